@@ -1,0 +1,140 @@
+"""The settings of the local stack: environment variables named SINKBENCH_*, or the same names in `.env` of the checkout."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Annotated, Any
+
+from dotenv import dotenv_values
+from pydantic import Field, StringConstraints, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from sinkbench.errors import SettingsError
+from sinkbench.suggest import did_you_mean
+
+__all__ = ["CHECKOUT", "Settings", "load_settings", "reachable_by_others"]
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PREFIX = "SINKBENCH_"
+
+Port = Annotated[int, Field(ge=1024, le=65535)]
+HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$")]
+
+
+class Settings(BaseSettings):
+    """What a user can set; each field is the environment variable SINKBENCH_<FIELD>."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    home: Path = Field(default=Path("var"), description="folder for distributions, data and logs of the local stack")
+    user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
+    workers: int = Field(default=3, ge=1, le=16, description="number of Kafka Connect workers")
+
+    port_offset: int = Field(default=0, ge=-10000, le=40000, description="is added to every port; moves them all")
+    kafka_port: Port = 19092
+    kafka_controller_port: Port = 19093
+    connect_port: Port = Field(default=18083, description="REST of the first worker; each further worker has the next")
+    connect_metrics_port: Port = Field(default=19404, description="metrics of the first worker; then the next")
+    elasticsearch_port: Port = 19200
+    elasticsearch_transport_port: Port = 19300
+    postgres_port: Port = 15432
+    pgbouncer_port: Port = 16432
+
+    kafka_heap: HeapSize = "768m"
+    connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
+    elasticsearch_heap: HeapSize = "1g"
+
+    def ports(self) -> list[tuple[int, str, str]]:
+        """Every port that the stack listens on.
+
+        Returns:
+            (port with the offset added, the variable that sets it, the service that listens), in starting order.
+
+        Raises:
+            SettingsError: the offset moves a port out of range, or two services get the same port.
+        """
+        named = [
+            (self.kafka_port, "KAFKA_PORT", "kafka"),
+            (self.kafka_controller_port, "KAFKA_CONTROLLER_PORT", "kafka"),
+            (self.elasticsearch_port, "ELASTICSEARCH_PORT", "elasticsearch"),
+            (self.elasticsearch_transport_port, "ELASTICSEARCH_TRANSPORT_PORT", "elasticsearch"),
+            (self.postgres_port, "POSTGRES_PORT", "postgres"),
+            (self.pgbouncer_port, "PGBOUNCER_PORT", "pgbouncer"),
+        ]
+        for worker in range(self.workers):
+            named.append((self.connect_port + worker, "CONNECT_PORT", f"connect-{worker + 1}"))
+            named.append((self.connect_metrics_port + worker, "CONNECT_METRICS_PORT", f"connect-{worker + 1}"))
+        seen: dict[int, str] = {}
+        moved = []
+        for port, name, service in named:
+            number = port + self.port_offset
+            if not 1024 <= number <= 65535:
+                raise SettingsError(
+                    f"{PREFIX}PORT_OFFSET={self.port_offset}: moves {PREFIX}{name} to {number}; "
+                    "choose one that keeps it between 1024 and 65535"
+                )
+            if number in seen:
+                raise SettingsError(
+                    f"port {number}: both {seen[number]} and {PREFIX}{name} (for {service}) ask for it; set one to another port"
+                )
+            seen[number] = PREFIX + name
+            moved.append((number, PREFIX + name, service))
+        return moved
+
+    def port(self, name: str) -> int:
+        """The number of the port setting `name`, such as "kafka_port", with the offset added."""
+        return int(getattr(self, name)) + self.port_offset
+
+    def show(self) -> str:
+        """Every setting with its value in force, a line each, as a `.env` file has them."""
+        return "\n".join(f"{PREFIX}{name.upper()}={value}" for name, value in self.model_dump().items())
+
+
+def reachable_by_others(path: Path) -> bool:
+    """Whether an unprivileged user can enter `path`: every folder on the way lets others pass."""
+    existing = path
+    while not existing.exists():
+        existing = existing.parent
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in [existing, *existing.parents])
+
+
+def _home(checkout: Path) -> Path:
+    """The default of SINKBENCH_HOME: `var` in the checkout, or, where root's services could not enter it, /var/lib."""
+    inside = checkout / "var"
+    if os.geteuid() != 0 or reachable_by_others(inside):
+        return inside
+    digest = hashlib.sha256(str(checkout).encode()).hexdigest()[:8]
+    return Path("/var/lib/sinkbench") / digest
+
+
+def load_settings(checkout: Path = CHECKOUT) -> Settings:
+    """The settings from the environment and from `.env`; the environment wins.
+
+    Raises:
+        SettingsError: a SINKBENCH_ variable is unknown, or a value cannot be used.
+    """
+    file = checkout / ".env"
+    values: dict[str, str] = {k: v or "" for k, v in dotenv_values(file).items()} if file.is_file() else {}
+    values.update(os.environ)
+    known = {PREFIX + name.upper(): name for name in Settings.model_fields}
+    given: dict[str, Any] = {}
+    for variable in sorted(v for v in values if v.startswith(PREFIX)):
+        if variable not in known:
+            raise SettingsError(f"{variable}: no such setting{did_you_mean(variable, known)}")
+        given[known[variable]] = values[variable]
+    given.setdefault("home", _home(checkout))
+    try:
+        settings = Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = PREFIX + str(first["loc"][0]).upper()
+        raise SettingsError(f"{name}={first['input']}: {first['msg'].lower()}") from None
+    user = settings.user if os.geteuid() == 0 else getpass.getuser()
+    home = (checkout / settings.home).absolute()
+    settings = settings.model_copy(update={"home": home, "user": user})
+    settings.ports()
+    return settings
