@@ -81,7 +81,6 @@ def ensure_distributions(checkout: Path, home: Path, say: Say) -> Distributions:
     )
 
 
-
 def _let_others_read(folder: Path) -> None:
     """The services may run under another account, and some archives hold files that only their owner may read."""
     for path in folder.rglob("*"):
@@ -93,7 +92,12 @@ def _make_manifests(java: Path, dist: Path) -> None:
     """Gives every plugin without one a service manifest, by Kafka's own tool, so that a worker need not scan its classes."""
     done = subprocess.run(
         [
-            *(str(java / "bin" / "java"), "-cp", f"{dist / 'kafka' / 'libs'}/*", "org.apache.kafka.tools.ConnectPluginPath"),
+            *(
+                str(java / "bin" / "java"),
+                "-cp",
+                f"{dist / 'kafka' / 'libs'}/*",
+                "org.apache.kafka.tools.ConnectPluginPath",
+            ),
             *("sync-manifests", "--plugin-path", str(dist / "plugins")),
         ],
         capture_output=True,

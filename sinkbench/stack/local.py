@@ -31,7 +31,7 @@ HOST = "127.0.0.1"
 ACCOUNT = "sinkbench"
 INDEX = "tides"
 READY_SECONDS = 120.0
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.25
 LOG_LINES = 15
 SERVICE_FOLDERS = ("kafka", "connect", "elasticsearch", "postgres")
 PLUGINS = frozenset(
@@ -122,9 +122,10 @@ class LocalStack:
                     self.down()
                     raise
 
-    def start(self, say: Say) -> None:
-        """Starts those services of a running stack that have died, and waits until all are ready."""
-        self._start_missing(say)
+    def install(self, say: Say) -> None:
+        """Fetches the programs that come from Maven, if they are not there."""
+        self._prepare_folders()
+        ensure_distributions(self.checkout, self.home, say)
 
     def down(self) -> None:
         """Stops everything, also what a supervisord that was killed has left behind."""
@@ -173,7 +174,9 @@ class LocalStack:
             for folder in (self.home, self.home / "data", self.home / "log", self._runtime):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write") from None
+            raise StackError(
+                f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write"
+            ) from None
         self._runtime.chmod(0o700)
         if self._runtime.stat().st_uid != os.geteuid():
             raise StackError(f"{self._runtime}: belongs to another account; remove it")
@@ -186,7 +189,9 @@ class LocalStack:
         try:
             account = pwd.getpwnam(user)
         except KeyError:
-            subprocess.run(["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", user], check=True)
+            subprocess.run(
+                ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", user], check=True
+            )
             account = pwd.getpwnam(user)
         if account.pw_uid == 0:
             raise StackError(f"SINKBENCH_USER={user}: Elasticsearch and PostgreSQL refuse to run as root; name another")

@@ -35,9 +35,14 @@ def _kafka(bootstrap: str) -> str | None:
     return None
 
 
+# One client for all checks: each new one reads the certificates of the system again. Nothing of the environment is
+# trusted: a proxy set there is not meant for loopback.
+HTTP = httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False)
+
+
 def _elasticsearch(url: str) -> str | None:
     try:
-        answer = httpx.get(f"{url}/_cluster/health", timeout=TIMEOUT_SECONDS)
+        answer = HTTP.get(f"{url}/_cluster/health")
     except httpx.HTTPError as error:
         return str(error)
     if answer.status_code != httpx.codes.OK:
@@ -49,15 +54,17 @@ def _elasticsearch(url: str) -> str | None:
 def _connect(url: str, plugins: frozenset[str]) -> str | None:
     try:
         # The worker answers this one only when it has joined its group and read its configurations.
-        listed = httpx.get(f"{url}/connectors", timeout=TIMEOUT_SECONDS)
-        found = httpx.get(f"{url}/connector-plugins", timeout=TIMEOUT_SECONDS)
+        listed = HTTP.get(f"{url}/connectors")
+        found = HTTP.get(f"{url}/connector-plugins")
     except httpx.HTTPError as error:
         return str(error) or type(error).__name__
     if listed.status_code != httpx.codes.OK or found.status_code != httpx.codes.OK:
         return f"HTTP {listed.status_code}"
     absent = plugins - {plugin["class"] for plugin in found.json()}
     if absent:
-        raise StackError(f"{url}: this worker has no plugin {', '.join(sorted(absent))}; see its log, and its plugin.path")
+        raise StackError(
+            f"{url}: this worker has no plugin {', '.join(sorted(absent))}; see its log, and its plugin.path"
+        )
     return None
 
 

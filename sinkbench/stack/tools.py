@@ -83,7 +83,9 @@ def find_postgres(root: Path = Path("/usr/lib/postgresql")) -> Path:
     if versions and max(versions)[0] >= MINIMUM_POSTGRES:
         return max(versions)[1]
     seen = ", ".join(str(version) for version, _ in sorted(versions)) or "none"
-    raise StackError(f"PostgreSQL {MINIMUM_POSTGRES} or newer under {root}: found {seen}; install the package postgresql")
+    raise StackError(
+        f"PostgreSQL {MINIMUM_POSTGRES} or newer under {root}: found {seen}; install the package postgresql"
+    )
 
 
 def _find_program(name: str, package: str) -> Path:
@@ -106,7 +108,12 @@ def find_maven() -> Path:
 def missing() -> list[str]:
     """Which of jdk, maven, postgresql and pgbouncer cannot be found."""
     absent = []
-    for name, find in (("jdk", find_java), ("maven", find_maven), ("postgresql", find_postgres), ("pgbouncer", find_pgbouncer)):
+    for name, find in (
+        ("jdk", find_java),
+        ("maven", find_maven),
+        ("postgresql", find_postgres),
+        ("pgbouncer", find_pgbouncer),
+    ):
         try:
             find()
         except StackError:

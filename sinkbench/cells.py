@@ -1,0 +1,79 @@
+"""The cells of a plan, and the order in which their trials are taken."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sinkbench.errors import PlanError
+from sinkbench.plan import Plan
+
+__all__ = ["Cell", "blocks", "expand"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a plan: a pipeline at a number of workers and tasks under the plan's load."""
+
+    label: str
+    pipeline: str
+    sink: str
+    multiple: int
+    workers: int
+    overrides: Mapping[str, str] = field(default_factory=dict, hash=False)
+    mode: str = "drain"
+
+    @property
+    def tasks(self) -> int:
+        return self.multiple * self.workers
+
+    @property
+    def key(self) -> str:
+        """What tells this cell from all others of its plan: label, workers and multiple, as `postgres/jdbc@3x2`."""
+        return f"{self.label}@{self.workers}x{self.multiple}"
+
+
+def expand(plan: Plan, workers: int) -> list[Cell]:
+    """All cells of a plan on so many workers: pipelines in the plan's order, each with its multiples in theirs.
+
+    Raises PlanError if a cell would have more tasks than the topic has partitions, since the rest of them would have
+    nothing to do. ValueError if there is not at least one worker.
+    """
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, found {workers}")
+    cells = []
+    for index, entry in enumerate(plan.pipelines):
+        for place, multiple in enumerate(plan.multiples_of(entry)):
+            cell = Cell(entry.shown_name, entry.pipeline, entry.sink, multiple, workers, entry.overrides)
+            if cell.tasks > plan.load.partitions:
+                raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
+            cells.append(cell)
+    return cells
+
+
+def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
+    """The order of trials: `trials` blocks, each with every cell once, in a random order drawn from `seed`.
+
+    The same arguments give the same order. Drift of the machine (heat, a neighbour, a cache that fills) thereby
+    falls on all cells alike instead of on those that happen to be last.
+    """
+    draw = random.Random(seed)
+    return [draw.sample(cells, len(cells)) for _ in range(trials)]
+
+
+def _where(plan: Plan, index: int, place: int) -> str:
+    if plan.pipelines[index].multiples is not None:
+        return plan.where("pipelines", index, "multiples", place)
+    # A plan that leaves multiples to the default has no line for them; the pipeline is the next best.
+    return plan.where("multiples", place) if "multiples" in plan.model_fields_set else plan.where("pipelines", index)
+
+
+def _too_many(cell: Cell, partitions: int) -> str:
+    most = partitions // cell.workers
+    mend = f"raise load.partitions to {cell.tasks}"
+    mend += f" or lower the multiple to {most}" if most else " or start fewer workers"
+    return (
+        f"multiple {cell.multiple} on {cell.workers} workers makes {cell.tasks} tasks of {cell.label},"
+        f" but the topic has {partitions} partitions; {mend}"
+    )

@@ -1,0 +1,275 @@
+"""The command `sinkbench`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sinkbench import __version__, table
+from sinkbench.bench import Bench
+from sinkbench.cells import expand
+from sinkbench.connect import ConnectCluster, is_even, placement
+from sinkbench.environment import describe
+from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, SinkbenchError, StackError
+from sinkbench.kafka import Kafka
+from sinkbench.plan import load_plan
+from sinkbench.race import Race
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.sinks import SINKS, open_sink
+from sinkbench.stack.local import LocalStack, log_tail
+from sinkbench.store import RunFolder, check_writable
+from sinkbench.ui import choose_ui
+
+__all__ = ["main"]
+
+LEAST_FREE_BYTES = 3_000_000_000
+BY_HAND_PARTITIONS = 24
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
+)
+console = Console(soft_wrap=True)
+
+
+def say(line: str) -> None:
+    """Prints a line for the user, as it is."""
+    console.print(line, markup=False, highlight=False)
+
+
+def _stack() -> LocalStack:
+    return LocalStack(load_settings())
+
+
+def _offer_by_hand(stack: LocalStack) -> None:
+    """Makes the topic, the index and the table that connector files name, so that they can be posted as they stand."""
+    Kafka(stack.endpoints.kafka).create_topic("tides", BY_HAND_PARTITIONS)
+    for name in SINKS:
+        sink = open_sink(name, stack.endpoints, CHECKOUT)
+        sink.offer_by_hand()
+        sink.close()
+
+
+@app.command()
+def up() -> None:
+    """Starts the local stack and returns when all of it is ready. A second call changes nothing."""
+    stack = _stack()
+    stack.up(say)
+    _offer_by_hand(stack)
+    say("the stack is up; `sinkbench status` shows where, `sinkbench down` stops it")
+
+
+@app.command()
+def down() -> None:
+    """Stops the local stack, whatever state it is in. Its data stays."""
+    stack = _stack()
+    stack.down()
+    say("the stack is down")
+
+
+@app.command()
+def status() -> None:
+    """Shows every service of the local stack and how to reach it; exit code 1 if one does not run."""
+    stack = _stack()
+    endpoints = stack.endpoints
+    where = {
+        "kafka": endpoints.kafka,
+        "elasticsearch": endpoints.elasticsearch,
+        "postgres": endpoints.postgres,
+        "pgbouncer": endpoints.pgbouncer_admin.replace("dbname=pgbouncer", "dbname=sinkbench"),
+        **endpoints.connect,
+    }
+    shown = Table(box=None, pad_edge=False)
+    for column in ("service", "state", "pid", "where"):
+        shown.add_column(column, no_wrap=True)
+    states = stack.states()
+    for state in states:
+        shown.add_row(state.name, state.state, str(state.pid or ""), where[state.name])
+    console.print(shown)
+    if any(state.state != "running" for state in states):
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@app.command()
+def logs(
+    service: Annotated[str, typer.Argument(help="kafka, elasticsearch, postgres, pgbouncer, connect-1, ...")],
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="how many of its last lines")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as the log grows, until Ctrl-C")] = False,
+) -> None:
+    """Shows the end of a service's log."""
+    path = _stack().log_file(service)
+    if not path.exists():
+        raise StackError(f"{service} has no log yet; `sinkbench up` starts it")
+    if follow:
+        subprocess.run(["tail", "-n", str(lines), "-F", str(path)], check=False)
+    else:
+        sys.stdout.write(log_tail(path, lines) + "\n")
+
+
+@app.command()
+def scale(
+    connector: Annotated[str, typer.Argument(help="name of a connector that runs")],
+    multiple: Annotated[int, typer.Argument(min=1, help="tasks for each worker")],
+    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: the local stack's)")] = None,
+    connect: Annotated[
+        list[str] | None, typer.Option(help="REST address of a worker, may be repeated (default: the local stack's)")
+    ] = None,
+) -> None:
+    """Gives a running connector MULTIPLE x workers tasks, by Connect's REST interface alone, and waits until they run."""
+    local = _stack()
+    count = workers or local.workers
+    tasks = multiple * count
+    with ConnectCluster(connect or local.endpoints.connect.values()) as cluster:
+        cluster.set_tasks(connector, tasks)
+        found = cluster.wait_for_tasks(connector, tasks)
+    known = {} if connect else local.endpoints.worker_ids
+    counts = placement(found, known)
+    spread = ", ".join(f"{worker} {number}" for worker, number in sorted(counts.items()))
+    say(f"{connector}: {found.running} of {tasks} tasks run ({spread})")
+    if found.state == "FAILED" or found.failed:
+        say(f"{len(found.failed)} of {tasks} tasks FAILED: {found.cause()}")
+        raise typer.Exit(EXIT_CHECK_FAILED)
+    if not is_even(counts) or len([number for number in counts.values() if number]) < min(count, tasks):
+        say("the tasks are spread unevenly over the workers; other connectors' tasks count when Connect places them")
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@app.command()
+def settings() -> None:
+    """Prints every setting with its value in force, as a `.env` file has them."""
+    sys.stdout.write(load_settings().show() + "\n")
+
+
+@app.command()
+def install() -> None:
+    """Fetches the programs that come from Maven, if they are not there; `up` does so by itself."""
+    _stack().install(say)
+
+
+@app.command()
+def version() -> None:
+    """Prints sinkbench's version."""
+    sys.stdout.write(f"{__version__}\n")
+
+
+@app.command()
+def race(
+    plan: Annotated[Path, typer.Argument(help="what to measure")] = CHECKOUT / "plans" / "quick.yaml",
+    results: Annotated[Path, typer.Option(help="folder for the results of all runs")] = Path("results"),
+    show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
+) -> None:
+    """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started."""
+    wanted = load_plan(plan, CHECKOUT / "connectors")
+    if show:
+        sys.stdout.write(wanted.show())
+        return
+    stack = _stack()
+    cells = expand(wanted, stack.workers)
+    check_writable(results)
+    with _only_one(stack):
+        _check_disk(stack)
+        found_running = stack.running()
+        # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
+        try:
+            say("starting the stack")
+            stack.up(say)
+            wanted = wanted.seeded()
+            with closing(Bench(stack, wanted, CHECKOUT)) as bench:
+                for thing in bench.sweep():
+                    say(f"removed what an earlier run left behind: {thing}")
+                folder = RunFolder.create(results, wanted, CHECKOUT / "connectors")
+                try:
+                    with choose_ui(console) as ui:
+                        summary = Race(bench, cells, folder, ui, describe(stack, CHECKOUT)).run()
+                except Interrupted:
+                    say(f"interrupted; the finished trials are in {folder.path}")
+                    raise
+            if found_running:
+                _offer_by_hand(stack)
+        finally:
+            if not found_running:
+                say("stopping the stack")
+                stack.down()
+    table.show(summary)
+    say(f"results: {folder.path}")
+    if not summary.passed:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _check_disk(stack: LocalStack) -> None:
+    free = shutil.disk_usage(_existing(stack.home)).free
+    if free < LEAST_FREE_BYTES:
+        raise StackError(
+            f"{stack.home}: {free / 1e9:.1f} GB free, at least {LEAST_FREE_BYTES / 1e9:.0f} GB are needed; "
+            "free some, or set SINKBENCH_HOME to a folder on another disk"
+        )
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+@contextmanager
+def _only_one(stack: LocalStack) -> Iterator[None]:
+    """One race on a stack at a time; the kernel drops the lock with its holder, however that ends."""
+    stack.home.mkdir(parents=True, exist_ok=True)
+    with (stack.home / "race.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise StackError(
+                f"another race is running on this stack (pid {file.read().strip() or 'unknown'}); wait for it"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+class Interrupted(BaseException):
+    """Ctrl-C, or a polite request to end. Not KeyboardInterrupt, which the command line's library takes for itself."""
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    # A second one must not break off the cleaning up that the first one has begun.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Interrupted
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command with `arguments` (default: the process's own).
+
+    Returns:
+        The exit code: 0 done, 1 a check failed, 2 input or machine not usable, 130 interrupted.
+    """
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="sinkbench")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else EXIT_DONE
+    except SinkbenchError as error:
+        Console(stderr=True, soft_wrap=True).print(f"sinkbench: {error}", markup=False, highlight=False)
+        return EXIT_UNUSABLE
+    except Interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""A client of Kafka Connect's REST interface that waits out rebalances, and what can be told from its answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from sinkbench.errors import ConnectError
+from sinkbench.suggest import did_you_mean
+
+__all__ = ["ConnectCluster", "ConnectorStatus", "Task", "first_cause", "is_even", "placement"]
+
+REBALANCE_SECONDS = 60.0
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: its number, its state in Connect's words, the id of its worker, and its stack trace if it FAILED."""
+
+    number: int
+    state: str
+    worker_id: str
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class ConnectorStatus:
+    """A connector and its tasks as one worker knows them."""
+
+    state: str
+    trace: str
+    tasks: tuple[Task, ...]
+
+    @property
+    def running(self) -> int:
+        """Number of tasks in the state RUNNING."""
+        return sum(task.state == "RUNNING" for task in self.tasks)
+
+    @property
+    def failed(self) -> tuple[Task, ...]:
+        """The tasks in the state FAILED."""
+        return tuple(task for task in self.tasks if task.state == "FAILED")
+
+    def cause(self) -> str | None:
+        """The first line of the cause of the connector's or of the first failed task's failure, if one failed."""
+        if self.state == "FAILED":
+            return first_cause(self.trace)
+        return first_cause(self.failed[0].trace) if self.failed else None
+
+
+def first_cause(trace: str) -> str:
+    """The message of the innermost cause in a Java stack trace, without the exception's class.
+
+    A task's trace begins with Connect's own wrappers ("Exiting WorkerSinkTask due to unrecoverable exception"); what
+    went wrong is in the last "Caused by".
+    """
+    lines = trace.strip().splitlines()
+    causes = [line.strip().removeprefix("Caused by: ") for line in lines if line.strip().startswith("Caused by: ")]
+    line = causes[-1] if causes else (lines[0].strip() if lines else "no trace")
+    name, separator, message = line.partition(": ")
+    return message if separator and " " not in name and message else line
+
+
+def placement(status: ConnectorStatus, worker_ids: Mapping[str, str]) -> dict[str, int]:
+    """Number of tasks on each worker, by the worker's name, with 0 for a worker that has none.
+
+    Args:
+        status: what Connect says.
+        worker_ids: name of each worker by the id that Connect gives it; an id that is not in it stands for itself.
+    """
+    counts = dict.fromkeys(worker_ids.values(), 0)
+    for task in status.tasks:
+        name = worker_ids.get(task.worker_id, task.worker_id)
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def is_even(counts: Mapping[str, int]) -> bool:
+    """Whether no worker has more than one task more than another."""
+    return not counts or max(counts.values()) - min(counts.values()) <= 1
+
+
+class ConnectCluster:
+    """The workers of one Connect cluster. Any of them answers for all; the next is asked when one does not answer."""
+
+    def __init__(self, urls: Iterable[str], timeout_seconds: float = 20.0) -> None:
+        self._urls = list(urls)
+        self._http = httpx.Client(timeout=timeout_seconds, trust_env=False)
+
+    def __enter__(self) -> ConnectCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._http.close()
+
+    def connectors(self) -> list[str]:
+        """Names of all connectors."""
+        return [str(name) for name in self._ask("GET", "/connectors").json()]
+
+    def plugins(self) -> list[str]:
+        """Classes of all connector plugins that the asked worker has found."""
+        return [str(plugin["class"]) for plugin in self._ask("GET", "/connector-plugins").json()]
+
+    def create(self, name: str, config: Mapping[str, str]) -> None:
+        """Makes a connector. Raises ConnectError with Connect's own message if it refuses the configuration."""
+        self._ask("POST", "/connectors", json={"name": name, "config": dict(config)})
+
+    def config(self, name: str) -> dict[str, str]:
+        """A connector's configuration. Raises ConnectError, naming the nearest, if there is no such connector."""
+        answer = self._ask("GET", f"/connectors/{name}/config", allow=(404,))
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            raise ConnectError(f"{name}: no such connector{did_you_mean(name, self.connectors())}")
+        return {str(key): str(value) for key, value in answer.json().items()}
+
+    def set_tasks(self, name: str, tasks: int) -> None:
+        """Sets `tasks.max` of a running connector."""
+        self._ask("PUT", f"/connectors/{name}/config", json={**self.config(name), "tasks.max": str(tasks)})
+
+    def delete(self, name: str) -> None:
+        """Deletes a connector; one that is not there is fine. Its tasks may still run for a moment."""
+        self._ask("DELETE", f"/connectors/{name}", allow=(404,))
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """The connector and its tasks; None while Connect knows no such connector."""
+        answer = self._ask("GET", f"/connectors/{name}/status", allow=(404,))
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return None
+        body = answer.json()
+        tasks = (Task(int(t["id"]), t["state"], t["worker_id"], t.get("trace", "")) for t in body["tasks"])
+        return ConnectorStatus(body["connector"]["state"], body["connector"].get("trace", ""), tuple(tasks))
+
+    def wait_for_tasks(self, name: str, tasks: int, timeout_seconds: float = 90.0) -> ConnectorStatus:
+        """Waits until exactly `tasks` tasks exist and none is still to start.
+
+        Returns:
+            The status at that moment; tasks may have FAILED, which the caller must look at.
+
+        Raises:
+            ConnectError: not within `timeout_seconds`; says how many tasks there are and in which states.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            status = self.status(name)
+            if status is not None and (status.state == "FAILED" or _settled(status, tasks)):
+                return status
+            if time.monotonic() > deadline:
+                states = (
+                    "no status" if status is None else ", ".join(sorted(t.state for t in status.tasks)) or "no task"
+                )
+                raise ConnectError(f"{name}: {tasks} tasks asked, after {timeout_seconds:.0f} s there are: {states}")
+            time.sleep(POLL_SECONDS)
+
+    def wait_until_gone(self, name: str, timeout_seconds: float = 60.0) -> None:
+        """Waits until Connect has no status of the connector any more. Raises ConnectError if that takes too long."""
+        deadline = time.monotonic() + timeout_seconds
+        while self.status(name) is not None:
+            if time.monotonic() > deadline:
+                raise ConnectError(f"{name}: still there {timeout_seconds:.0f} s after it was deleted")
+            time.sleep(POLL_SECONDS)
+
+    def _ask(self, method: str, path: str, json: Any = None, allow: tuple[int, ...] = ()) -> httpx.Response:
+        """One request, repeated while the cluster rebalances (409) and at the next worker where one does not answer."""
+        deadline = time.monotonic() + REBALANCE_SECONDS
+        while True:
+            answer, problem = self._ask_each(method, path, json)
+            if answer is not None:
+                if answer.is_success or answer.status_code in allow:
+                    return answer
+                problem = _message(answer)
+                # 409 also says that a connector of that name exists, which no waiting mends.
+                rebalancing = answer.status_code == httpx.codes.CONFLICT and "already exists" not in problem
+                # A worker that does not lead forwards to the leader, and says 500 when it is gone.
+                forwarding = answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "forward" in problem.lower()
+                if not rebalancing and not forwarding:
+                    raise ConnectError(f"Connect refused {method} {path} (HTTP {answer.status_code}): {problem}")
+            if time.monotonic() > deadline:
+                raise ConnectError(f"Connect did not take {method} {path} in {REBALANCE_SECONDS:.0f} s: {problem}")
+            time.sleep(POLL_SECONDS * 3)
+
+    def _ask_each(self, method: str, path: str, json: Any) -> tuple[httpx.Response | None, str]:
+        problem = "no worker is known"
+        for url in list(self._urls):
+            try:
+                return self._http.request(method, url + path, json=json), ""
+            except httpx.TransportError as error:
+                problem = f"{url}: {error or type(error).__name__}"
+                # Ask it last from now on.
+                self._urls.remove(url)
+                self._urls.append(url)
+        return None, problem
+
+
+def _settled(status: ConnectorStatus, tasks: int) -> bool:
+    done = all(task.state in ("RUNNING", "FAILED") for task in status.tasks)
+    return status.state == "RUNNING" and len(status.tasks) == tasks and done
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        text = str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        text = answer.text
+    return " ".join(text.split())[:500]

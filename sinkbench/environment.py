@@ -1,0 +1,102 @@
+"""What a run's figures depend on and a reader must know: the machine and the versions. No name of host or user."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+import psutil
+import psycopg
+from pydantic import JsonValue
+
+from sinkbench.errors import StackError
+from sinkbench.stack import Stack
+from sinkbench.stack.tools import find_java
+
+__all__ = ["describe"]
+
+MAVEN = "{http://maven.apache.org/POM/4.0.0}"
+CLIENTS = ("confluent-kafka", "psycopg", "elasticsearch")
+
+
+def describe(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
+    """The machine, its operating system, and the version of everything that takes part in a run on `stack`."""
+    return {
+        "stack": stack.name,
+        "workers": stack.workers,
+        "cpu_model": _cpu_model(),
+        "cpu_count": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "kernel": platform.release(),
+        "system": _system(),
+        "commit": _commit(checkout),
+        "versions": _versions(stack, checkout),
+    }
+
+
+def _cpu_model() -> str | None:
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return found.group(1).strip() if found else platform.machine()
+
+
+def _system() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None
+
+
+def _commit(checkout: Path) -> str | None:
+    """The commit that is checked out, with "+" if files that it holds were changed since."""
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=False)
+        except OSError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = git("rev-parse", "HEAD")
+    return None if commit is None else commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _versions(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
+    versions: dict[str, JsonValue] = {"sinkbench": version("sinkbench"), "python": platform.python_version()}
+    versions.update({client: version(client) for client in CLIENTS})
+    properties = ET.parse(checkout / "connect" / "pom.xml").getroot().find(f"{MAVEN}properties")  # noqa: S314 - ours
+    for element in [] if properties is None else properties:
+        name = element.tag.removeprefix(MAVEN)
+        if name.endswith(".version"):
+            versions[name.removesuffix(".version")] = element.text
+    versions["java"] = _java()
+    endpoints = stack.endpoints
+    try:
+        node = next(
+            iter(httpx.get(f"{endpoints.elasticsearch}/_nodes/_local", trust_env=False).json()["nodes"].values())
+        )
+        versions["elasticsearch-server"] = node["version"]
+        with psycopg.connect(endpoints.postgres) as connection:
+            versions["postgres"] = connection.execute("SHOW server_version").fetchall()[0][0]
+        with psycopg.connect(endpoints.pgbouncer_admin, autocommit=True) as connection:
+            versions["pgbouncer"] = connection.execute("SHOW VERSION").fetchall()[0][0]
+    except (httpx.HTTPError, psycopg.Error) as error:
+        raise StackError(f"a service did not tell its version: {error}") from None
+    return versions
+
+
+def _java() -> str | None:
+    try:
+        release = (find_java() / "release").read_text()
+    except (StackError, OSError):
+        return None
+    found = re.search(r'^JAVA_(?:RUNTIME_)?VERSION="([^"]+)"', release, re.MULTILINE)
+    return found.group(1) if found else None

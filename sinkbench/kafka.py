@@ -1,0 +1,99 @@
+"""What the controller asks of Kafka itself: topics and the offsets of consumer groups."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from sinkbench.errors import StackError
+
+__all__ = ["Kafka", "group_of"]
+
+TIMEOUT_SECONDS = 10.0
+
+# librdkafka reports every refused connection by itself; what matters here comes back as an error.
+SILENT = logging.getLogger("sinkbench.kafka")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+
+
+def group_of(connector: str) -> str:
+    """The consumer group of a sink connector, as Connect names it."""
+    return f"connect-{connector}"
+
+
+class Kafka:
+    """One Kafka cluster, asked by an admin client."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._admin = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
+
+    def topics(self) -> list[str]:
+        """Names of all topics. Raises StackError if the cluster does not answer."""
+        try:
+            return sorted(self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics)
+        except KafkaException as error:
+            raise StackError(f"Kafka at {self.bootstrap} does not answer: {error.args[0].str()}") from None
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """The end offset of each partition of `topic`, by the partition's number."""
+        described = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
+        answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS)
+        return {partition.partition: future.result().offset for partition, future in answers.items()}
+
+    def committed(self, group: str, topic: str) -> int:
+        """Sum of the offsets that `group` has committed for `topic`; 0 for a group that has committed nothing."""
+        asked = [ConsumerGroupTopicPartitions(group)]
+        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
+        try:
+            partitions = answer[group].result().topic_partitions
+        except KafkaException:
+            return 0
+        return sum(max(p.offset, 0) for p in partitions if p.topic == topic and p.error is None)
+
+    def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
+        """Waits until `group` has no members, so that nothing more is written. Raises StackError if it keeps some."""
+        deadline = time.monotonic() + timeout_seconds
+        while time.monotonic() < deadline:
+            answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+            try:
+                if answer[group].result().state in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD):
+                    return
+            except KafkaException:
+                return
+            time.sleep(0.1)
+        raise StackError(f"the consumer group {group} still has members after {timeout_seconds:.0f} s")
+
+    def create_topic(self, topic: str, partitions: int, replication: int = 1) -> None:
+        """Makes a topic; one that exists is left as it is."""
+        futures = self._admin.create_topics(
+            [NewTopic(topic, partitions, replication)], operation_timeout=TIMEOUT_SECONDS
+        )
+        try:
+            futures[topic].result()
+        except KafkaException as error:
+            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise StackError(f"Kafka did not make the topic {topic}: {error.args[0].str()}") from None
+
+    def delete_topic(self, topic: str) -> None:
+        """Deletes a topic; one that is not there is fine."""
+        self._finish(self._admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS), "UNKNOWN_TOPIC_OR_PART")
+
+    def delete_group(self, group: str) -> None:
+        """Deletes a consumer group's offsets; one that is not there is fine."""
+        self._finish(self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS), "GROUP_ID_NOT_FOUND")
+
+    @staticmethod
+    def _finish(futures: dict[str, Any], harmless: str) -> None:
+        for name, future in futures.items():
+            try:
+                future.result()
+            except KafkaException as error:
+                if error.args[0].name() != harmless:
+                    raise StackError(f"Kafka did not delete {name}: {error.args[0].str()}") from None

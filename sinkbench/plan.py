@@ -1,0 +1,264 @@
+"""What to measure: the plan file, its keys with their defaults, and what is said when it is wrong.
+
+A plan is YAML (1.2). It is read strictly: keys that are not known, keys given twice, and values of another type are
+refused, each with the line it stands on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from sinkbench.errors import PlanError
+from sinkbench.suggest import did_you_mean
+from sinkbench.yamlfile import YamlFile, mistake, shown, to_yaml
+
+__all__ = ["Drain", "Load", "PipelineEntry", "Plan", "known_pipelines", "load_plan"]
+
+_FEWEST_SAMPLES_A_WINDOW = 10
+_SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
+
+
+def _as_text(value: object) -> object:
+    """A number or truth value as Connect reads it in a connector's configuration, where every value is text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return value
+    raise mistake(f"{{name}} must be text, a number, true or false, found {shown(value)}")
+
+
+def _acks(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise mistake(f"{{name}} lists {value} {count} times; use 'trials' to measure a cell more often")
+    return values
+
+
+Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class PipelineEntry(_Section):
+    """One pipeline to measure; its name alone stands for a mapping with nothing but `pipeline`."""
+
+    pipeline: str = Field(description="name of the pipeline: connectors/<sink>/<name>.json without folder and ending")
+    multiples: Multiples | None = Field(default=None, description="multiples for this pipeline, instead of the plan's")
+    overrides: dict[str, Annotated[str, BeforeValidator(_as_text)]] = Field(
+        default_factory=dict, description="keys of the connector's configuration that are changed, with their values"
+    )
+    label: str | None = Field(
+        default=None,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        max_length=60,
+        description="name shown in tables (default: the pipeline's); needed where a pipeline is listed twice",
+    )
+
+    @property
+    def shown_name(self) -> str:
+        return self.label if self.label is not None else self.pipeline
+
+    @property
+    def sink(self) -> str:
+        return self.pipeline.split("/")[0]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"pipeline": value}
+        if not isinstance(value, dict | PipelineEntry):
+            raise mistake(f"a pipeline must be a name or a mapping, found {shown(value)}")
+        return value
+
+    @field_validator("pipeline")
+    @classmethod
+    def _is_known(cls, value: str, info: ValidationInfo) -> str:
+        known = (info.context or {}).get("pipelines")
+        if known is not None and value not in known:
+            raise mistake(f"unknown pipeline '{value}'{did_you_mean(value, known)}")
+        return value
+
+    @field_validator("overrides")
+    @classmethod
+    def _leaves_ours_alone(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if key in _SET_BY_SINKBENCH:
+                instead = _SET_BY_SINKBENCH[key]
+                raise mistake(f"'{key}' is set by sinkbench" + (f"; use {instead} for it" if instead else ""), key)
+        return value
+
+
+class Load(_Section):
+    """The records that a trial's topic is loaded with, and how they are produced."""
+
+    partitions: Count = Field(default=24, description="partitions of the topic; no pipeline can use more tasks")
+    replication: Annotated[int, Field(gt=0, le=32_767)] = Field(default=1, description="replicas of each partition")
+    keys: Count = Field(default=10_000, description="distinct record keys; too few leave partitions empty")
+    record_bytes: Annotated[int, Field(gt=0, le=2**20)] = Field(
+        default=512, description="size of a record's value, in bytes"
+    )
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
+        default="none", description="the producer's codec"
+    )
+    acks: Annotated[Literal["all", "1", "0"], BeforeValidator(_acks)] = Field(
+        default="all", description="replicas that must have a record before it counts as sent"
+    )
+    linger_ms: Annotated[float, Field(ge=0, le=900_000)] = Field(
+        default=5, description="how long the producer waits for a batch to fill, in milliseconds"
+    )
+    batch_bytes: Count = Field(default=262_144, description="most bytes in one batch of the producer")
+
+
+class Drain(_Section):
+    """How long a drain trial is measured, and when it is given up."""
+
+    window_seconds: Seconds = Field(default=15, description="how long a trial's measured window should be, in seconds")
+    pilot_seconds: Seconds = Field(
+        default=8, description="how long the pilot that sizes the first trial runs, in seconds"
+    )
+    stall_seconds: Seconds = Field(default=30, description="a trial without progress for so many seconds is over")
+    timeout_seconds: Seconds = Field(
+        default=300, description="and so is a trial that takes longer than so many seconds"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.timeout_seconds <= self.window_seconds:
+            raise mistake(
+                f"window_seconds {self.window_seconds:g} does not fit into timeout_seconds {self.timeout_seconds:g};"
+                " shorten the window or raise timeout_seconds",
+                "window_seconds",
+            )
+        return self
+
+
+class Plan(_Section):
+    """A whole plan, with every default filled in. Made by `load_plan`."""
+
+    name: str = Field(max_length=60, description="the plan's name, part of its runs' names (default: its file's stem)")
+    pipelines: Annotated[tuple[PipelineEntry, ...], Field(strict=False, min_length=1)] = Field(
+        description="the pipelines to measure: names, or mappings with the keys of a pipeline"
+    )
+    multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
+    trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
+        default=3, description="trials a cell, which is also the blocks"
+    )
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
+        default=None, description="seed of the order of trials; null: drawn at random, and recorded"
+    )
+    load: Load = Field(default=Load(), description="the records and how they are produced")
+    drain: Drain = Field(default=Drain(), description="how long a drain trial takes")
+    probe_interval_ms: Annotated[int, Field(gt=0, le=60_000)] = Field(
+        250, description="time between two readings of the services, in milliseconds"
+    )
+
+    _source: YamlFile | None = PrivateAttr(default=None)
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise mistake(f"{{name}} may hold only letters, digits, '.', '_' and '-', found {shown(value)}")
+        return value
+
+    @model_validator(mode="after")
+    def _labels_are_distinct(self) -> Self:
+        first: dict[str, int] = {}
+        for index, entry in enumerate(self.pipelines):
+            if first.setdefault(entry.shown_name, index) != index:
+                raise mistake(
+                    f"'{entry.shown_name}' names two entries of pipelines; give one of them a label of its own",
+                    "pipelines",
+                    index,
+                    "label",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _window_is_sampled(self) -> Self:
+        samples = int(self.drain.window_seconds * 1000 / self.probe_interval_ms)
+        if samples < _FEWEST_SAMPLES_A_WINDOW:
+            raise mistake(
+                f"probe_interval_ms {self.probe_interval_ms} gives {samples} samples in a window of"
+                f" {self.drain.window_seconds:g} s; at least {_FEWEST_SAMPLES_A_WINDOW} are needed",
+                "probe_interval_ms",
+            )
+        return self
+
+    def multiples_of(self, entry: PipelineEntry) -> tuple[int, ...]:
+        """The multiples that hold for one of the plan's entries: its own, else the plan's."""
+        return self.multiples if entry.multiples is None else entry.multiples
+
+    def where(self, *path: str | int) -> str:
+        """`file:line` of a key or list item, such as `where("pipelines", 0)`; the plan's name if it has no file."""
+        return f"plan {self.name}" if self._source is None else self._source.where(*path)
+
+    def seeded(self) -> Plan:
+        """The same plan with a seed: its own, or one drawn at random."""
+        return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})
+
+    def show(self) -> str:
+        """The plan as YAML with every key in it; reading that again gives the same plan."""
+        whole = self.model_dump(mode="json")
+        for printed, entry in zip(whole["pipelines"], self.pipelines, strict=True):
+            printed["label"] = entry.shown_name
+            printed["multiples"] = list(self.multiples_of(entry))
+        return to_yaml(whole)
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of what is measured: of `show()` without the seed, which only changes the order of trials."""
+        return hashlib.sha256(self.model_copy(update={"seed": None}).show().encode()).hexdigest()
+
+
+def known_pipelines(connectors: Path) -> list[str]:
+    """Names of all pipelines in the folder `connectors`, sorted: `<sink>/<name>` for each `<sink>/<name>.json`."""
+    return sorted(f"{file.parent.name}/{file.stem}" for file in connectors.glob("*/*.json"))
+
+
+def load_plan(path: Path, connectors: Path) -> Plan:
+    """Reads the plan in the file `path`; its pipelines must be among those in the folder `connectors`.
+
+    Raises PlanError with a line for each mistake, up to five: the file, the line, what was found, and what to do.
+    """
+    source = YamlFile(path, "plan", PlanError)
+    known = known_pipelines(connectors)
+    if not known:
+        raise PlanError(f"{connectors}: no pipelines found; there must be files <sink>/<name>.json in this folder")
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:60]
+    try:
+        plan = Plan.model_validate({"name": stem or "plan", **source.content}, context={"pipelines": known})
+    except ValidationError as invalid:
+        models: dict[str, type[BaseModel]] = {"": Plan, "pipelines": PipelineEntry, "load": Load, "drain": Drain}
+        raise PlanError(source.explain(invalid, models)) from None
+    plan._source = source
+    return plan

@@ -1,0 +1,153 @@
+"""A run: all trials of a plan on one stack, block by block, into one folder of results."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from sinkbench.bench import Bench, Names
+from sinkbench.cells import Cell, blocks
+from sinkbench.results import PlanRef, RunSummary, TrialRecord
+from sinkbench.sizing import MINIMUM_RECORDS, records_for
+from sinkbench.store import RunFolder
+from sinkbench.summarize import summarize
+from sinkbench.trial import drain_trial, pilot
+from sinkbench.ui import Ui, trial_line
+
+__all__ = ["Race"]
+
+# A pilot's topic must not run dry before its time is over, at the highest rate that a pipeline may have.
+PILOT_RECORDS_PER_SECOND = 100_000
+# What a cell is taken to store where its pilot stored nothing; its trials then show the same failure, quickly.
+FALLBACK_RECORDS_PER_SECOND = 1_000.0
+# Resetting, loading, starting, stopping and auditing, beside the drain itself.
+OVERHEAD_SECONDS = 10.0
+
+
+class Race:
+    """One run of a plan."""
+
+    def __init__(
+        self, bench: Bench, cells: Sequence[Cell], folder: RunFolder, ui: Ui, environment: dict[str, JsonValue]
+    ) -> None:
+        """
+        Args:
+            bench: the stack, its clients and the plan, with its seed drawn.
+            cells: what to measure, on the stack's workers.
+            folder: where results go.
+            ui: what a person sees.
+            environment: what the summary says of the machine.
+        """
+        self._bench = bench
+        self._plan = bench.plan
+        self._cells = cells
+        self._folder = folder
+        self._ui = ui
+        self._environment = environment
+        # Short, so that it fits into the name of an index or a table, and another one in every run.
+        self._token = secrets.token_hex(3)
+        self._rates: dict[str, float] = {}
+        self._trials: list[TrialRecord] = []
+        self._seconds: list[float] = []
+        self._step = 0
+
+    @property
+    def _steps(self) -> int:
+        return len(self._cells) * (1 + self._plan.trials)
+
+    def run(self) -> RunSummary:
+        """Takes all pilots and trials.
+
+        Whatever ends it early (Ctrl-C too), what a trial created is removed and a summary of the finished trials written.
+
+        Returns:
+            The summary, which is also in the run's folder.
+        """
+        try:
+            self._pilots()
+            for number, block in enumerate(blocks(self._cells, self._plan.trials, self._plan.seed or 0), start=1):
+                for cell in block:
+                    self._trial(cell, number)
+        except BaseException:
+            self._write_summary(complete=False)
+            raise
+        return self._write_summary(complete=True)
+
+    def _write_summary(self, *, complete: bool) -> RunSummary:
+        plan = PlanRef(name=self._plan.name, sha256=self._plan.sha256, seed=self._plan.seed, trials=self._plan.trials)
+        summary = RunSummary(
+            run=self._folder.run,
+            complete=complete,
+            plan=plan,
+            environment=self._environment,
+            cells=summarize(self._cells, self._trials),
+        )
+        self._folder.write_summary(summary)
+        return summary
+
+    def _begin(self, name: str) -> None:
+        self._step += 1
+        drain = self._plan.drain.window_seconds / 0.8 + OVERHEAD_SECONDS
+        mean = sum(self._seconds) / len(self._seconds) if self._seconds else drain
+        pilots_left = max(len(self._cells) + 1 - self._step, 0)
+        trials_left = self._steps - max(self._step - 1, len(self._cells))
+        pilots = pilots_left * (self._plan.drain.pilot_seconds + OVERHEAD_SECONDS / 2)
+        self._ui.step(self._step, self._steps, name, trials_left * mean + pilots)
+
+    def _pilots(self) -> None:
+        """A short look at every cell, which tells how many records its trials need and warms up the workers' JVMs."""
+        records = int(self._plan.drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
+        shared = Names.of(f"{self._token}_pilot")
+        try:
+            for number, cell in enumerate(self._cells, start=1):
+                self._begin(f"pilot of {cell.key}")
+                if number == 1:
+                    self._ui.phase("loading the pilots' topic")
+                    self._bench.check_disk(records)
+                    self._bench.load(shared, records, lambda done: self._ui.progress(done, records))
+                self._ui.phase("pilot")
+                names = Names(shared.trial, shared.topic, f"{shared.connector}_{number}")
+                found = pilot(self._bench, cell, names, records, self._ui)
+                if found.records_per_second is None:
+                    self._ui.say(f"pilot of {cell.key}: {found.problem}")
+                    self._recover()
+                else:
+                    self._rates[cell.key] = found.records_per_second
+                    self._ui.say(f"pilot of {cell.key}: about {found.records_per_second:,.0f} records/s")
+        finally:
+            self._bench.kafka.delete_topic(shared.topic)
+
+    def _trial(self, cell: Cell, block: int) -> None:
+        self._begin(f"{cell.key}, trial {block} of {self._plan.trials}")
+        started = time.monotonic()
+        rate = self._rates.get(cell.key, FALLBACK_RECORDS_PER_SECOND)
+        records = max(records_for(rate, self._plan.drain.window_seconds), MINIMUM_RECORDS)
+        names = Names.of(f"{self._token}_{self._step:03d}")
+        try:
+            record, samples = drain_trial(self._bench, cell, names, records, block, self._ui)
+            self._ui.phase("cleaning up")
+            self._recover()
+        finally:
+            self._bench.clean(cell, names)
+        relative = self._folder.write_samples(names.trial, [sample.row() for sample in samples])
+        record = record.model_copy(update={"samples": relative})
+        self._folder.append_trial(record)
+        self._trials.append(record)
+        self._seconds.append(time.monotonic() - started)
+        if record.records_per_second and not record.invalid:
+            # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
+            self._rates[cell.key] = record.records_per_second
+        self._ui.say(trial_line(record))
+
+    def _recover(self) -> None:
+        """Starts again what has died during a trial, so that the next one finds a whole stack."""
+        dead = [state.name for state in self._bench.stack.states() if state.state != "running"]
+        if not dead:
+            return
+        self._ui.say(f"starting {' and '.join(dead)} again")
+        self._bench.stack.up(self._ui.phase)
+        self._bench.reconnect()
+        self._bench.wait_for_recovery()

@@ -1,0 +1,202 @@
+"""What a run leaves behind, as other programs may rely on it: the records of trials.jsonl and summary.json.
+
+A value that was not measured is None (`null` in the files), never 0. Files of a later sinkbench may have more fields;
+reading them ignores what is not known here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+__all__ = [
+    "Audit",
+    "Bottleneck",
+    "CellSummary",
+    "Connections",
+    "LatencyMs",
+    "PlanRef",
+    "RatePerSecond",
+    "RunSummary",
+    "TrialRecord",
+]
+
+Whole = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+class Audit(_Record):
+    """Exact counts of records: what was produced, what the sink holds, and how the two differ.
+
+    They reconcile, or ValidationError is raised: stored = produced - lost + duplicates + foreign.
+    """
+
+    produced: Whole
+    stored: Whole
+    lost: Whole
+    duplicates: Whole
+    foreign: Whole = 0
+    """Rows that are none of the records produced."""
+
+    @model_validator(mode="after")
+    def _reconciles(self) -> Self:
+        due = self.produced - self.lost + self.duplicates + self.foreign
+        if self.stored != due:
+            raise ValueError(f"{self.stored} rows are stored, but produced - lost + duplicates + foreign is {due}")
+        return self
+
+    @property
+    def clean(self) -> bool:
+        """Whether the sink holds every record exactly once, and nothing else."""
+        return self.lost == self.duplicates == self.foreign == 0
+
+
+class Connections(_Record):
+    """The most connections seen at once: those clients opened, and those the database server served."""
+
+    clients_peak: Whole | None = None
+    server_peak: Whole | None = None
+
+
+class LatencyMs(_Record):
+    """Quantiles of the latency in milliseconds; None where `count` records cannot support one."""
+
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    count: Whole
+
+
+class Bottleneck(_Record):
+    """The component that limits a cell, and what shows it."""
+
+    component: str
+    evidence: str
+
+
+class RatePerSecond(_Record):
+    """Records per second of a cell's valid trials: `values` in the order they were measured in."""
+
+    median: Amount
+    low: Amount
+    high: Amount
+    values: list[Amount]
+
+
+class TrialRecord(_Record):
+    """One trial: a line of trials.jsonl."""
+
+    trial: str
+    """The trial's id, which everything that it created was named after."""
+    block: Whole
+    """The number of its block, from 1; 0 for a pilot."""
+    cell: str
+    """The key of its cell, as `postgres/jdbc@3x2`."""
+    label: str
+    pipeline: str
+    sink: str
+    mode: str
+    workers: Whole
+    tasks: Whole
+    tasks_per_worker: float
+    overrides: dict[str, str] = {}
+    started_at: str
+    """ISO 8601, in UTC."""
+    seconds: Amount
+    """How long the whole trial took, with its preparation and its audit."""
+    records: Whole
+    """How many records its topic was loaded with."""
+    records_per_second: Amount | None = None
+    window_seconds: Amount | None = None
+    records_per_write: Amount | None = None
+    placement: dict[str, int] = {}
+    """Tasks on each worker."""
+    failed_tasks: Whole = 0
+    failure: str | None = None
+    """The first line of the cause that a failed task gave."""
+    connections: Connections = Connections()
+    audit: Audit | None = None
+    """None if the trial was not audited."""
+    lost_ranges: str = ""
+    """The first ranges of `seq` that were lost, as `17-516, 900`."""
+    latency_ms: LatencyMs | None = None
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    limit_records_per_second: Amount | None = None
+    efficiency: Amount | None = None
+    bottleneck: Bottleneck | None = None
+    invalid: list[str] = []
+    """Why its numbers must not be used; empty if they may be."""
+    samples: str | None = None
+    """The file of its samples, relative to the run's folder."""
+    pilot: bool = False
+
+
+class CellSummary(_Record):
+    """One cell over all its trials: an item of `cells` in summary.json."""
+
+    cell: str
+    label: str
+    pipeline: str
+    sink: str
+    mode: str
+    workers: Whole
+    tasks: Whole
+    tasks_per_worker: float
+    overrides: dict[str, str] = {}
+    trials: Whole
+    """Trials that were taken, valid or not."""
+    records_per_second: RatePerSecond | None = None
+    """Of the valid trials; None if there are none."""
+    records_per_write: Amount | None = None
+    placement: dict[str, int] = {}
+    failed_tasks: Whole = 0
+    failure: str | None = None
+    connections: Connections = Connections()
+    audit: Audit | None = None
+    """The sum over all trials that were audited, valid or not: a loss is not hidden by an invalid trial."""
+    latency_ms: LatencyMs | None = None
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    limit_records_per_second: Amount | None = None
+    efficiency: Amount | None = None
+    bottleneck: Bottleneck | None = None
+    invalid: list[str] = []
+    """Why the cell's numbers must not be used: reasons of its trials, if none of them is valid."""
+    notes: list[str] = []
+    """What a reader must know of numbers that may be used, such as trials that were left out."""
+    passed: bool
+    """Whether the numbers may be used and everything that is checked held."""
+    verdict: str
+    """That in words: "ok", or what is wrong."""
+
+
+class PlanRef(_Record):
+    """The plan that was run: its name, and the digest of what it measures (`Plan.sha256`)."""
+
+    name: str
+    sha256: str
+    seed: int | None = None
+    trials: Whole | None = None
+
+
+class RunSummary(_Record):
+    """A whole run: summary.json.
+
+    `environment` is free; the table reads `stack` (its driver's name), `cpu_model` and `cpu_count` from it.
+    """
+
+    format: Literal[1] = 1
+    run: str
+    complete: bool
+    plan: PlanRef
+    environment: dict[str, JsonValue] = {}
+    cells: list[CellSummary]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the run is complete and every cell passed: exit code 0, else 1."""
+        return self.complete and all(cell.passed for cell in self.cells)

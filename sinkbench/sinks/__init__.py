@@ -1,0 +1,78 @@
+"""The sinks: where the records end up. One module for each, all with the methods of `Sink`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.sinks.elasticsearch import ElasticsearchSink
+from sinkbench.sinks.postgres import PostgresSink
+from sinkbench.sinks.reading import SinkReading
+from sinkbench.stack import Endpoints
+
+__all__ = ["SINKS", "Sink", "SinkReading", "open_sink"]
+
+
+class Sink(Protocol):
+    """A place for records, as a trial uses it. Not safe in two threads at once."""
+
+    name: str
+
+    def create(self, target: str) -> None:
+        """Makes an empty index or table named `target`, where the connectors will write from now on."""
+        ...
+
+    def drop(self, target: str) -> None:
+        """Removes it; one that is not there is fine."""
+        ...
+
+    def read(self, target: str) -> SinkReading:
+        """How things stand now; cheap enough to be asked four times a second."""
+        ...
+
+    def settle(self, target: str) -> None:
+        """Makes all that was written visible to `sequences` and `count`."""
+        ...
+
+    def writes(self, target: str) -> int | None:
+        """Number of writes that the sink has taken so far: HTTP requests, or committed transactions. Only grows."""
+        ...
+
+    def count(self, target: str) -> int:
+        """Number of records in `target`, exactly."""
+        ...
+
+    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+        """`bench.seq` of every record in `target` whose `bench.run` is `run`, in chunks, in any order."""
+        ...
+
+    def leftovers(self, prefix: str) -> list[str]:
+        """The targets whose name begins with `prefix`."""
+        ...
+
+    def offer_by_hand(self) -> None:
+        """Makes what a connector file writes to as it stands, if it is not there: the index or table "tides"."""
+        ...
+
+    def close(self) -> None:
+        """Closes its connections."""
+        ...
+
+
+SINKS: dict[str, Callable[[Endpoints, Path], Sink]] = {
+    "elasticsearch": lambda endpoints, checkout: ElasticsearchSink(
+        endpoints.elasticsearch, endpoints.elasticsearch_index, checkout / "elasticsearch" / "index.json"
+    ),
+    "postgres": lambda endpoints, checkout: PostgresSink(
+        endpoints.postgres, endpoints.pgbouncer_admin, checkout / "postgres" / "schema.sql"
+    ),
+}
+
+
+def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:
+    """The sink of that name, connected. Raises StackError if it does not answer."""
+    return SINKS[name](endpoints, checkout)

@@ -1,0 +1,186 @@
+"""PostgreSQL as a sink: a table a trial, with PgBouncer's pools where the connector goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import sql
+
+from sinkbench.errors import StackError
+from sinkbench.sinks.reading import SinkReading
+
+__all__ = ["PostgresSink"]
+
+APPLICATION = "sinkbench"
+# The table that the schema file makes; a trial's table is this one, renamed.
+SCHEMA_TABLE = "tides"
+SCRATCH_SCHEMA = "sinkbench_scratch"
+
+# COPY's binary format: a header of 19 bytes, then for each row of one bigint the number of fields, its length, its value.
+COPY_HEADER_BYTES = 19
+COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
+COPY_TRAILER = b"\xff\xff"
+
+BACKENDS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
+"""
+
+
+class PostgresSink:
+    """One PostgreSQL database, and the PgBouncer before it."""
+
+    name = "postgres"
+
+    def __init__(self, dsn: str, pgbouncer_admin: str | None, schema_file: Path) -> None:
+        """
+        Args:
+            dsn: connection string, straight to PostgreSQL.
+            pgbouncer_admin: connection string of PgBouncer's console; None where there is no PgBouncer.
+            schema_file: SQL that makes the table `tides`.
+
+        Raises:
+            StackError: PostgreSQL or PgBouncer does not answer.
+        """
+        self._schema_file = schema_file
+        self._own_transactions = 0
+        self._sequences: dict[str, int] = {}
+        try:
+            self._connection = psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
+            # PgBouncer's console knows no prepared statements, which psycopg makes of what it is asked often.
+            self._pooler = (
+                psycopg.connect(pgbouncer_admin, autocommit=True, prepare_threshold=None) if pgbouncer_admin else None
+            )
+        except psycopg.Error as error:
+            raise StackError(f"PostgreSQL does not answer: {str(error).strip().splitlines()[0]}") from None
+        self._database = self._connection.info.dbname
+
+    def _query(self, query: sql.SQL | sql.Composed, *values: Any) -> list[tuple[Any, ...]]:
+        self._own_transactions += 1
+        return self._connection.execute(query, values or None).fetchall()
+
+    def create(self, target: str) -> None:
+        name, scratch, made = sql.Identifier(target), sql.Identifier(SCRATCH_SCHEMA), sql.Identifier(SCHEMA_TABLE)
+        try:
+            schema = self._schema_file.read_text(encoding="utf-8")
+            with self._connection.transaction():
+                run = self._connection.execute
+                run(sql.SQL("CREATE SCHEMA {}").format(scratch))
+                run(sql.SQL("SET LOCAL search_path TO {}, public").format(scratch))
+                run(schema.encode())
+                indexes = run("SELECT indexname FROM pg_indexes WHERE schemaname = %s", [SCRATCH_SCHEMA]).fetchall()
+                # A name is one table's or one index's in a schema, and the table made by hand has the file's own.
+                if target != SCHEMA_TABLE:
+                    run(sql.SQL("ALTER TABLE {}.{} RENAME TO {}").format(scratch, made, name))
+                for (index,) in indexes if target != SCHEMA_TABLE else ():
+                    renamed = sql.Identifier(f"{target}_{index}"[:63])
+                    run(sql.SQL("ALTER INDEX {}.{} RENAME TO {}").format(scratch, sql.Identifier(index), renamed))
+                run(sql.SQL("ALTER TABLE {}.{} SET SCHEMA public").format(scratch, name))
+                run(sql.SQL("DROP SCHEMA {} CASCADE").format(scratch))
+            # A checkpoint of the trial before would otherwise be paid for by this one.
+            self._connection.execute("CHECKPOINT")
+        except OSError as error:
+            raise StackError(f"{self._schema_file}: {error.strerror}") from None
+        except psycopg.Error as error:
+            reason = str(error).strip().splitlines()[0]
+            raise StackError(f"PostgreSQL did not make the table {target} of {self._schema_file}: {reason}") from None
+
+    def drop(self, target: str) -> None:
+        self._sequences.pop(target, None)
+        self._connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(target)))
+
+    def _sequence(self, target: str) -> int:
+        """The sequence behind the table's identity column, which counts its insertions."""
+        if target not in self._sequences:
+            rows = self._query(
+                sql.SQL(
+                    "SELECT pg_get_serial_sequence(quote_ident(%s), attname)::regclass::oid FROM pg_attribute "
+                    "WHERE attrelid = to_regclass(quote_ident(%s)) AND attidentity <> ''"
+                ),
+                target,
+                target,
+            )
+            if not rows:
+                raise StackError(f"{self._schema_file}: the table needs an identity column, by which progress is seen")
+            self._sequences[target] = rows[0][0]
+        return self._sequences[target]
+
+    def read(self, target: str) -> SinkReading:
+        sequence = self._sequence(target)
+        query = sql.SQL("SELECT coalesce(pg_sequence_last_value(%s), 0), ({})").format(sql.SQL(BACKENDS))
+        ((stored, backends),) = self._query(query, sequence, APPLICATION)
+        if self._pooler is None:
+            return SinkReading(stored=stored, backends=backends)
+        clients = servers = 0
+        cursor = self._pooler.execute("SHOW POOLS")
+        names = [column.name for column in cursor.description or []]
+        for row in cursor.fetchall():
+            pool = dict(zip(names, row, strict=True))
+            if pool["database"] == self._database:
+                clients += int(pool["cl_active"]) + int(pool["cl_waiting"])
+                servers += sum(int(pool[kind]) for kind in ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login"))
+        return SinkReading(stored=stored, backends=backends, pool_clients=clients, pool_servers=servers)
+
+    def settle(self, target: str) -> None:
+        """Nothing to do: what is committed is visible."""
+
+    def writes(self, target: str) -> int | None:
+        rows = self._query(
+            sql.SQL("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"),
+        )
+        # Its own queries are transactions too; one by one, since each is its own.
+        return int(rows[0][0]) - self._own_transactions
+
+    def count(self, target: str) -> int:
+        return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])
+
+    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+        query = sql.SQL(
+            "COPY (SELECT (payload #>> '{{bench,seq}}')::bigint FROM {} WHERE payload #>> '{{bench,run}}' = {} "
+            "AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT (FORMAT binary)"
+        ).format(sql.Identifier(target), sql.Literal(run))
+        rest = b""
+        skipped = False
+        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+            for block in _joined(copy, 1 << 20):
+                rest += block
+                if not skipped:
+                    rest = rest[COPY_HEADER_BYTES:]
+                    skipped = True
+                whole = len(rest) // COPY_ROW.itemsize
+                rows = np.frombuffer(rest, dtype=COPY_ROW, count=whole)
+                rest = rest[whole * COPY_ROW.itemsize :]
+                yield rows["value"].astype(np.int64)
+        if rest != COPY_TRAILER:
+            raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
+
+    def leftovers(self, prefix: str) -> list[str]:
+        rows = self._query(sql.SQL("SELECT tablename FROM pg_tables WHERE starts_with(tablename, %s)"), prefix)
+        return sorted(str(name) for (name,) in rows)
+
+    def offer_by_hand(self) -> None:
+        if SCHEMA_TABLE not in self.leftovers(SCHEMA_TABLE):
+            self.create(SCHEMA_TABLE)
+
+    def close(self) -> None:
+        self._connection.close()
+        if self._pooler is not None:
+            self._pooler.close()
+
+
+def _joined(blocks: Iterator[Any] | psycopg.Copy, least_bytes: int) -> Iterator[bytes]:
+    """The same bytes in pieces of at least `least_bytes`: COPY hands out a few rows at a time."""
+    gathered: list[bytes] = []
+    size = 0
+    for block in blocks:
+        gathered.append(bytes(block))
+        size += len(block)
+        if size >= least_bytes:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    yield b"".join(gathered)

@@ -1,0 +1,235 @@
+"""The folder of a run: what was asked for, a line for each trial, its samples, and the summary.
+
+    results/
+    ├── latest -> <run>
+    └── <run>/
+        ├── plan.yaml         the plan as it ran, with every default and the seed
+        ├── connectors/       the connector files as they were
+        ├── trials.jsonl      a TrialRecord a line
+        ├── samples/          <trial>.csv: what was read while the trial ran
+        └── summary.json      a RunSummary
+
+Whatever cannot be read or written is a UserError that names it and says what to do.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from sinkbench.errors import UserError
+from sinkbench.plan import Plan
+from sinkbench.results import RunSummary, TrialRecord
+
+__all__ = ["RunFolder", "check_writable", "read_summary", "read_trials"]
+
+_NEEDED_BYTES = 2**20
+_FIRST_COLUMNS = ("seconds", "stored", "lag")
+
+_ADVICE = {
+    errno.ENOSPC: "free some space on its disk",
+    errno.EDQUOT: "free some of your quota on its disk",
+    errno.EACCES: "make it writable for you, or choose another folder",
+    errno.EPERM: "make it writable for you, or choose another folder",
+    errno.EROFS: "its disk is read-only; choose another folder",
+    errno.EEXIST: "move away the file that is in its place, or choose another folder",
+    errno.ENOTDIR: "move away the file that is in its place, or choose another folder",
+    errno.EISDIR: "move away the folder that is in its place",
+}
+
+
+def check_writable(root: Path) -> None:
+    """Makes sure that a run can be kept in the folder `root`, which is made if need be.
+
+    A megabyte is written there and removed, so that a full disk shows before anything is started.
+    """
+    with _writing(root):
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root) as trial:
+            trial.write(b"\0" * _NEEDED_BYTES)
+            trial.flush()
+            os.fsync(trial.fileno())
+
+
+class RunFolder:
+    """One run's folder. `create` makes a new one; RunFolder(path) takes one that exists."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.trials_path = path / "trials.jsonl"
+        self.summary_path = path / "summary.json"
+
+    @property
+    def run(self) -> str:
+        """The run's id: when it started, in UTC, and its plan's name, as `20261121T034800Z-quick`."""
+        return self.path.name
+
+    @classmethod
+    def create(cls, root: Path, plan: Plan, connectors: Path, now: datetime | None = None) -> Self:
+        """A new folder below `root` with the plan in it and those files of `connectors` that the plan names.
+
+        Of two runs that start within the same second, the later one's id ends in -2.
+        """
+        stem = f"{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan.name}"
+        folder = cls(_make_unique(root, stem))
+        with _writing(folder.path):
+            (folder.path / "samples").mkdir()
+            (folder.path / "plan.yaml").write_text(plan.show(), encoding="utf-8")
+            for pipeline in sorted({entry.pipeline for entry in plan.pipelines}):
+                copy = folder.path / "connectors" / f"{pipeline}.json"
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(connectors / f"{pipeline}.json", copy)
+        return folder
+
+    def append_trial(self, trial: TrialRecord) -> None:
+        """Adds a line to trials.jsonl, and returns when it is on the disk."""
+        line = trial.model_dump_json().encode() + b"\n"
+        with _writing(self.trials_path):
+            whole = _length_of_whole_lines(self.trials_path)
+            with self.trials_path.open("ab") as trials:
+                if whole is not None:
+                    trials.truncate(whole)
+                trials.write(line)
+                trials.flush()
+                os.fsync(trials.fileno())
+
+    def write_samples(self, trial: str, rows: Sequence[Mapping[str, float | int | str | None]]) -> str:
+        """Writes a trial's samples as CSV and returns the file's path relative to the run's folder.
+
+        The columns are all keys of all rows: `seconds`, `stored` and `lag` first, the others by name, so that a
+        service that died half-way changes nothing in their order. What a row lacks, or has as None, stays empty.
+        """
+        if Path(trial).name != trial:
+            raise ValueError(f"trial {trial!r} cannot be the name of a file")
+        keys = {key for row in rows for key in row}
+        columns = [key for key in _FIRST_COLUMNS if key in keys] + sorted(keys.difference(_FIRST_COLUMNS))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        relative = f"samples/{trial}.csv"
+        with _writing(self.path / relative):
+            _replace(self.path / relative, text.getvalue())
+        return relative
+
+    def write_summary(self, summary: RunSummary) -> None:
+        """Writes summary.json as a whole or not at all, and makes this the run that `latest` points at."""
+        with _writing(self.summary_path):
+            _replace(self.summary_path, summary.model_dump_json(indent=2) + "\n")
+        latest = self.path.parent / "latest"
+        with _writing(latest):
+            link = self.path.parent / f".latest-{os.getpid()}"
+            link.unlink(missing_ok=True)
+            link.symlink_to(self.run)
+            try:
+                link.replace(latest)
+            except OSError:
+                link.unlink()
+                raise
+
+
+def read_trials(path: Path) -> list[TrialRecord]:
+    """The trials in a trials.jsonl, in its order; none if there is no such file.
+
+    A last line that is not whole, as a run that was killed may leave, is passed over. Any other line that is not a
+    trial is a UserError with its number.
+    """
+    lines = _read(path).split(b"\n") if path.exists() else [b""]
+    trials = []
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            trials.append(TrialRecord.model_validate_json(line))
+        except ValidationError as invalid:
+            raise UserError(
+                f"{path}:{number}: is not a trial ({_first(invalid)}); restore or remove the line"
+            ) from None
+    return trials
+
+
+def read_summary(path: Path) -> RunSummary:
+    """The summary of a run, from its folder or from the file itself."""
+    file = path / "summary.json" if path.is_dir() else path
+    content = _read(file)
+    try:
+        found = json.loads(content)
+        if isinstance(found, dict) and found.get("format") != 1:
+            raise UserError(f"{file}: has format {found.get('format')}, but only 1 is known; use a newer sinkbench")
+        return RunSummary.model_validate(found)
+    except ValidationError as invalid:
+        raise UserError(f"{file}: is not the summary of a run ({_first(invalid)}); name a folder of results") from None
+    except ValueError as broken:
+        raise UserError(f"{file}: is not JSON ({broken}); name a folder of results") from None
+
+
+def _make_unique(root: Path, stem: str) -> Path:
+    with _writing(root):
+        root.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        path = root / (stem if number == 1 else f"{stem}-{number}")
+        with _writing(path):
+            try:
+                path.mkdir()
+            except FileExistsError:
+                number += 1
+            else:
+                return path
+
+
+def _length_of_whole_lines(path: Path) -> int | None:
+    """Where the last whole line ends; None if nothing comes after it."""
+    try:
+        content = path.read_bytes() if path.is_file() else b""
+    except FileNotFoundError:
+        return None
+    return None if not content or content.endswith(b"\n") else content.rfind(b"\n") + 1
+
+
+def _replace(path: Path, text: str) -> None:
+    """Writes a file so that a reader, or a crash, finds the old content or the new one and nothing between."""
+    beside = path.with_name(f".{path.name}.tmp")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file; name a run below the folder of results") from None
+    except OSError as failed:
+        raise UserError(f"{path}: cannot be read ({failed.strerror}); check its permissions") from None
+
+
+def _first(invalid: ValidationError) -> str:
+    detail = invalid.errors()[0]
+    where = ".".join(map(str, detail["loc"]))
+    return f"{where}: {detail['msg']}" if where else detail["msg"]
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as failed:
+        advice = _ADVICE.get(failed.errno or 0, "check the folder, or choose another one")
+        raise UserError(f"{path}: cannot be written ({failed.strerror or failed}); {advice}") from failed

@@ -1,0 +1,40 @@
+"""The nearest known name to one that is not known, for messages that say how to mend a mistake."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["did_you_mean", "nearest"]
+
+_LISTED_AT_MOST = 12
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like `name`, or None if none is like it.
+
+    Letter case does not count. Where no name is spelled alike, the shortest one that contains `name` is taken, so
+    that `jdbc` finds `postgres/jdbc`.
+    """
+    by_folded = {candidate.casefold(): candidate for candidate in sorted(known, reverse=True)}
+    folded = name.casefold()
+    close = difflib.get_close_matches(folded, sorted(by_folded), n=1, cutoff=0.6)
+    if close:
+        return by_folded[close[0]]
+    holding = [candidate for candidate in sorted(by_folded) if folded and folded in candidate]
+    return by_folded[min(holding, key=len)] if holding else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown `name`: the nearest known one, else a list of what is known.
+
+    It starts with "; ", and is empty if nothing is known at all.
+    """
+    names = sorted(known)
+    found = nearest(name, names)
+    if found is not None:
+        return f"; did you mean '{found}'?"
+    if not names:
+        return ""
+    rest = len(names) - _LISTED_AT_MOST
+    return f"; known: {', '.join(names[:_LISTED_AT_MOST])}" + (f" and {rest} more" if rest > 0 else "")

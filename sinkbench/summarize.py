@@ -1,0 +1,154 @@
+"""From the trials of a run to one summary a cell, with a verdict."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from sinkbench.cells import Cell
+from sinkbench.results import Audit, CellSummary, Connections, RatePerSecond, TrialRecord
+from sinkbench.stats import median_low_high
+
+__all__ = ["summarize", "verdict"]
+
+_NO_RATE = "no rate could be measured"
+
+
+def summarize(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[CellSummary]:
+    """One summary for each of the plan's cells, in their order; pilots are left out.
+
+    Rates, records per write and CPU seconds are medians over the valid trials. Counts of what went wrong (lost,
+    duplicated, failed tasks) and peaks of connections are taken over all trials, so that an invalid one hides none.
+    A cell without a valid trial is invalid. ValueError if a trial is of none of the cells.
+    """
+    taken: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
+    for trial in trials:
+        if trial.pilot:
+            continue
+        if trial.cell not in taken:
+            raise ValueError(f"trial {trial.trial} is of cell {trial.cell}, which is not in the plan")
+        taken[trial.cell].append(trial)
+    return [_summary(cell, taken[cell.key]) for cell in cells]
+
+
+def verdict(
+    *,
+    tasks: int,
+    failed_tasks: int,
+    failure: str | None,
+    audit: Audit | None,
+    not_audited: int,
+    invalid: Sequence[str],
+) -> str:
+    """A cell in a few words: "ok", or all that is wrong with it, the cause before its consequences.
+
+    `not_audited` is the number of valid trials that were not audited.
+    """
+    wrong = []
+    if failed_tasks:
+        wrong.append(f"{failed_tasks} of {tasks} tasks FAILED" + (f": {failure}" if failure else ""))
+    if audit is not None:
+        counts = [("LOST", audit.lost), ("DUPLICATED", audit.duplicates), ("FOREIGN", audit.foreign)]
+        wrong += [f"{word} {count:,}" for word, count in counts if count]
+    if not_audited:
+        wrong.append(f"{not_audited} {'trial' if not_audited == 1 else 'trials'} NOT AUDITED")
+    # Failed tasks are why such a trial is invalid; to say so again, in other words, would only blur the cause.
+    if invalid and not failed_tasks:
+        wrong.append(f"invalid: {invalid[0]}")
+    return "; ".join(wrong) or "ok"
+
+
+def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
+    valid = [trial for trial in trials if not _reasons(trial)]
+    rates = [trial.records_per_second for trial in valid if trial.records_per_second is not None]
+    span = median_low_high(rates)
+    invalid: list[str] = []
+    notes: list[str] = []
+    if not trials:
+        invalid = ["no trial was taken"]
+    elif not valid:
+        invalid = list(dict.fromkeys(reason for trial in trials for reason in _reasons(trial)))
+    else:
+        notes = _notes(trials)
+    failed_tasks = max((trial.failed_tasks for trial in trials), default=0)
+    failure = next((trial.failure for trial in trials if trial.failure), None)
+    audit = _sum(trial.audit for trial in trials)
+    words = verdict(
+        tasks=cell.tasks,
+        failed_tasks=failed_tasks,
+        failure=failure,
+        audit=audit,
+        not_audited=sum(trial.audit is None for trial in valid),
+        invalid=invalid,
+    )
+    return CellSummary(
+        cell=cell.key,
+        label=cell.label,
+        pipeline=cell.pipeline,
+        sink=cell.sink,
+        mode=cell.mode,
+        workers=cell.workers,
+        tasks=cell.tasks,
+        tasks_per_worker=cell.multiple,
+        overrides=dict(cell.overrides),
+        trials=len(trials),
+        records_per_second=None
+        if span is None
+        else RatePerSecond(median=span[0], low=span[1], high=span[2], values=rates),
+        records_per_write=_median(trial.records_per_write for trial in valid),
+        placement=next((trial.placement for trial in [*reversed(valid), *reversed(trials)] if trial.placement), {}),
+        failed_tasks=failed_tasks,
+        failure=failure,
+        connections=Connections(
+            clients_peak=_most(trial.connections.clients_peak for trial in trials),
+            server_peak=_most(trial.connections.server_peak for trial in trials),
+        ),
+        audit=audit,
+        cpu_seconds_per_million=_cpu(valid),
+        limit_records_per_second=_median(trial.limit_records_per_second for trial in valid),
+        efficiency=_median(trial.efficiency for trial in valid),
+        invalid=invalid,
+        notes=notes,
+        passed=words == "ok",
+        verdict=words,
+    )
+
+
+def _reasons(trial: TrialRecord) -> list[str]:
+    """Why a trial's numbers must not be used."""
+    return trial.invalid or ([_NO_RATE] if trial.records_per_second is None else [])
+
+
+def _notes(trials: Sequence[TrialRecord]) -> list[str]:
+    left_out = [reasons for trial in trials if (reasons := _reasons(trial))]
+    if not left_out:
+        return []
+    why = "; ".join(dict.fromkeys(reason for reasons in left_out for reason in reasons))
+    return [f"{len(left_out)} of {len(trials)} trials invalid: {why}"]
+
+
+def _sum(audits: Iterable[Audit | None]) -> Audit | None:
+    done = [audit for audit in audits if audit is not None]
+    if not done:
+        return None
+    return Audit(
+        produced=sum(audit.produced for audit in done),
+        stored=sum(audit.stored for audit in done),
+        lost=sum(audit.lost for audit in done),
+        duplicates=sum(audit.duplicates for audit in done),
+        foreign=sum(audit.foreign for audit in done),
+    )
+
+
+def _cpu(trials: Sequence[TrialRecord]) -> dict[str, float | None]:
+    services = dict.fromkeys(service for trial in trials for service in trial.cpu_seconds_per_million)
+    return {name: _median(trial.cpu_seconds_per_million.get(name) for trial in trials) for name in services}
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

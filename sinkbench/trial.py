@@ -1,0 +1,224 @@
+"""One drain trial, from the empty sink to the audit; and the pilot that sizes it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from sinkbench.bench import Bench, Names
+from sinkbench.cells import Cell
+from sinkbench.connect import ConnectorStatus, is_even, placement
+from sinkbench.errors import ConnectError, TrialFailed
+from sinkbench.kafka import group_of
+from sinkbench.probes import Sample
+from sinkbench.results import Audit, Connections, TrialRecord
+from sinkbench.sizing import rate_from_pilot
+from sinkbench.stats import drain_rate
+from sinkbench.watch import DrainWatch, End, Limits, connection_peaks, cpu_seconds_per_million, stored_counts
+
+__all__ = ["Observer", "Pilot", "drain_trial", "pilot"]
+
+# A sampler that says nothing for so long hangs in a request to a service that is gone.
+SILENCE_SECONDS = 30.0
+
+
+class Observer(Protocol):
+    """Is told what a trial is doing, for a person who watches."""
+
+    def phase(self, text: str) -> None:
+        """The trial goes into another step."""
+        ...
+
+    def progress(self, done: int, total: int) -> None:
+        """Records that are in the topic, or in the sink, so far."""
+        ...
+
+
+@dataclass
+class _Watched:
+    """What watching a connector has shown."""
+
+    samples: list[Sample] = field(default_factory=list)
+    placed: ConnectorStatus | None = None
+    """When every task had started, or failed to."""
+    last: ConnectorStatus | None = None
+    """Just before the connector was deleted."""
+    invalid: list[str] = field(default_factory=list)
+
+
+def drain_trial(
+    bench: Bench, cell: Cell, names: Names, records: int, block: int, observer: Observer
+) -> tuple[TrialRecord, list[Sample]]:
+    """Takes one drain trial and removes what it created, unless a service is gone.
+
+    Args:
+        bench: the stack and its clients.
+        cell: what to measure.
+        names: what the trial's things are called.
+        records: how many to load the topic with.
+        block: the number of its block, from 1.
+        observer: is told what goes on.
+
+    Returns:
+        Its record, with the reasons in `invalid` if its numbers must not be used, and its samples.
+    """
+    started_at = datetime.now(UTC)
+    started = time.monotonic()
+    watched = _Watched()
+    audit: Audit | None = None
+    lost_ranges = ""
+    records_per_write: float | None = None
+    try:
+        bench.check_disk(records)
+        sink = bench.sink(cell.sink)
+        observer.phase("resetting the sink")
+        sink.create(names.target)
+        observer.phase("loading the topic")
+        bench.load(names, records, lambda done: observer.progress(done, records))
+        writes = sink.writes(names.target)
+        observer.phase("draining")
+        _watch(bench, cell, names, records, watched, observer)
+        observer.phase("stopping the connector")
+        bench.stop_connector(names)
+        counts = {} if watched.placed is None else placement(watched.placed, bench.stack.endpoints.worker_ids)
+        if not is_even(counts):
+            watched.invalid.append(f"the tasks are spread unevenly over the workers: {counts}")
+        watched.invalid += _failures(cell, watched) or _unread(bench, names, records)
+        observer.phase("auditing")
+        counted = bench.audit(cell, names, records)
+        audit = counted.result()
+        lost_ranges = counted.lost_ranges()
+        if audit.foreign:
+            watched.invalid.append(f"{audit.foreign:,} rows in the sink are none of this trial's records")
+        written = None if writes is None else (sink.writes(names.target) or 0) - writes
+        if written and not watched.invalid:
+            records_per_write = round(audit.stored / written, 2)
+    except TrialFailed as error:
+        watched.invalid.append(str(error))
+    rate = drain_rate(*stored_counts(watched.samples), records)
+    if rate is None and not watched.invalid:
+        watched.invalid.append("too few samples between 10 % and 90 % of the records; ask for a longer window_seconds")
+    clients, servers = connection_peaks(watched.samples)
+    placed, last = watched.placed, watched.last
+    record = TrialRecord(
+        trial=names.trial,
+        block=block,
+        cell=cell.key,
+        label=cell.label,
+        pipeline=cell.pipeline,
+        sink=cell.sink,
+        mode=cell.mode,
+        workers=cell.workers,
+        tasks=cell.tasks,
+        tasks_per_worker=cell.multiple,
+        overrides=dict(cell.overrides),
+        started_at=started_at.isoformat(timespec="milliseconds"),
+        seconds=round(time.monotonic() - started, 3),
+        records=records,
+        placement={} if placed is None else placement(placed, bench.stack.endpoints.worker_ids),
+        failed_tasks=0 if last is None else len(last.failed),
+        failure=None if last is None else last.cause(),
+        connections=Connections(clients_peak=clients, server_peak=servers),
+        audit=audit,
+        cpu_seconds_per_million=cpu_seconds_per_million(watched.samples, records),
+        invalid=watched.invalid,
+        records_per_second=None if rate is None else round(rate.records_per_second, 1),
+        window_seconds=None if rate is None else round(rate.window_seconds, 3),
+        records_per_write=records_per_write,
+        lost_ranges=lost_ranges,
+    )
+    return record, watched.samples
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a pilot has found: a rate to size trials by, or why there is none."""
+
+    records_per_second: float | None
+    problem: str | None = None
+
+
+def pilot(bench: Bench, cell: Cell, names: Names, records: int, observer: Observer) -> Pilot:
+    """Runs a cell for the plan's `pilot_seconds` on a topic that is already loaded, and removes what it created.
+
+    It is no trial: it is not audited, and the topic, which other pilots use too, stays.
+    """
+    watched = _Watched()
+    sink = bench.sink(cell.sink)
+    sink.create(names.target)
+    try:
+        _watch(bench, cell, names, records, watched, observer, bench.plan.drain.pilot_seconds)
+    except TrialFailed as error:
+        watched.invalid.append(str(error))
+    finally:
+        bench.clean(cell, names, topic=False)
+    rate = rate_from_pilot(*stored_counts(watched.samples))
+    if rate is None:
+        cause = watched.last.cause() if watched.last else None
+        return Pilot(None, cause or "; ".join(watched.invalid) or "it stored nothing")
+    return Pilot(rate)
+
+
+def _watch(
+    bench: Bench,
+    cell: Cell,
+    names: Names,
+    records: int,
+    watched: _Watched,
+    observer: Observer,
+    pilot_seconds: float | None = None,
+) -> None:
+    """Starts the connector and samples until everything is stored, progress stops, or the pilot's time is over.
+
+    Raises:
+        TrialFailed: Connect refuses the connector, or the probes hang.
+    """
+    drain = bench.plan.drain
+    watch = DrainWatch(records, cell.tasks, Limits(drain.stall_seconds, drain.timeout_seconds, pilot_seconds))
+    sampler = bench.sampler(cell, names, records)
+    sampler.start()
+    try:
+        bench.connect.create(names.connector, bench.config(cell, names))
+        end: End | None = None
+        seen = 0
+        while end is None:
+            fresh = sampler.wait(seen, SILENCE_SECONDS)
+            if not fresh:
+                raise TrialFailed(f"the probes have had no answer for {SILENCE_SECONDS:.0f} s")
+            seen += len(fresh)
+            observer.progress(min(fresh[-1].stored or 0, records), records)
+            if watched.placed is None and _all_started(fresh[-1], cell.tasks):
+                watched.placed = bench.connect.status(names.connector)
+            end = next((end for sample in fresh if (end := watch.see(sample)) is not None), None)
+        watched.last = bench.connect.status(names.connector)
+        if end.reason is not None:
+            watched.invalid.append(end.reason)
+    except ConnectError as error:
+        raise TrialFailed(str(error)) from None
+    finally:
+        sampler.stop()
+        watched.samples = sampler.samples
+
+
+def _all_started(sample: Sample, tasks: int) -> bool:
+    return (sample.tasks_running or 0) + (sample.tasks_failed or 0) == tasks
+
+
+def _failures(cell: Cell, watched: _Watched) -> list[str]:
+    """The reasons to give if not every task ran to the end, or if they ran on too few workers."""
+    last = watched.last
+    if last is not None and last.failed:
+        return [f"{len(last.failed)} of {cell.tasks} tasks FAILED: {last.cause()}"]
+    if watched.placed is None or len(watched.placed.tasks) != cell.tasks:
+        return [f"{cell.tasks} tasks were asked for, but not all of them started"]
+    return []
+
+
+def _unread(bench: Bench, names: Names, records: int) -> list[str]:
+    """The reason to give if the connector has not committed the offsets of all records when it stopped."""
+    consumed = bench.kafka.committed(group_of(names.connector), names.topic)
+    return (
+        [] if consumed == records else [f"the connector committed {consumed:,} of {records:,} records when it stopped"]
+    )

@@ -1,0 +1,159 @@
+"""When a drain is over, and what its samples say: pure decisions over samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sinkbench.probes import CONTROLLER, Sample
+from sinkbench.stats import HIGH_SHARE, LOW_SHARE, progress
+
+__all__ = [
+    "DrainWatch",
+    "End",
+    "Limits",
+    "connection_peaks",
+    "controller_share",
+    "cpu_seconds_per_million",
+    "stored_counts",
+]
+
+# So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
+BLIND_SAMPLES = 40
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up.
+
+    Attributes:
+        stall_seconds: no further record stored for so long.
+        timeout_seconds: the whole drain takes longer.
+        pilot_seconds: enough was seen so long after the first record; None where all records must be stored.
+    """
+
+    stall_seconds: float
+    timeout_seconds: float
+    pilot_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class End:
+    """The drain is over. `reason` says why its numbers must not be used; None if all went well."""
+
+    reason: str | None = None
+
+
+class DrainWatch:
+    """Looks at one sample after the other and says when the drain is over."""
+
+    def __init__(self, records: int, tasks: int, limits: Limits) -> None:
+        """
+        Args:
+            records: how many there are in the topic.
+            tasks: how many tasks were asked for.
+            limits: when to give up.
+        """
+        self._records = records
+        self._tasks = tasks
+        self._limits = limits
+        self._stored = 0
+        self._first_seconds: float | None = None
+        self._moved_seconds = 0.0
+        self._blind = 0
+        self._alive: set[str] = set()
+
+    def see(self, sample: Sample) -> End | None:
+        """What the next sample means: End if the drain is over, None if it goes on."""
+        now = sample.seconds
+        dead = sorted(name for name in self._alive if sample.cpu_seconds.get(name) is None)
+        if dead:
+            return End(f"{' and '.join(dead)} died during the trial")
+        self._alive = {name for name, used in sample.cpu_seconds.items() if used is not None}
+        self._blind = self._blind + 1 if sample.stored is None else 0
+        if self._blind >= BLIND_SAMPLES:
+            return End(f"the sink could not be read {self._blind} times: {'; '.join(sample.problems)}")
+        if sample.stored is not None and sample.stored > self._stored:
+            self._stored = sample.stored
+            self._moved_seconds = now
+            self._first_seconds = now if self._first_seconds is None else self._first_seconds
+        if self._stored >= self._records:
+            return End()
+        pilot = self._limits.pilot_seconds
+        if pilot is not None and self._first_seconds is not None and now - self._first_seconds >= pilot:
+            return End()
+        so_far = f"at {self._stored:,} of {self._records:,} records"
+        if sample.tasks_failed == self._tasks:
+            return End(f"all {self._tasks} tasks FAILED {so_far}")
+        if now - self._moved_seconds > self._limits.stall_seconds:
+            return End(f"no progress for {self._limits.stall_seconds:g} s {so_far}")
+        if now > self._limits.timeout_seconds:
+            return End(f"not done after {self._limits.timeout_seconds:g} s, {so_far}")
+        return None
+
+
+def stored_counts(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:
+    """When each sample was taken and how many records the sink held, NaN where it could not be read."""
+    times = [sample.seconds for sample in samples]
+    return times, [np.nan if sample.stored is None else float(sample.stored) for sample in samples]
+
+
+def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]:
+    """The most connections seen at once: (those that clients opened, those that the database served).
+
+    Through a pooler these are two things; without one, every connection of a client is one of the database.
+    """
+    backends = [sample.backends for sample in samples if sample.backends is not None]
+    clients = [sample.pool_clients for sample in samples if sample.pool_clients is not None]
+    servers = [sample.pool_servers for sample in samples if sample.pool_servers is not None]
+    if any(clients):
+        return max(clients), max(servers)
+    return (max(backends), max(backends)) if backends else (None, None)
+
+
+def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str, float | None]:
+    """CPU seconds that each service used for a million records, over the window between 10 % and 90 % of them.
+
+    Args:
+        samples: of one drain.
+        records: how many were drained.
+
+    Returns:
+        By service, the Connect workers added up as "connect", and the controller, whose probes run all the while;
+        None for a service that could not be seen; empty if the drain did not reach 90 %.
+    """
+    times, counts = progress(*stored_counts(samples))
+    if counts.size == 0 or counts[-1] < HIGH_SHARE * records:
+        return {}
+    start, end = np.interp([LOW_SHARE * records, HIGH_SHARE * records], counts, times)
+    used: dict[str, float | None] = {}
+    for name in samples[-1].cpu_seconds:
+        seconds = _used_between(samples, name, float(start), float(end))
+        service = "connect" if name.startswith("connect-") else name
+        before = used.get(service, 0.0)
+        used[service] = None if seconds is None or before is None else before + seconds
+    millions = (HIGH_SHARE - LOW_SHARE) * records / 1e6
+    return {name: None if seconds is None else round(seconds / millions, 3) for name, seconds in used.items()}
+
+
+def _used_between(samples: Sequence[Sample], name: str, start: float, end: float) -> float | None:
+    readings: list[Mapping[str, float | None]] = [sample.cpu_seconds for sample in samples]
+    known = [(s.seconds, used) for s, r in zip(samples, readings, strict=True) if (used := r.get(name)) is not None]
+    if len(known) < 2:
+        return None
+    times, used_seconds = zip(*known, strict=True)
+    first, last = np.interp([start, end], times, used_seconds)
+    return float(last - first)
+
+
+def controller_share(samples: Sequence[Sample]) -> float | None:
+    """The share of one core that the controller with its probes used while it sampled; None without two samples."""
+    if len(samples) < 2:
+        return None
+    first, last = samples[0], samples[-1]
+    before, after = first.cpu_seconds.get(CONTROLLER), last.cpu_seconds.get(CONTROLLER)
+    if before is None or after is None or last.seconds <= first.seconds:
+        return None
+    return (after - before) / (last.seconds - first.seconds)

@@ -1,0 +1,193 @@
+"""YAML files that users write: read strictly, with the line of every key, and mistakes told in one line each.
+
+Strictly means YAML 1.2 without duplicate keys; what a file may hold is said by a pydantic model that forbids what it
+does not know.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+from ruamel.yaml import YAML, MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from sinkbench.errors import UserError
+from sinkbench.suggest import did_you_mean
+
+__all__ = ["YamlFile", "mistake", "shown", "to_yaml"]
+
+_REPORTED_AT_MOST = 5
+_CUSTOM = "sinkbench"
+
+# What pydantic's kinds of errors come to in our words; the rest keep pydantic's.
+_WORDS = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "tuple_type": "must be a list",
+    "model_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "too_short": "must not be empty",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+}
+
+
+def mistake(text: str, *at: str | int) -> PydanticCustomError:
+    """An error for a model's own validator to raise.
+
+    `text` is the whole message, in which "{name}" stands for the dotted name of the key that is wrong; `at` is the
+    path of that key below the value under validation.
+    """
+    return PydanticCustomError(_CUSTOM, "{text}", {"text": text, "at": at})
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: short, on one line, and in YAML's words rather than Python's."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = repr(value) if isinstance(value, str) else " ".join(str(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def to_yaml(content: Mapping[str, object]) -> str:
+    """Plain values as YAML, in their own order; null is written out."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.allow_unicode = True
+    yaml.width = 4096
+    text = io.StringIO()
+    yaml.dump(content, text)
+    return text.getvalue()
+
+
+class YamlFile:
+    """One YAML file: `content`, its plain values, and the lines that they stand on.
+
+    Raises `error`, naming the file and where possible the line, if the file cannot be read, is not UTF-8, is not
+    YAML, or is anything but one mapping; `kind` is the word for such a file in messages ("plan").
+    """
+
+    def __init__(self, path: Path, kind: str, error: type[UserError]) -> None:
+        self.path = path
+        self._kind = kind
+        self._error = error
+        self._root, content = self._parse(self._read())
+        if not isinstance(content, dict):
+            found = "the file is empty" if content is None else f"found {shown(content)}"
+            raise error(f"{path}:1: a {kind} must be a mapping of keys to values; {found}")
+        self.content: dict[Any, Any] = content
+
+    def line(self, *path: str | int) -> int:
+        """The line, from 1, of a key or list item; of the nearest one around it if the file does not have it."""
+        node: Any = self._root
+        line: int = node.start_mark.line
+        for step in path:
+            below = dict(_children(node)).get(step)
+            if below is None:
+                break
+            line, node = below
+        return line + 1
+
+    def where(self, *path: str | int) -> str:
+        """`file:line` of a key or list item."""
+        return f"{self.path}:{self.line(*path)}"
+
+    def explain(self, invalid: ValidationError, models: Mapping[str, type[BaseModel]]) -> str:
+        """What pydantic found wrong with the content: one line a mistake, in the file's order, at most five.
+
+        `models` holds the model of each section, by the section's key, and that of the whole file under "".
+        """
+        mistakes = [detail for detail in invalid.errors() if not _follows_from_another(detail)]
+        found = sorted({(self.line(*path), text) for path, text in (self._explain(m, models) for m in mistakes)})
+        lines = [f"{self.path}:{line}: {text}" for line, text in found[:_REPORTED_AT_MOST]]
+        rest = len(found) - len(lines)
+        return "\n".join(lines) + (f"\n(and {rest} more)" if rest else "")
+
+    def _explain(
+        self, detail: ErrorDetails, models: Mapping[str, type[BaseModel]]
+    ) -> tuple[tuple[str | int, ...], str]:
+        path, kind, context = detail["loc"], detail["type"], detail.get("ctx", {})
+        section = str(path[0]) if len(path) > 1 and path[0] in models else ""
+        words = [str(step) for step in path if isinstance(step, str)]
+        # A list's entries are told apart by their lines, so that `multiples` says more than `pipelines.multiples`.
+        name = ".".join(words[1:] if len(words) > 1 and isinstance(path[1], int) else words) or self._kind
+        if kind == _CUSTOM:
+            return (*path, *context["at"]), context["text"].replace("{name}", name)
+        if kind == "extra_forbidden":
+            known = did_you_mean(str(path[-1]), models[section].model_fields)
+            return path, f"unknown key '{path[-1]}' in {section or self._kind}{known}"
+        if kind == "invalid_key":
+            return path, f"unknown key {path[-1]} in {section or self._kind}; keys are text"
+        if kind == "missing":
+            return path, f"{section or self._kind} has no '{path[-1]}', which it needs"
+        said = _WORDS[kind].format_map(context) if kind in _WORDS else detail["msg"]
+        found = detail["input"]
+        near = ""
+        if kind == "literal_error" and isinstance(found, str):
+            near = did_you_mean(found, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+            near = near if near.startswith("; did") else ""
+        return path, f"{name} {said}" + (f", found {shown(found)}" if kind != "too_short" else "") + near
+
+    def _read(self) -> str:
+        path = self.path
+        try:
+            return path.read_bytes().decode("utf-8-sig")
+        except FileNotFoundError:
+            others = [file.name for file in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+            raise self._error(f"{path}: there is no such {self._kind}{did_you_mean(path.name, others)}") from None
+        except IsADirectoryError:
+            raise self._error(f"{path}: is a folder; name a {self._kind} file in it") from None
+        except UnicodeDecodeError as broken:
+            line = broken.object.count(b"\n", 0, broken.start) + 1
+            raise self._error(f"{path}:{line}: is not UTF-8 text; save it as UTF-8") from None
+        except OSError as failed:
+            raise self._error(f"{path}: cannot be read ({failed.strerror}); check its permissions") from None
+
+    def _parse(self, text: str) -> tuple[object, object]:
+        """The YAML nodes, which know their lines, and the plain values."""
+        try:
+            return YAML(typ="safe", pure=True).compose(text), YAML(typ="safe", pure=True).load(text)
+        except MarkedYAMLError as broken:
+            mark = broken.problem_mark or broken.context_mark
+            said = (broken.problem or broken.context or "cannot be read").splitlines()[0]
+            raise self._error(f"{self.path}:{mark.line + 1 if mark else 1}: not valid YAML: {said}") from None
+        # A date or number that YAML takes for one and Python cannot make one of, such as 2026-13-45, is a ValueError.
+        except (YAMLError, ValueError, OverflowError) as broken:
+            raise self._error(f"{self.path}: not valid YAML: {' '.join(str(broken).split())}") from None
+        except RecursionError:
+            raise self._error(f"{self.path}: is nested too deeply for a {self._kind}") from None
+
+
+def _follows_from_another(detail: ErrorDetails) -> bool:
+    # pydantic calls a list whose items are all wrong too short, and a key that is not text a wrong value as well.
+    return (detail["type"] == "too_short" and bool(detail["input"])) or detail["loc"][-1:] == ("[key]",)
+
+
+def _children(node: object) -> Iterator[tuple[str | int, tuple[int, Any]]]:
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            if isinstance(key, ScalarNode):
+                yield key.value, (key.start_mark.line, value)
+    elif isinstance(node, SequenceNode):
+        for index, value in enumerate(node.value):
+            yield index, (value.start_mark.line, value)
