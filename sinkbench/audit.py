@@ -38,6 +38,13 @@ class SeqAudit:
         self._stored += int(chunk.size)
         self._foreign += int(chunk.size - ours.size)
 
+    def add_foreign(self, rows: int) -> None:
+        """Takes in so many rows that are none of the load's: of another load, or without a `seq`."""
+        if rows < 0:
+            raise ValueError(f"rows must not be negative, found {rows}")
+        self._stored += rows
+        self._foreign += rows
+
     @property
     def stored(self) -> int:
         """All rows that the sink holds."""

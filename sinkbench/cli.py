@@ -15,7 +15,6 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from sinkbench import __version__, table
 from sinkbench.bench import Bench
@@ -90,13 +89,9 @@ def status() -> None:
         "pgbouncer": endpoints.pgbouncer_admin.replace("dbname=pgbouncer", "dbname=sinkbench"),
         **endpoints.connect,
     }
-    shown = Table(box=None, pad_edge=False)
-    for column in ("service", "state", "pid", "where"):
-        shown.add_column(column, no_wrap=True)
     states = stack.states()
     for state in states:
-        shown.add_row(state.name, state.state, str(state.pid or ""), where[state.name])
-    console.print(shown)
+        say(f"{state.name:<14} {state.state:<8} {state.pid or '':<8} {where[state.name]}")
     if any(state.state != "running" for state in states):
         raise typer.Exit(EXIT_CHECK_FAILED)
 
@@ -126,7 +121,7 @@ def scale(
         list[str] | None, typer.Option(help="REST address of a worker, may be repeated (default: the local stack's)")
     ] = None,
 ) -> None:
-    """Gives a running connector MULTIPLE x workers tasks, by Connect's REST interface alone, and waits until they run."""
+    """Gives a running connector MULTIPLE x workers tasks, by Connect's REST alone, and waits until they run."""
     local = _stack()
     count = workers or local.workers
     tasks = multiple * count

@@ -23,13 +23,13 @@ __all__ = ["CONTROLLER", "Sample", "Sampler", "Sources"]
 Read = TypeVar("Read")
 
 CONTROLLER = "controller"
-# What a service that is overloaded, or gone, makes its client raise; anything else is a fault of ours and is not caught.
+# What a service that is overloaded, or gone, makes its client raise; anything else is a fault of ours.
 PROBE_ERRORS = (OSError, HTTPError, KafkaException, ApiError, TransportError, PostgresError, SinkbenchError)
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a sampler reads. Each is called in the sampler's thread and may raise what the client of its service raises.
+    """Where a sampler reads. Each is called in the sampler's thread and may raise PROBE_ERRORS.
 
     Attributes:
         sink: how the sink stands.
@@ -51,7 +51,7 @@ class Sample:
     Attributes:
         seconds: when, since the sampler started; the moment at which `stored` was read.
         stored: records in the sink.
-        lag: records that the connector's group has not committed yet. It commits every few seconds, so this falls in steps.
+        lag: records that the connector's group has not committed yet; it commits every few seconds.
         backends, pool_clients, pool_servers: connections, as in SinkReading.
         tasks_running, tasks_failed: number of tasks in that state.
         cpu_seconds: of each service since it started, and of the controller itself.

@@ -61,7 +61,7 @@ class Race:
     def run(self) -> RunSummary:
         """Takes all pilots and trials.
 
-        Whatever ends it early (Ctrl-C too), what a trial created is removed and a summary of the finished trials written.
+        Whatever ends it early, what a trial created is removed and a summary of the finished trials written.
 
         Returns:
             The summary, which is also in the run's folder.

@@ -1,4 +1,4 @@
-"""The settings of the local stack: environment variables named SINKBENCH_*, or the same names in `.env` of the checkout."""
+"""The settings of the local stack: environment variables SINKBENCH_*, or the same names in the checkout's `.env`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
-    home: Path = Field(default=Path("var"), description="folder for distributions, data and logs of the local stack")
+    home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
+    dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
     workers: int = Field(default=3, ge=1, le=16, description="number of Kafka Connect workers")
 
@@ -79,7 +80,7 @@ class Settings(BaseSettings):
                 )
             if number in seen:
                 raise SettingsError(
-                    f"port {number}: both {seen[number]} and {PREFIX}{name} (for {service}) ask for it; set one to another port"
+                    f"port {number}: both {seen[number]} and {PREFIX}{name} (for {service}) ask for it; change one"
                 )
             seen[number] = PREFIX + name
             moved.append((number, PREFIX + name, service))
@@ -126,7 +127,9 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
         if variable not in known:
             raise SettingsError(f"{variable}: no such setting{did_you_mean(variable, known)}")
         given[known[variable]] = values[variable]
-    given.setdefault("home", _home(checkout))
+    home = _home(checkout)
+    given.setdefault("home", home)
+    given.setdefault("dist", home / "dist")
     try:
         settings = Settings.model_validate(given)
     except ValidationError as error:
@@ -134,7 +137,7 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
         name = PREFIX + str(first["loc"][0]).upper()
         raise SettingsError(f"{name}={first['input']}: {first['msg'].lower()}") from None
     user = settings.user if os.geteuid() == 0 else getpass.getuser()
-    home = (checkout / settings.home).absolute()
-    settings = settings.model_copy(update={"home": home, "user": user})
+    folders = {"home": (checkout / settings.home).absolute(), "dist": (checkout / settings.dist).absolute()}
+    settings = settings.model_copy(update={**folders, "user": user})
     settings.ports()
     return settings

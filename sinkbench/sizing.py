@@ -32,7 +32,7 @@ def records_for(
         raise ValueError(f"rate_per_second must be a finite number of at least 0, found {rate_per_second}")
     if not (math.isfinite(window_seconds) and window_seconds > 0):
         raise ValueError(f"window_seconds must be a finite number above 0, found {window_seconds}")
-    records = min(rate_per_second * window_seconds / (HIGH_SHARE - LOW_SHARE), float(maximum))
+    records = min(rate_per_second * window_seconds / (HIGH_SHARE - LOW_SHARE), 10.0 * maximum)
     return min(max(_rounded(records), minimum), maximum)
 
 

@@ -5,6 +5,7 @@ All text is plain ASCII apart from names that users chose, so that it also reads
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 from typing import TextIO
@@ -20,6 +21,9 @@ from sinkbench.stats import ratio_to_slowest
 __all__ = ["answer", "cells_table", "heading", "remarks", "render", "show"]
 
 _PIPE_WIDTH = 140
+_ROOMY_WIDTH = 130
+_WHOLE_WIDTH = 100
+_LONGEST_NAME = 28
 _NOT_MEASURED = "-"
 _SHORT_NAMES = {"elasticsearch": "es", "postgres": "pg", "pgbouncer": "pgb"}
 
@@ -30,20 +34,16 @@ def show(summary: RunSummary, file: TextIO | None = None) -> None:
     A terminal gets its own width and bold names; anything else 140 columns and no colour.
     """
     out = sys.stdout if file is None else file
-    if not out.isatty():
-        # A name in letters that the pipe's encoding lacks must not end the command that measured it.
-        encoding = getattr(out, "encoding", None) or "utf-8"
-        out.write(render(summary).encode(encoding, "replace").decode(encoding))
-        return
-    _print(summary, Console(file=out))
+    text = _text(summary, Console(file=out)) if out.isatty() else render(summary)
+    # A name in letters that the output's encoding lacks must not end the command that measured it.
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    out.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def render(summary: RunSummary, width: int = _PIPE_WIDTH) -> str:
-    """What `show` prints into a pipe, as text of at most `width` columns."""
-    console = Console(width=width, color_system=None, force_terminal=False, legacy_windows=False, file=_Nowhere())
-    with console.capture() as captured:
-        _print(summary, console)
-    return "\n".join(line.rstrip() for line in captured.get().split("\n"))
+    """What `show` prints into a pipe: text whose table has at most `width` columns."""
+    text = _text(summary, Console(width=width, color_system=None, force_terminal=False, file=io.StringIO()))
+    return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def heading(summary: RunSummary) -> list[str]:
@@ -63,23 +63,47 @@ def heading(summary: RunSummary) -> list[str]:
     return [f"run {summary.run}{unfinished}", ", ".join(part for part in parts if part)]
 
 
-def cells_table(summary: RunSummary) -> Table:
-    """One row a cell, in the plan's order. An invalid cell shows no rate; `remarks` has its reason in full."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    table.add_column("pipeline", overflow="fold")
-    for header in ("tasks (per\nworker)", "records/s", "low-high", "ratio", "records\n/write", "peak\nconns"):
+def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
+    """One row a cell, in the plan's order. An invalid cell shows no rate; `remarks` has its reason in full.
+
+    Below 130 columns the span of the trials stands under the rate. Below 100 there is no room for the records per
+    write and the CPU seconds, which `remarks` then says.
+    """
+    narrow, whole = width < _ROOMY_WIDTH, width >= _WHOLE_WIDTH
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    names = [_folded(cell.label) if narrow else cell.label for cell in summary.cells]
+    longest = max((len(part) for name in names for part in name.split("\n")), default=0)
+    table.add_column("pipeline", overflow="fold", min_width=min(longest, _LONGEST_NAME), max_width=_LONGEST_NAME)
+    for header in ("tasks\n(per\nworker)", "records/s", *(() if narrow else ("low-high",)), "ratio"):
         table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("CPU seconds per\nmillion records", overflow="fold")
-    table.add_column("lost", justify="right", no_wrap=True)
-    table.add_column("dupli-\ncated", justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold")
+    if whole:
+        table.add_column("records\n/write", justify="right", no_wrap=True)
+    table.add_column("peak\nconns", justify="right", no_wrap=True)
+    if whole:
+        table.add_column("CPU s per\nmillion\nrecords", overflow="fold", min_width=11)
+    for header in ("lost", "dupl."):
+        table.add_column(header, justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold", min_width=7)
     ratios = ratio_to_slowest([_median(cell) for cell in summary.cells])
-    for cell, ratio in zip(summary.cells, ratios, strict=True):
-        table.add_row(*(Text(text) for text in _row(cell, ratio)))
+    for name, cell, ratio in zip(names, summary.cells, ratios, strict=True):
+        rate, span = _rate_and_span(cell)
+        row = [
+            name,
+            f"{cell.tasks} ({cell.tasks_per_worker:g})",
+            *([f"{rate}\n{span}"] if narrow and span != rate else [rate] if narrow else [rate, span]),
+            f"x{_times(ratio)}" if ratio is not None else _NOT_MEASURED,
+            *([_per_write(cell)] if whole else []),
+            _connections(cell),
+            *([_cpu(cell)] if whole else []),
+            f"{cell.audit.lost:,}" if cell.audit else _NOT_MEASURED,
+            f"{cell.audit.duplicates:,}" if cell.audit else _NOT_MEASURED,
+            _in_short(cell),
+        ]
+        table.add_row(*(Text(text) for text in row))
     return table
 
 
-def remarks(summary: RunSummary) -> list[str]:
+def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
     """The lines below the table: in full what is wrong with a cell, or must be known of it."""
     lines = []
     for cell in summary.cells:
@@ -87,7 +111,9 @@ def remarks(summary: RunSummary) -> list[str]:
         if not cell.passed:
             lines.append(f"{name}: {cell.verdict}")
         lines += [f"{name}: {reason}" for reason in cell.invalid if reason not in cell.verdict]
-        lines += [f"{name}: {note}" for note in cell.notes]
+        lines += [f"* {name}: {note}" for note in cell.notes]
+    if width < _WHOLE_WIDTH:
+        lines.append(f"Records per write and CPU seconds are shown from {_WHOLE_WIDTH} columns on.")
     return lines
 
 
@@ -116,34 +142,29 @@ def answer(summary: RunSummary) -> str | None:
     return f"{sentence} (lowest trial against highest: {_times(fast.low / slow.high)})."
 
 
-def _print(summary: RunSummary, console: Console) -> None:
-    def line(text: str) -> None:
-        console.print(Text(text))
+def _text(summary: RunSummary, console: Console) -> str:
+    with console.capture() as captured:
+        for line in [*heading(summary), ""]:
+            console.print(Text(line), soft_wrap=True)
+        console.print(cells_table(summary, console.width))
+        console.print()
+        for line in [*filter(None, [answer(summary)]), *remarks(summary, console.width)]:
+            console.print(Text(line), soft_wrap=True)
+    return captured.get()
 
-    for text in heading(summary):
-        line(text)
-    line("")
-    console.print(cells_table(summary))
-    for text in [*filter(None, [answer(summary)]), *remarks(summary)]:
-        line(text)
 
-
-def _row(cell: CellSummary, ratio: float | None) -> list[str]:
+def _rate_and_span(cell: CellSummary) -> tuple[str, str]:
     rate = None if cell.invalid else cell.records_per_second
-    audit = cell.audit
-    return [
-        cell.label,
-        f"{cell.tasks} ({cell.tasks_per_worker:g})",
-        f"{rate.median:,.0f}" if rate else _NOT_MEASURED,
-        f"{rate.low:,.0f}-{rate.high:,.0f}" if rate else _NOT_MEASURED,
-        f"x{_times(ratio)}" if ratio is not None else _NOT_MEASURED,
-        f"{cell.records_per_write:,.4g}" if cell.records_per_write is not None else _NOT_MEASURED,
-        _connections(cell),
-        _cpu(cell),
-        f"{audit.lost:,}" if audit else _NOT_MEASURED,
-        f"{audit.duplicates:,}" if audit else _NOT_MEASURED,
-        _in_short(cell),
-    ]
+    return (f"{rate.median:,.0f}", f"{rate.low:,.0f}-{rate.high:,.0f}") if rate else (_NOT_MEASURED, _NOT_MEASURED)
+
+
+def _per_write(cell: CellSummary) -> str:
+    count = cell.records_per_write
+    return _NOT_MEASURED if count is None else f"{count:,.0f}" if count >= 99.95 else f"{count:.1f}"
+
+
+def _folded(name: str) -> str:
+    return name.replace("/", "/\n", 1)
 
 
 def _median(cell: CellSummary) -> float | None:
@@ -160,11 +181,10 @@ def _connections(cell: CellSummary) -> str:
 
 
 def _cpu(cell: CellSummary) -> str:
-    """The services with the dearest first, since that is where to look."""
+    """The services, the dearest first, since that is where to look; without those that had nothing to do."""
     known = [(seconds, name) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None]
-    ranked = sorted(known, key=lambda each: (-each[0], each[1]))
-    # A no-break space keeps a service and its number on one line where the column is narrow.
-    return ", ".join(f"{_SHORT_NAMES.get(name, name)}\N{NO-BREAK SPACE}{_seconds(s)}" for s, name in ranked) or "-"
+    busy = sorted((-seconds, name) for seconds, name in known if seconds >= 0.05)
+    return " ".join(f"{_SHORT_NAMES.get(name, name)}:{_seconds(-less)}" for less, name in busy) or _NOT_MEASURED
 
 
 def _seconds(seconds: float) -> str:
@@ -176,16 +196,14 @@ def _times(ratio: float) -> str:
 
 
 def _in_short(cell: CellSummary) -> str:
-    """The verdict without its causes, which `remarks` gives in full."""
-    short = "; ".join(part.split(": ")[0] for part in cell.verdict.split("; "))
-    return f"{short} *" if cell.notes else short
+    """The verdict in as few words as a column has room for; a star for notes. `remarks` gives both in full."""
+    text = cell.verdict.replace(f": {cell.failure}", "").replace(f"{cell.failed_tasks} of {cell.tasks} tasks ", "")
+    for reason in cell.invalid:
+        text = text.replace(f"invalid: {reason}", "invalid")
+    return f"{text} *" if cell.notes else text
 
 
 def _name(cell: CellSummary, summary: RunSummary) -> str:
     """A cell's label, with its tasks where the run has more than one cell of that label."""
     shared = Counter(each.label for each in summary.cells)[cell.label] > 1
     return f"{cell.label} with {cell.tasks} tasks" if shared else cell.label
-
-
-class _Nowhere(TextIO):
-    """Where a console writes whose output is captured."""

@@ -102,7 +102,7 @@ class YamlFile:
         node: Any = self._root
         line: int = node.start_mark.line
         for step in path:
-            below = dict(_children(node)).get(step)
+            below = dict(_children(node)).get(step if isinstance(node, SequenceNode) else str(step))
             if below is None:
                 break
             line, node = below

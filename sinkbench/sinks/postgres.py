@@ -21,11 +21,14 @@ APPLICATION = "sinkbench"
 SCHEMA_TABLE = "tides"
 SCRATCH_SCHEMA = "sinkbench_scratch"
 
-# COPY's binary format: a header of 19 bytes, then for each row of one bigint the number of fields, its length, its value.
+# COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
 COPY_HEADER_BYTES = 19
 COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
 COPY_TRAILER = b"\xff\xff"
 
+RELATIONS = """
+    SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relname <> %s AND relkind IN ('i', 'S')
+"""
 BACKENDS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
@@ -73,13 +76,13 @@ class PostgresSink:
                 run(sql.SQL("CREATE SCHEMA {}").format(scratch))
                 run(sql.SQL("SET LOCAL search_path TO {}, public").format(scratch))
                 run(schema.encode())
-                indexes = run("SELECT indexname FROM pg_indexes WHERE schemaname = %s", [SCRATCH_SCHEMA]).fetchall()
-                # A name is one table's or one index's in a schema, and the table made by hand has the file's own.
                 if target != SCHEMA_TABLE:
                     run(sql.SQL("ALTER TABLE {}.{} RENAME TO {}").format(scratch, made, name))
-                for (index,) in indexes if target != SCHEMA_TABLE else ():
-                    renamed = sql.Identifier(f"{target}_{index}"[:63])
-                    run(sql.SQL("ALTER INDEX {}.{} RENAME TO {}").format(scratch, sql.Identifier(index), renamed))
+                    # Names of indexes and sequences are one's own in a schema, and those of the table made by hand are
+                    # taken. ALTER TABLE renames these too.
+                    for (other,) in run(RELATIONS, [SCRATCH_SCHEMA, target]).fetchall():
+                        renamed = sql.Identifier(f"{target}_{other}"[:63])
+                        run(sql.SQL("ALTER TABLE {}.{} RENAME TO {}").format(scratch, sql.Identifier(other), renamed))
                 run(sql.SQL("ALTER TABLE {}.{} SET SCHEMA public").format(scratch, name))
                 run(sql.SQL("DROP SCHEMA {} CASCADE").format(scratch))
             # A checkpoint of the trial before would otherwise be paid for by this one.

@@ -38,15 +38,14 @@ def _digest(checkout: Path) -> str:
     return digest.hexdigest()
 
 
-def ensure_distributions(checkout: Path, home: Path, say: Say) -> Distributions:
-    """Has Maven put the programs of `connect/pom.xml` and `elasticsearch/pom.xml` into `home`/dist, once.
+def ensure_distributions(checkout: Path, dist: Path, say: Say) -> Distributions:
+    """Has Maven put the programs of `connect/pom.xml` and `elasticsearch/pom.xml` into the folder `dist`, once.
 
     Nothing is downloaded, nor Maven started, when they are there and the project files have not changed since.
 
     Raises:
         StackError: Maven is missing, or failed; the message holds its last error.
     """
-    dist = home / "dist"
     stamp = dist / "complete"
     wanted = _digest(checkout)
     if not stamp.exists() or stamp.read_text() != wanted:
@@ -89,7 +88,7 @@ def _let_others_read(folder: Path) -> None:
 
 
 def _make_manifests(java: Path, dist: Path) -> None:
-    """Gives every plugin without one a service manifest, by Kafka's own tool, so that a worker need not scan its classes."""
+    """Gives every plugin a service manifest, by Kafka's own tool, so that a worker need not scan its classes."""
     done = subprocess.run(
         [
             *(

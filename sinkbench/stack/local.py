@@ -112,7 +112,7 @@ class LocalStack:
             else:
                 end_leftovers(self.home)
                 check_ports_free(self.settings.ports())
-                distributions = ensure_distributions(self.checkout, self.home, say)
+                distributions = ensure_distributions(self.checkout, self.settings.dist, say)
                 self._stage_services()
                 self._supervisor.launch(self._environment(distributions, java, postgres, pgbouncer))
                 (self.home / "running.env").write_text(self.settings.show())
@@ -125,7 +125,7 @@ class LocalStack:
     def install(self, say: Say) -> None:
         """Fetches the programs that come from Maven, if they are not there."""
         self._prepare_folders()
-        ensure_distributions(self.checkout, self.home, say)
+        ensure_distributions(self.checkout, self.settings.dist, say)
 
     def down(self) -> None:
         """Stops everything, also what a supervisord that was killed has left behind."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import socket
+import time
 from pathlib import Path
 
 import psutil
@@ -12,6 +15,9 @@ from sinkbench.errors import StackError
 __all__ = ["CpuClock", "check_ports_free", "end_leftovers"]
 
 HOST = "127.0.0.1"
+# Services start few children, and to look for them means to read a file for each of a JVM's threads.
+CHILDREN_SECONDS = 2.0
+_KERNEL_LISTS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 def _holder(port: int) -> str:
@@ -51,7 +57,7 @@ def check_ports_free(ports: list[tuple[int, str, str]]) -> None:
 def end_leftovers(home: Path) -> list[str]:
     """Ends every process that was started for the stack in `home` and has outlived its supervisord.
 
-    They are known by SINKBENCH_SERVICES_OF in their environment, which all services inherit; children follow their parents.
+    They are known by SINKBENCH_SERVICES_OF in their environment, which all services inherit.
 
     Returns:
         The names of the processes that were ended.
@@ -76,6 +82,25 @@ def end_leftovers(home: Path) -> list[str]:
     return names
 
 
+def _descendants(process: psutil.Process) -> set[int]:
+    """Ids of all processes that `process` and its children have started and that are still there.
+
+    psutil reads every process of the machine to answer that, for each service anew, which four times a second is more
+    than everything else that a sample costs. Where the kernel lists the children of each thread, only those are read.
+    """
+    if not _KERNEL_LISTS_CHILDREN:
+        return {child.pid for child in process.children(recursive=True)}
+    found: set[int] = set()
+    waiting = [process.pid]
+    while waiting:
+        for listed in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                children = {int(pid) for pid in listed.read_bytes().split()} - found
+                found |= children
+                waiting += children
+    return found
+
+
 class CpuClock:
     """CPU seconds of a service: its process, its children that live, and its children that have ended."""
 
@@ -83,18 +108,25 @@ class CpuClock:
         self.pid = pid
         self._process = psutil.Process(pid)
         self._children: dict[int, psutil.Process] = {}
+        self._looked = -math.inf
 
     def _refresh_children(self) -> None:
-        alive = {child.pid: child for child in self._process.children(recursive=True)}
-        for pid, child in alive.items():
-            self._children.setdefault(pid, child)
-        for pid in set(self._children) - set(alive):
+        if time.monotonic() - self._looked < CHILDREN_SECONDS:
+            return
+        self._looked = time.monotonic()
+        alive = _descendants(self._process)
+        for pid in set(self._children) - alive:
             del self._children[pid]
+        for pid in alive - set(self._children):
+            # One that has ended since is counted by its parent.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self._children[pid] = psutil.Process(pid)
 
     def seconds(self) -> float | None:
         """User and system time so far; None once the process is gone.
 
-        A child's time moves to its parent when it ends (`children_user` of the parent), so that the sum never falls.
+        A child's time moves to its parent when it ends (`children_user` of the parent). New children are looked for
+        every two seconds; what one has used until it is found is counted then.
         """
         try:
             own = self._process.cpu_times()

@@ -24,7 +24,7 @@ SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def _java_version(home: Path) -> int | None:
-    """The feature version of the JDK in `home`, from its release file; None if it is no JDK or lacks a needed module."""
+    """The feature version of the JDK in `home`, from its release file; None if it is none or lacks a needed module."""
     try:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -76,10 +76,11 @@ def find_postgres(root: Path = Path("/usr/lib/postgresql")) -> Path:
     Raises:
         StackError: there is none.
     """
-    versions: list[tuple[int, Path]] = []
-    for folder in root.glob("*/bin"):
-        if folder.parent.name.isdigit() and (folder / "postgres").exists() and (folder / "initdb").exists():
-            versions.append((int(folder.parent.name), folder))
+    versions = [
+        (int(folder.parent.name), folder)
+        for folder in root.glob("*/bin")
+        if folder.parent.name.isdigit() and (folder / "postgres").exists() and (folder / "initdb").exists()
+    ]
     if versions and max(versions)[0] >= MINIMUM_POSTGRES:
         return max(versions)[1]
     seen = ", ".join(str(version) for version, _ in sorted(versions)) or "none"

@@ -1,0 +1,21 @@
+"""loadgen fills a Kafka topic with unique, NOAA-style JSON records, and accounts for each of them."""
+
+from __future__ import annotations
+
+from loadgen.engine import run
+from loadgen.errors import BrokerError, LoadgenError, OptionsError, TopicError, UnusableError
+from loadgen.options import Load, load_from
+from loadgen.summary import Progress, Summary
+
+__all__ = [
+    "BrokerError",
+    "Load",
+    "LoadgenError",
+    "OptionsError",
+    "Progress",
+    "Summary",
+    "TopicError",
+    "UnusableError",
+    "load_from",
+    "run",
+]

@@ -1,0 +1,9 @@
+"""`python -m loadgen` is the command `loadgen`."""
+
+from __future__ import annotations
+
+import sys
+
+from loadgen.cli import main
+
+sys.exit(main())

@@ -1,0 +1,122 @@
+"""The options of a load: one typed model, used by the command line and by every other way in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
+
+from loadgen.errors import OptionsError
+
+__all__ = ["Acks", "Compression", "Load", "load_from"]
+
+Acks = Literal["0", "1", "all"]
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+SEQ_DIGITS_OF_A_DURATION = 12
+
+
+class Load(BaseModel):
+    """What to produce, where to, and how fast. Unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bootstrap: str = Field(min_length=1, description="Kafka's address, host:port; several with commas")
+    topic: TopicName = Field(description="The topic; it is created if it does not exist")
+    count: int | None = Field(None, ge=1, le=10**15, description="How many records; either this or a duration")
+    duration_seconds: float | None = Field(
+        None, gt=0, le=31_536_000, allow_inf_nan=False, description="For how long, in seconds; either this or a count"
+    )
+    rate: float | None = Field(
+        None, gt=0, le=10**8, allow_inf_nan=False,
+        description="Records per second, open loop; without it as fast as the broker acknowledges",
+    )  # fmt: skip
+    keys: int = Field(10_000, ge=1, le=1_000_000, description="How many distinct keys, taken in turn")
+    record_bytes: int = Field(
+        0, ge=0, le=1_000_000, description="Exact length of every record's value in bytes; 0 for no padding"
+    )
+    acks: Acks = Field(
+        "all",
+        description="Who must have a record before it counts as acknowledged: all in-sync replicas, the leader (1), "
+        "or nobody (0: it was handed to the socket)",
+    )
+    compression: Compression = Field("none", description="none, gzip, snappy, lz4 or zstd")
+    linger_ms: float = Field(
+        10, ge=0, le=10_000, allow_inf_nan=False, description="How long a batch may wait for more records, in ms"
+    )
+    batch_bytes: int = Field(262_144, ge=1_024, le=100_000_000, description="Largest batch of one partition, in bytes")
+    partitions: int | None = Field(
+        None, ge=1, le=100_000, description="Partitions of the topic; an existing topic must have as many"
+    )
+    replication: int | None = Field(
+        None, ge=1, le=100, description="Replicas of each partition; an existing topic must have as many"
+    )
+    run: str = Field("load", min_length=1, max_length=200, description="What every record bears as bench.run")
+    first_seq: int = Field(0, ge=0, le=10**15, description="The first record's bench.seq")
+    first_t: str = Field(
+        "2026-01-01 00:00", description='Time of each gauge\'s first level, "YYYY-MM-DD HH:MM"; then every 6 minutes'
+    )
+    delivery_timeout_seconds: float = Field(
+        30, ge=1, le=3_600, allow_inf_nan=False, description="A record not acknowledged after this long has failed"
+    )
+
+    @field_validator("first_t")
+    @classmethod
+    def _is_a_minute(cls, value: str) -> str:
+        try:
+            moment = datetime.strptime(value, "%Y-%m-%d %H:%M")
+        except ValueError:
+            raise ValueError('must be a time as "YYYY-MM-DD HH:MM"') from None
+        if not 1900 <= moment.year <= 2200:
+            raise ValueError("must be between the years 1900 and 2200")
+        return moment.strftime("%Y-%m-%d %H:%M")
+
+    @model_validator(mode="after")
+    def _ends_in_one_way(self) -> Load:
+        if (self.count is None) == (self.duration_seconds is None):
+            found = "neither" if self.count is None else "both"
+            raise ValueError(f"count, duration: found {found}; give one of the two")
+        return self
+
+    @property
+    def asked(self) -> int | None:
+        """How many records the load is to have: the count, or what is due within the duration; None if that is open."""
+        if self.count is not None:
+            return self.count
+        if self.rate is not None and self.duration_seconds is not None:
+            return max(1, math.ceil(round(self.rate * self.duration_seconds, 6)))
+        return None
+
+    @property
+    def largest_seq(self) -> int:
+        """A bound of bench.seq, for the length of the longest record."""
+        asked = self.asked
+        return 10**SEQ_DIGITS_OF_A_DURATION + self.first_seq if asked is None else self.first_seq + asked - 1
+
+
+def load_from(values: Mapping[str, Any]) -> Load:
+    """Makes a Load of plain values.
+
+    Raises:
+        OptionsError: a value is unknown, missing or cannot be used; one line that names it and what was found.
+    """
+    try:
+        return Load(**values)
+    except ValidationError as error:
+        raise OptionsError("; ".join(_line(problem) for problem in error.errors())) from None
+
+
+def _line(problem: Any) -> str:
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not problem["loc"]:
+        return message
+    name = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "missing":
+        return f"{name}: is missing; give one"
+    if problem["type"] == "extra_forbidden":
+        return f"{name}: no option has this name"
+    return f"{name}: found {problem['input']!r}; {message[:1].lower()}{message[1:]}"

@@ -1,0 +1,98 @@
+"""The contract of what a run leaves behind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from sinkbench.results import Audit, CellSummary, PlanRef, RunSummary, TrialRecord
+
+# The fields of design.md's contract; more may be added, none of these may go.
+RUN_FIELDS = {"format", "run", "complete", "plan", "environment", "cells"}
+CELL_FIELDS = {
+    "pipeline",
+    "sink",
+    "mode",
+    "workers",
+    "tasks",
+    "tasks_per_worker",
+    "trials",
+    "records_per_second",
+    "records_per_write",
+    "placement",
+    "failed_tasks",
+    "connections",
+    "audit",
+    "latency_ms",
+    "cpu_seconds_per_million",
+    "limit_records_per_second",
+    "efficiency",
+    "bottleneck",
+    "invalid",
+}
+
+
+def cell(**fields: object) -> CellSummary:
+    bare = {
+        "cell": "postgres/jdbc@3x1",
+        "label": "postgres/jdbc",
+        "pipeline": "postgres/jdbc",
+        "sink": "postgres",
+        "mode": "drain",
+        "workers": 3,
+        "tasks": 3,
+        "tasks_per_worker": 1,
+        "trials": 0,
+        "passed": False,
+        "verdict": "invalid: no trial was taken",
+    }
+    return CellSummary.model_validate({**bare, **fields})
+
+
+def summary(*cells: CellSummary, complete: bool = True) -> RunSummary:
+    return RunSummary(run="r", complete=complete, plan=PlanRef(name="quick", sha256="0"), cells=list(cells))
+
+
+def test_the_summary_has_every_field_of_the_contract() -> None:
+    written = json.loads(summary(cell()).model_dump_json())
+    assert written.keys() >= RUN_FIELDS
+    assert written["format"] == 1
+    assert written["plan"].keys() >= {"name", "sha256"}
+    assert written["cells"][0].keys() >= CELL_FIELDS
+
+
+def test_what_was_not_measured_is_null_and_never_0() -> None:
+    written = json.loads(cell().model_dump_json())
+    for name in ("records_per_second", "records_per_write", "audit", "latency_ms", "limit_records_per_second"):
+        assert written[name] is None
+    assert written["connections"] == {"clients_peak": None, "server_peak": None}
+
+
+def test_a_trial_has_the_fields_of_its_cell() -> None:
+    of_cells_alone = {"trials", "passed", "verdict", "notes"}
+    assert CellSummary.model_fields.keys() - of_cells_alone <= TrialRecord.model_fields.keys()
+
+
+def test_counts_that_do_not_reconcile_are_refused() -> None:
+    assert Audit(produced=10, stored=11, lost=1, duplicates=1, foreign=1).clean is False
+    with pytest.raises(ValidationError, match=r"10 rows are stored, but .* is 9"):
+        Audit(produced=10, stored=10, lost=1, duplicates=0)
+
+
+def test_a_number_that_is_none_is_refused_rather_than_written_as_null() -> None:
+    with pytest.raises(ValidationError):
+        cell(records_per_write=float("nan"))
+
+
+def test_fields_of_a_later_sinkbench_are_passed_over() -> None:
+    later = json.loads(summary(cell()).model_dump_json()) | {"news": 1}
+    assert RunSummary.model_validate(later) == summary(cell())
+
+
+def test_a_run_passes_if_it_is_complete_and_every_cell_passed() -> None:
+    good = cell(passed=True, verdict="ok")
+    assert summary(good, good).passed
+    assert not summary(good, cell()).passed
+    assert not summary(good, complete=False).passed

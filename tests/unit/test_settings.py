@@ -1,0 +1,93 @@
+"""What a user may set, and how a mistake is answered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import SettingsError
+from sinkbench.settings import Settings, load_settings, reachable_by_others
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
+        monkeypatch.delenv(name)
+
+
+def test_one_setting_moves_every_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load_settings(tmp_path).ports()
+    monkeypatch.setenv("SINKBENCH_PORT_OFFSET", "1000")
+    after = load_settings(tmp_path).ports()
+    assert [number + 1000 for number, _, _ in before] == [number for number, _, _ in after]
+
+
+def test_every_worker_has_its_own_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_WORKERS", "5")
+    ports = load_settings(tmp_path).ports()
+    assert len({number for number, _, _ in ports}) == len(ports)
+    assert sum(service == "connect-5" for _, _, service in ports) == 2
+
+
+def test_two_services_on_one_port_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_KAFKA_PORT", "15432")
+    with pytest.raises(SettingsError, match=r"port 15432.*SINKBENCH_KAFKA_PORT.*SINKBENCH_POSTGRES_PORT"):
+        load_settings(tmp_path)
+
+
+def test_an_offset_that_moves_a_port_out_of_range_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_CONNECT_PORT", "60000")
+    monkeypatch.setenv("SINKBENCH_PORT_OFFSET", "9000")
+    with pytest.raises(SettingsError, match=r"SINKBENCH_PORT_OFFSET=9000.*SINKBENCH_CONNECT_PORT"):
+        load_settings(tmp_path)
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_WORKER", "5")
+    with pytest.raises(SettingsError, match=r"SINKBENCH_WORKER.*SINKBENCH_WORKERS"):
+        load_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("WORKERS", "0"), ("WORKERS", "three"), ("KAFKA_HEAP", "lots"), ("POSTGRES_PORT", "80"), ("KAFKA_PORT", "70000")],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"SINKBENCH_{name}", value)
+    with pytest.raises(SettingsError, match=f"SINKBENCH_{name}={value}"):
+        load_settings(tmp_path)
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("SINKBENCH_WORKERS=4\nSINKBENCH_KAFKA_HEAP=1g\n")
+    monkeypatch.setenv("SINKBENCH_WORKERS", "5")
+    found = load_settings(tmp_path)
+    assert (found.workers, found.kafka_heap) == (5, "1g")
+
+
+def test_what_is_shown_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_WORKERS", "6")
+    first = load_settings(tmp_path)
+    monkeypatch.delenv("SINKBENCH_WORKERS")
+    (tmp_path / ".env").write_text(first.show())
+    assert load_settings(tmp_path) == first
+
+
+def test_the_data_folder_is_taken_from_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_HOME", "elsewhere")
+    assert load_settings(tmp_path).home == tmp_path / "elsewhere"
+
+
+def test_a_folder_behind_a_closed_one_is_not_reachable(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "inside").mkdir(parents=True)
+    closed.chmod(0o700)
+    assert not reachable_by_others(closed / "inside" / "not-yet-there")
+
+
+def test_every_field_has_a_default() -> None:
+    assert Settings.model_validate({}).workers == 3

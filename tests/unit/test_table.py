@@ -1,0 +1,213 @@
+"""The table: what a reader of a run sees."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from sinkbench.results import Audit, CellSummary, Connections, PlanRef, RatePerSecond, RunSummary
+from sinkbench.table import answer, render, show
+
+TOO_MANY = "FATAL: sorry, too many clients already"
+
+
+def cell(label: str, *rates: float, tasks: int = 3, **fields: object) -> CellSummary:
+    values = sorted(rates)
+    rate = (
+        RatePerSecond(median=values[len(values) // 2], low=values[0], high=values[-1], values=values) if rates else None
+    )
+    bare = {
+        "cell": f"{label}@3x{tasks // 3}",
+        "label": label,
+        "pipeline": label,
+        "sink": label.split("/")[0],
+        "mode": "drain",
+        "workers": 3,
+        "tasks": tasks,
+        "tasks_per_worker": tasks / 3,
+        "trials": 3,
+        "records_per_second": rate,
+        "audit": Audit(produced=5000, stored=5000, lost=0, duplicates=0),
+        "passed": True,
+        "verdict": "ok",
+    }
+    return CellSummary.model_validate({**bare, **fields})
+
+
+def summary(*cells: CellSummary, **fields: object) -> RunSummary:
+    bare = {
+        "run": "20261121T034800Z-quick",
+        "complete": True,
+        "plan": PlanRef(name="quick", sha256="0", seed=1234, trials=3),
+        "environment": {"stack": "local", "cpu_model": "Xeon", "cpu_count": 2},
+        "cells": cells,
+    }
+    return RunSummary.model_validate({**bare, **fields})
+
+
+def line_of(text: str, start: str) -> list[str]:
+    return next(line for line in text.splitlines() if line.startswith(start)).split()
+
+
+def test_a_row_has_rate_span_ratio_cost_and_verdict() -> None:
+    fast = cell(
+        "postgres/jdbc-pgbouncer",
+        29_800,
+        31_200,
+        32_900,
+        records_per_write=487.2,
+        connections=Connections(clients_peak=120, server_peak=10),
+        cpu_seconds_per_million={"connect": 6.24, "postgres": 12.6, "kafka": 0.01, "pgbouncer": None},
+    )
+    text = render(summary(cell("elasticsearch/camel-index", 2_000, 2_200, 2_100), fast))
+    assert line_of(text, "postgres/jdbc-pgbouncer") == [
+        "postgres/jdbc-pgbouncer",
+        "3",
+        "(1)",
+        "31,200",
+        "29,800-32,900",
+        "x14.9",
+        "487",
+        "120/10",
+        "pg:13",
+        "connect:6.2",
+        "0",
+        "0",
+        "ok",
+    ]
+
+
+def test_what_was_not_measured_is_a_dash() -> None:
+    row = line_of(render(summary(cell("postgres/jdbc", 5, audit=None))), "postgres/jdbc")
+    assert row == ["postgres/jdbc", "3", "(1)", "5", "5-5", "x1.0", "-", "-", "-", "-", "-", "ok"]
+
+
+def test_above_the_table_is_which_run_it_was_and_what_on() -> None:
+    lines = render(summary()).splitlines()
+    assert lines[0] == "run 20261121T034800Z-quick"
+    assert lines[1] == "plan quick, trials 3, seed 1234, stack local, machine Xeon, 2 cores"
+    assert render(summary(complete=False)).startswith("run 20261121T034800Z-quick (not finished)\n")
+    assert render(summary(environment={})).splitlines()[1] == "plan quick, trials 3, seed 1234"
+
+
+def test_an_invalid_cell_shows_its_reason_and_no_rate() -> None:
+    text = render(
+        summary(
+            cell(
+                "postgres/jdbc",
+                5,
+                invalid=["redis fell over", "so did we"],
+                passed=False,
+                verdict="invalid: redis fell over",
+            )
+        )
+    )
+    assert line_of(text, "postgres/jdbc")[3:6] == ["-", "-", "-"]
+    assert line_of(text, "postgres/jdbc")[-1] == "invalid"
+    assert "postgres/jdbc: invalid: redis fell over\n" in text
+    assert "postgres/jdbc: so did we\n" in text
+
+
+def test_failed_tasks_are_counted_with_their_cause_below_the_table() -> None:
+    failed = cell(
+        "postgres/jdbc",
+        tasks=24,
+        failed_tasks=16,
+        failure=TOO_MANY,
+        invalid=["16 of 24 tasks FAILED"],
+        passed=False,
+        verdict=f"16 of 24 tasks FAILED: {TOO_MANY}",
+    )
+    text = render(summary(cell("postgres/jdbc", 5), failed))
+    assert line_of(text, "postgres/jdbc ")[-1] == "ok"
+    assert f"postgres/jdbc with 24 tasks: 16 of 24 tasks FAILED: {TOO_MANY}\n" in text
+    assert " FAILED\n" in text
+
+
+def test_lost_and_duplicated_records_are_loud() -> None:
+    lossy = Audit(produced=5000, stored=3770, lost=1234, duplicates=4)
+    row = line_of(render(summary(cell("a/b", 5, audit=lossy, passed=False, verdict="LOST 1,234; DUPLICATED 4"))), "a/b")
+    assert row[-6:] == ["1,234", "4", "LOST", "1,234;", "DUPLICATED", "4"]
+
+
+def test_a_note_is_marked_with_a_star_and_given_below() -> None:
+    text = render(summary(cell("a/b", 5, notes=["1 of 3 trials invalid: killed"])))
+    assert line_of(text, "a/b")[-2:] == ["ok", "*"]
+    assert "* a/b: 1 of 3 trials invalid: killed\n" in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 140])
+def test_the_table_fits_its_width_and_no_number_is_cut(width: int) -> None:
+    cells = [
+        cell(
+            f"elasticsearch/camel-index-{number}",
+            *(rate * 1000 for rate in (198, 201, 207)),
+            tasks=24,
+            records_per_write=500.0,
+            connections=Connections(clients_peak=120, server_peak=10),
+            cpu_seconds_per_million={"connect": 118.2, "elasticsearch": 141.0, "kafka": 3.1},
+        )
+        for number in range(3)
+    ]
+    text = render(summary(*cells), width)
+    rows = text.split("\n\n")[1].splitlines()
+    assert max(map(len, rows)) <= width
+    assert text.count("201,000") == 3
+    assert text.count("198,000-207,000") == 3
+    assert text.count("connect:118") == (3 if width >= 100 else 0)
+    assert ("CPU seconds are shown from 100 columns" in text) == (width < 100)
+    assert text.count("ok") == 3
+
+
+def test_text_that_looks_like_markup_is_printed_as_it_is() -> None:
+    text = render(
+        summary(cell("a/b", notes=["[/bold] [red]x"], invalid=["[/y]"], passed=False, verdict="invalid: [/y]"))
+    )
+    assert "[/bold] [red]x" in text
+    assert "invalid: [/y]" in text
+
+
+def test_into_a_pipe_there_is_no_colour_and_letters_it_lacks_are_replaced() -> None:
+    plain = io.StringIO()
+    show(summary(cell("a/b", 5)), plain)
+    assert "\x1b" not in plain.getvalue()
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    show(summary(cell("a/\N{GREEK SMALL LETTER BETA}", 5)), ascii_only)
+    ascii_only.seek(0)
+    assert "a/?" in ascii_only.read()
+
+
+def test_the_answer_compares_the_fastest_with_the_slowest() -> None:
+    index, jdbc = cell("elasticsearch/camel-index", 1_900, 2_000, 2_100), cell("postgres/jdbc", 84_000, 90_200, 95_000)
+    assert answer(summary(index, cell("elasticsearch/camel-bulk", 27_000), jdbc)) == (
+        "postgres/jdbc stored 45.1 times as many records/s as elasticsearch/camel-index"
+        " (lowest trial against highest: 40.0)."
+    )
+
+
+def test_cells_of_one_pipeline_are_told_apart_by_their_tasks() -> None:
+    said = answer(summary(cell("a/b", 100, tasks=3), cell("a/b", 400, tasks=6)))
+    assert said == (
+        "a/b with 6 tasks stored 4.0 times as many records/s as a/b with 3 tasks (lowest trial against highest: 4.0)."
+    )
+
+
+def test_trials_that_overlap_are_not_called_a_difference() -> None:
+    said = answer(summary(cell("a/b", 90, 100, 120), cell("c/d", 110, 115, 130)))
+    assert said is not None
+    assert said.endswith("but their trials overlap: this run cannot tell them apart.")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [],
+        [cell("a/b", 5)],
+        [cell("a/b", 5), cell("c/d", 9, passed=False, verdict="LOST 1")],
+        [cell("a/b", 5), cell("c/d", passed=False, verdict="invalid: x", invalid=["x"])],
+        [cell("a/b", 0), cell("c/d", 9)],
+    ],
+)
+def test_there_is_no_answer_without_two_cells_that_passed(cells: list[CellSummary]) -> None:
+    assert answer(summary(*cells)) is None

@@ -1,0 +1,76 @@
+"""How the programs that the local stack needs are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import StackError
+from sinkbench.stack.tools import find_java, find_postgres
+
+MODULES = "java.base jdk.incubator.vector"
+
+
+def jdk(home: Path, version: str, modules: str = MODULES) -> Path:
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").touch(mode=0o755)
+    (home / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n')
+    return home
+
+
+def test_the_newest_jdk_is_taken(tmp_path: Path) -> None:
+    jdk(tmp_path / "a-17", "17.0.15")
+    newest = jdk(tmp_path / "b-25", "25.0.3")
+    jdk(tmp_path / "c-21", "21.0.1")
+    assert find_java({}, tmp_path) == newest
+
+
+def test_java_home_goes_first_if_it_is_new_enough(tmp_path: Path) -> None:
+    mine = jdk(tmp_path / "mine", "21")
+    jdk(tmp_path / "jvm" / "other", "25")
+    assert find_java({"JAVA_HOME": str(mine)}, tmp_path / "jvm") == mine
+
+
+def test_a_java_home_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+    old = jdk(tmp_path / "old", "17")
+    other = jdk(tmp_path / "jvm" / "other", "25")
+    assert find_java({"JAVA_HOME": str(old)}, tmp_path / "jvm") == other
+
+
+def test_the_one_on_path_is_the_last_resort(tmp_path: Path) -> None:
+    mine = jdk(tmp_path / "mine", "22")
+    assert find_java({"PATH": str(mine / "bin")}, tmp_path / "jvm") == mine
+
+
+def test_a_jdk_without_the_vector_module_is_passed_over(tmp_path: Path) -> None:
+    jdk(tmp_path / "small", "25", modules="java.base")
+    whole = jdk(tmp_path / "whole", "21")
+    assert find_java({}, tmp_path) == whole
+
+
+def test_no_usable_jdk_is_an_error_that_lists_what_was_found(tmp_path: Path) -> None:
+    jdk(tmp_path / "old", "17.0.1")
+    with pytest.raises(StackError, match=r"Java 21 or newer.*17 in .*old"):
+        find_java({"PATH": ""}, tmp_path)
+
+
+def postgres(root: Path, version: str) -> Path:
+    folder = root / version / "bin"
+    folder.mkdir(parents=True)
+    (folder / "postgres").touch()
+    (folder / "initdb").touch()
+    return folder
+
+
+def test_the_newest_postgresql_is_taken(tmp_path: Path) -> None:
+    postgres(tmp_path, "9")
+    newest = postgres(tmp_path, "17")
+    postgres(tmp_path, "15")
+    assert find_postgres(tmp_path) == newest
+
+
+def test_a_postgresql_that_is_too_old_is_an_error(tmp_path: Path) -> None:
+    postgres(tmp_path, "14")
+    with pytest.raises(StackError, match=r"PostgreSQL 15.*found 14"):
+        find_postgres(tmp_path)

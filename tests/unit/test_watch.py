@@ -1,0 +1,147 @@
+"""When a drain is over, and what its samples say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.probes import Sample
+from sinkbench.watch import (
+    BLIND_SAMPLES,
+    DrainWatch,
+    End,
+    Limits,
+    connection_peaks,
+    controller_share,
+    cpu_seconds_per_million,
+)
+
+LIMITS = Limits(stall_seconds=30, timeout_seconds=300)
+
+
+def sample(seconds: float, stored: int | None, **more: Any) -> Sample:
+    values: dict[str, Any] = {"lag": None, "backends": None, "pool_clients": None, "pool_servers": None}
+    values |= {"tasks_running": 3, "tasks_failed": 0, "cpu_seconds": {"kafka": 1.0}, **more}
+    return Sample(seconds=seconds, stored=stored, **values)
+
+
+def ends(watch: DrainWatch, *samples: Sample) -> list[End | None]:
+    return [watch.see(each) for each in samples]
+
+
+def test_a_drain_is_over_when_everything_is_stored() -> None:
+    assert ends(DrainWatch(100, 3, LIMITS), sample(0, 0), sample(1, 99), sample(2, 100)) == [None, None, End()]
+
+
+def test_a_sink_that_holds_more_than_was_produced_ends_the_drain_too() -> None:
+    assert DrainWatch(100, 3, LIMITS).see(sample(1, 130)) == End()
+
+
+def test_a_drain_without_progress_is_given_up_after_the_stated_time() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    *before, last = ends(watch, sample(0, 0), sample(10, 40), sample(40, 40), sample(40.1, 40))
+    assert before == [None, None, None]
+    assert last == End("no progress for 30 s at 40 of 100 records")
+
+
+def test_progress_starts_the_clock_again() -> None:
+    assert ends(DrainWatch(100, 3, LIMITS), sample(29, 1), sample(58, 2), sample(87, 3))[-1] is None
+
+
+def test_a_drain_that_takes_too_long_is_given_up() -> None:
+    watch = DrainWatch(1000, 3, LIMITS)
+    found = ends(watch, *(sample(seconds, seconds) for seconds in range(0, 302, 10)), sample(301, 302))
+    assert found[-1] == End("not done after 300 s, at 302 of 1,000 records")
+
+
+def test_a_drain_whose_tasks_have_all_failed_is_over() -> None:
+    end = DrainWatch(100, 3, LIMITS).see(sample(1, 10, tasks_running=0, tasks_failed=3))
+    assert end == End("all 3 tasks FAILED at 10 of 100 records")
+
+
+def test_one_failed_task_of_several_does_not_end_the_drain() -> None:
+    assert DrainWatch(100, 3, LIMITS).see(sample(1, 10, tasks_running=2, tasks_failed=1)) is None
+
+
+def test_a_service_that_dies_ends_the_drain_by_name() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    alive = sample(0, 0, cpu_seconds={"kafka": 1.0, "connect-2": 2.0})
+    dead = sample(1, 10, cpu_seconds={"kafka": 1.0, "connect-2": None})
+    assert ends(watch, alive, dead) == [None, End("connect-2 died during the trial")]
+
+
+def test_a_service_that_was_never_seen_has_not_died() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    assert ends(watch, *(sample(n, n, cpu_seconds={"kafka": None}) for n in range(3))) == [None, None, None]
+
+
+def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    found = ends(watch, *(sample(n / 4, None, problems=("gone",)) for n in range(BLIND_SAMPLES)))
+    assert found[:-1] == [None] * (BLIND_SAMPLES - 1)
+    assert found[-1] == End(f"the sink could not be read {BLIND_SAMPLES} times: gone")
+
+
+def test_a_pilot_is_over_so_long_after_its_first_record() -> None:
+    watch = DrainWatch(1000, 3, Limits(30, 300, pilot_seconds=5))
+    assert ends(watch, sample(0, 0), sample(9, 0), sample(10, 1), sample(14.9, 50), sample(15, 60))[-2:] == [
+        None,
+        End(),
+    ]
+
+
+def test_through_a_pooler_clients_and_servers_are_two_things() -> None:
+    pooled = [
+        sample(n, n, backends=b, pool_clients=c, pool_servers=s)
+        for n, (b, c, s) in enumerate([(9, 24, 8), (10, 120, 10)])
+    ]
+    assert connection_peaks(pooled) == (120, 10)
+
+
+def test_without_a_pooler_every_connection_is_the_databases() -> None:
+    assert connection_peaks([sample(0, 0, backends=15, pool_clients=0, pool_servers=0)]) == (15, 15)
+
+
+def test_connections_that_were_never_read_are_not_zero() -> None:
+    assert connection_peaks([sample(0, None)]) == (None, None)
+
+
+def steady(count: int, per_second: float, cpu: Mapping[str, float]) -> list[Sample]:
+    """A drain at a constant rate whose services use a constant share of a core."""
+    return [
+        sample(
+            n / 4, min(int(n / 4 * per_second), count), cpu_seconds={name: share * n / 4 for name, share in cpu.items()}
+        )
+        for n in range(int(count / per_second * 4) + 2)
+    ]
+
+
+@given(st.floats(0.01, 2), st.integers(1_000, 100_000))
+def test_cpu_seconds_per_million_of_a_steady_drain_is_share_over_rate(share: float, per_second: int) -> None:
+    samples = steady(per_second * 10, per_second, {"kafka": share})
+    found = cpu_seconds_per_million(samples, per_second * 10)["kafka"]
+    assert found == pytest.approx(share / per_second * 1e6, rel=0.01, abs=0.001)
+
+
+def test_the_workers_are_added_up() -> None:
+    samples = steady(10_000, 1_000, {"connect-1": 0.5, "connect-2": 0.25, "kafka": 0.1})
+    assert cpu_seconds_per_million(samples, 10_000) == pytest.approx({"connect": 750, "kafka": 100}, rel=0.01)
+
+
+def test_a_worker_that_cannot_be_seen_leaves_the_sum_unknown() -> None:
+    samples = [sample(n, n * 100, cpu_seconds={"connect-1": n * 0.5, "connect-2": None}) for n in range(11)]
+    assert cpu_seconds_per_million(samples, 1_000) == {"connect": None}
+
+
+def test_a_drain_that_ends_early_has_no_cpu_figure() -> None:
+    assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
+
+
+def test_the_controllers_share_is_of_one_core() -> None:
+    samples = [sample(n, n, cpu_seconds={"controller": 5 + n * 0.02}) for n in range(11)]
+    assert controller_share(samples) == pytest.approx(0.02)
+    assert controller_share(samples[:1]) is None
