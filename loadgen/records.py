@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import chain, pairwise, repeat
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -144,23 +144,24 @@ class RecordMaker:
 
         text = self._levels
         dues = repeat(str(due_us), count) if isinstance(due_us, int) else due_us
-        parts = zip(
-            self._ids[at:until], self._heads[at:until], times, levels.tolist(), range(seq, seq + count), dues,
-            strict=True,
-        )  # fmt: skip
+        ids, heads, numbers = self._ids[at:until], self._heads[at:until], range(seq, seq + count)
         if not self._record_bytes:
             tail = f', "sent_us": {sent_us}}}}}'
             return [
                 {"key": key, "value": f'{head}{time}", "v": "{text[level]}{number}, "due_us": {due}{tail}'}
-                for key, head, time, level, number, due in parts
+                for key, head, time, level, number, due in zip(
+                    ids, heads, times, levels.tolist(), numbers, dues, strict=True
+                )
             ]
         tail = f', "sent_us": {sent_us}{PAD_OPENING}'
         fixed = self._fixed_bytes + len(str(seq))
         pads = self._record_bytes - fixed - self._head_bytes[at:until] - self._level_bytes[levels]
-        pool = self._pool
+        pool, cuts = self._pool, self._cuts(pads)
         return [
             {"key": key, "value": f'{head}{time}", "v": "{text[level]}{number}, "due_us": {due}{tail}{pool[a:b]}"}}}}'}
-            for (key, head, time, level, number, due), (a, b) in zip(parts, pairwise(self._cuts(pads)), strict=True)
+            for key, head, time, level, number, due, a, b in zip(
+                ids, heads, times, levels.tolist(), numbers, dues, cuts, cuts[1:], strict=False
+            )
         ]
 
     def _cuts(self, pads: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:

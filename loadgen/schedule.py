@@ -7,6 +7,7 @@ measured from `due_us` does not leave out the waiting (no coordinated omission).
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -31,21 +32,24 @@ class Schedule:
         offsets = np.ceil(np.arange(first, first + count, dtype=np.float64) * self._interval_us)
         return [int(each) for each in (offsets.astype(np.int64) + self._start_us).tolist()]
 
+    def _due_us(self, record: int) -> int:
+        return math.ceil(record * self._interval_us) + self._start_us
+
     def due_count(self, now_us: int) -> int:
         """How many records are due at `now_us`."""
         if now_us < self._start_us:
             return 0
         count = int((now_us - self._start_us) / self._interval_us) + 1
         # The division rounds: put right what it got wrong by one.
-        while self.due_us(count, 1)[0] <= now_us:
+        while self._due_us(count) <= now_us:
             count += 1
-        while self.due_us(count - 1, 1)[0] > now_us:
+        while self._due_us(count - 1) > now_us:
             count -= 1
         return count
 
     def wait_seconds(self, record: int, now_us: int) -> float:
         """How long it is from `now_us` until `record` is due; 0 if it is."""
-        return max(0, self.due_us(record, 1)[0] - now_us) / 1e6
+        return max(0, self._due_us(record) - now_us) / 1e6
 
 
 class Lateness:

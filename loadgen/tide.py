@@ -67,9 +67,10 @@ class Tide:
         hours = self._steps(first_step, steps) * (INTERVAL_MINUTES / 60)
         angle = hours[:, None] * self._speed
         # cos(a + b) = cos a cos b - sin a sin b: the cosines of all steps and stations come from two small tables
-        # and a matrix product, rather than from one cosine for every station, step and constituent.
-        level: npt.NDArray[np.float64] = np.cos(angle) @ (self._amplitude * np.cos(self._phase)).T
-        level -= np.sin(angle) @ (self._amplitude * np.sin(self._phase)).T
+        # and a product, rather than from one cosine for every station, step and constituent. It is einsum rather than
+        # a matrix product, as that starts a thread on every core, which then spins while it waits for the next one.
+        level = np.einsum("tc,sc->ts", np.cos(angle), self._amplitude * np.cos(self._phase))
+        level -= np.einsum("tc,sc->ts", np.sin(angle), self._amplitude * np.sin(self._phase))
         whole: npt.NDArray[np.int64] = np.rint(level * 1000).astype(np.int64)
         return whole
 

@@ -6,7 +6,9 @@ All text is plain ASCII apart from names that users chose, so that it also reads
 from __future__ import annotations
 
 import io
+import re
 import sys
+import textwrap
 from collections import Counter
 from typing import TextIO
 
@@ -21,7 +23,7 @@ from sinkbench.stats import ratio_to_slowest
 __all__ = ["answer", "cells_table", "heading", "remarks", "render", "show"]
 
 _PIPE_WIDTH = 140
-_ROOMY_WIDTH = 130
+_ROOMY_WIDTH = 132
 _WHOLE_WIDTH = 100
 _LONGEST_NAME = 28
 _NOT_MEASURED = "-"
@@ -66,14 +68,13 @@ def heading(summary: RunSummary) -> list[str]:
 def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
     """One row a cell, in the plan's order. An invalid cell shows no rate; `remarks` has its reason in full.
 
-    Below 130 columns the span of the trials stands under the rate. Below 100 there is no room for the records per
+    Below 132 columns the span of the trials stands under the rate. Below 100 there is no room for the records per
     write and the CPU seconds, which `remarks` then says.
     """
     narrow, whole = width < _ROOMY_WIDTH, width >= _WHOLE_WIDTH
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    names = [_folded(cell.label) if narrow else cell.label for cell in summary.cells]
-    longest = max((len(part) for name in names for part in name.split("\n")), default=0)
-    table.add_column("pipeline", overflow="fold", min_width=min(longest, _LONGEST_NAME), max_width=_LONGEST_NAME)
+    # Only the CPU seconds may wrap: rich takes room from every column that may, names and verdicts included.
+    table.add_column("pipeline", no_wrap=True)
     for header in ("tasks\n(per\nworker)", "records/s", *(() if narrow else ("low-high",)), "ratio"):
         table.add_column(header, justify="right", no_wrap=True)
     if whole:
@@ -83,12 +84,12 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
         table.add_column("CPU s per\nmillion\nrecords", overflow="fold", min_width=11)
     for header in ("lost", "dupl."):
         table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold", min_width=7)
+    table.add_column("verdict", no_wrap=True)
     ratios = ratio_to_slowest([_median(cell) for cell in summary.cells])
-    for name, cell, ratio in zip(names, summary.cells, ratios, strict=True):
+    for cell, ratio in zip(summary.cells, ratios, strict=True):
         rate, span = _rate_and_span(cell)
         row = [
-            name,
+            _folded(cell.label, narrow),
             f"{cell.tasks} ({cell.tasks_per_worker:g})",
             *([f"{rate}\n{span}"] if narrow and span != rate else [rate] if narrow else [rate, span]),
             f"x{_times(ratio)}" if ratio is not None else _NOT_MEASURED,
@@ -163,8 +164,10 @@ def _per_write(cell: CellSummary) -> str:
     return _NOT_MEASURED if count is None else f"{count:,.0f}" if count >= 99.95 else f"{count:.1f}"
 
 
-def _folded(name: str) -> str:
-    return name.replace("/", "/\n", 1)
+def _folded(name: str, narrow: bool) -> str:
+    """A name on as many lines as it needs: in a narrow table the sink has one of its own."""
+    parts = name.replace("/", "/\n", 1).split("\n") if narrow else [name]
+    return "\n".join(line for part in parts for line in textwrap.wrap(part, _LONGEST_NAME) or [part])
 
 
 def _median(cell: CellSummary) -> float | None:
@@ -196,11 +199,17 @@ def _times(ratio: float) -> str:
 
 
 def _in_short(cell: CellSummary) -> str:
-    """The verdict in as few words as a column has room for; a star for notes. `remarks` gives both in full."""
-    text = cell.verdict.replace(f": {cell.failure}", "").replace(f"{cell.failed_tasks} of {cell.tasks} tasks ", "")
+    """The verdict in as few words as a column has room for, one a line; a star for notes.
+
+    `remarks` gives both in full, and the counts of records have columns of their own.
+    """
+    text = cell.verdict.replace(f": {cell.failure}", "")
     for reason in cell.invalid:
         text = text.replace(f"invalid: {reason}", "invalid")
-    return f"{text} *" if cell.notes else text
+    text = re.sub(
+        r"\d+ of \d+ tasks (?=FAILED)|\d+ trials? (?=NOT AUDITED)|(?<=LOST) [\d,]+|(?<=DUPLICATED) [\d,]+", "", text
+    )
+    return text.replace("; ", "\n") + (" *" if cell.notes else "")
 
 
 def _name(cell: CellSummary, summary: RunSummary) -> str:

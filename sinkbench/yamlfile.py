@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 from ruamel.yaml import YAML, MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.representer import SafeRepresenter
 
 from sinkbench.errors import UserError
 from sinkbench.suggest import did_you_mean
@@ -71,6 +72,7 @@ def shown(value: object) -> str:
 def to_yaml(content: Mapping[str, object]) -> str:
     """Plain values as YAML, in their own order; null is written out."""
     yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Representer
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.allow_unicode = True
@@ -78,6 +80,19 @@ def to_yaml(content: Mapping[str, object]) -> str:
     text = io.StringIO()
     yaml.dump(content, text)
     return text.getvalue()
+
+
+class _Representer(SafeRepresenter):
+    """Quotes text with unusual characters so that they are escaped: left bare, YAML reads some as line breaks."""
+
+
+def _quoted_if_needed(representer: SafeRepresenter, text: str) -> ScalarNode:
+    style = None if text.isprintable() else '"'
+    node: ScalarNode = representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return node
+
+
+_Representer.add_representer(str, _quoted_if_needed)
 
 
 class YamlFile:

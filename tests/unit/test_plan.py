@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sinkbench.errors import PlanError
@@ -183,6 +183,7 @@ def test_lines_are_found_for_what_the_file_has_and_for_what_is_around_the_rest(f
 
 
 @settings(deadline=None, max_examples=40)
+@example(multiples=[1], label="a", override="\x85", acks="all", seed=None).via("a line break to YAML 1.1 alone")
 @given(
     multiples=st.lists(st.integers(1, 50), min_size=1, max_size=4, unique=True),
     label=st.text(min_size=1, max_size=60).filter(lambda text: text.isprintable()),

@@ -1,0 +1,163 @@
+"""Compares loadgen with kafka-producer-perf-test: records per CPU second, on one broker, in one run.
+
+    python benchmarks/loadgen --bootstrap 127.0.0.1:19092 --jars DIR --java java
+
+Both produce as many records of the same size into a new topic of as many partitions, as fast as the broker takes them,
+with the same acks, linger and batch size, without compression. They take turns, so that a change of the machine hits
+both alike; each round gives one ratio, and the last line the least, the middle and the largest of them.
+
+kafka-producer-perf-test gets its records in its cheapest way that does not repeat one record for ever: a file
+(`--payload-file`) of distinct records that loadgen's own code made, of which it draws at random. With `--perf-makes`
+it makes each of them (`--record-size`: random letters), which takes it much more CPU.
+
+CPU seconds are user and system time of the whole process, from its start to its end (RUSAGE_CHILDREN): the JVM's start
+and compilation are in it, and so are Python's imports. The middle ratio also stands there for loadgen without its
+start, since that is short and measured (a load of one record), while the JVM's compilation cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadgen import load_from
+from loadgen.records import RecordMaker
+
+ROOT = Path(__file__).resolve().parents[2]
+PAYLOADS = 100_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One process's load."""
+
+    name: str
+    records: int
+    wall_seconds: float
+    cpu_seconds: float
+
+    @property
+    def records_per_cpu_second(self) -> float:
+        return self.records / self.cpu_seconds
+
+
+def main() -> int:
+    """Runs the rounds and prints the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--bootstrap", default="127.0.0.1:19092", help="Kafka's address")
+    parser.add_argument("--jars", required=True, help="the folder of Kafka's jars, kafka-tools among them")
+    parser.add_argument("--java", default="java", help="the java to run kafka-producer-perf-test with")
+    parser.add_argument("--records", type=int, default=1_500_000)
+    parser.add_argument("--record-bytes", type=int, default=512)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--partitions", type=int, default=6)
+    parser.add_argument("--acks", default="all")
+    parser.add_argument("--linger-ms", type=int, default=10)
+    parser.add_argument("--batch-bytes", type=int, default=262_144)
+    parser.add_argument("--perf-makes", action="store_true", help="let kafka-producer-perf-test make its records")
+    options = parser.parse_args()
+
+    stamp = int(time.time())
+    with tempfile.TemporaryDirectory() as folder:
+        payloads = Path(folder) / "payloads"
+        write_payloads(payloads, options)
+        start = run_loadgen(options, f"bench-start-{stamp}", records=1)
+        rows: list[tuple[Measured, Measured]] = []
+        for number in range(options.rounds):
+            perf = run_perf(options, f"bench-perf-{stamp}-{number}", payloads)
+            ours = run_loadgen(options, f"bench-loadgen-{stamp}-{number}", options.records)
+            rows.append((perf, ours))
+            for each in (perf, ours):
+                print(line(each), flush=True)
+            print(f"  ratio {ours.records_per_cpu_second / perf.records_per_cpu_second:.2f}", flush=True)
+    ratios = [ours.records_per_cpu_second / perf.records_per_cpu_second for perf, ours in rows]
+    without = [
+        ours.records / (ours.cpu_seconds - start.cpu_seconds) / perf.records_per_cpu_second for perf, ours in rows
+    ]
+    print(f"loadgen's start takes {start.cpu_seconds:.2f} CPU s")
+    print(
+        f"records per CPU second, loadgen to kafka-producer-perf-test: least {min(ratios):.2f}, "
+        f"median {statistics.median(ratios):.2f}, most {max(ratios):.2f}; "
+        f"without loadgen's start median {statistics.median(without):.2f}"
+    )
+    return 0
+
+
+def write_payloads(path: Path, options: argparse.Namespace) -> None:
+    """Writes distinct records of loadgen's, one a line."""
+    load = load_from(
+        {"bootstrap": options.bootstrap, "topic": "none", "count": PAYLOADS, "record_bytes": options.record_bytes}
+    )
+    maker = RecordMaker(load)
+    seq = 0
+    with path.open("w", encoding="ascii") as file:
+        while seq < PAYLOADS:
+            count = min(maker.longest_batch(seq), PAYLOADS - seq)
+            now_us = time.time_ns() // 1000
+            file.writelines(f"{message['value']}\n" for message in maker.batch(seq, count, now_us, now_us))
+            seq += count
+
+
+def run_loadgen(options: argparse.Namespace, topic: str, records: int) -> Measured:
+    """loadgen as a user starts it."""
+    command = [
+        *(sys.executable, "-m", "loadgen", "run", "--bootstrap", options.bootstrap, "--topic", topic),
+        *("--count", str(records), "--record-bytes", str(options.record_bytes), "--acks", options.acks),
+        *("--linger-ms", str(options.linger_ms), "--batch-bytes", str(options.batch_bytes)),
+        *("--partitions", str(options.partitions), "--replication", "1", "--no-progress"),
+    ]
+    measured, output = measure("loadgen", command, records, options)
+    summary = json.loads(output)
+    assert summary["acknowledged"] == records, summary
+    return measured
+
+
+def run_perf(options: argparse.Namespace, topic: str, payloads: Path) -> Measured:
+    """kafka-producer-perf-test with the same settings."""
+    create = [
+        *(options.java, "-cp", f"{options.jars}/*", "org.apache.kafka.tools.TopicCommand"),
+        *("--bootstrap-server", options.bootstrap, "--create", "--topic", topic),
+        *("--partitions", str(options.partitions), "--replication-factor", "1"),
+    ]
+    subprocess.run(create, check=True, capture_output=True)
+    source = ("--record-size", str(options.record_bytes)) if options.perf_makes else ("--payload-file", str(payloads))
+    command = [
+        *(options.java, "-Xmx512m", "-cp", f"{options.jars}/*", "org.apache.kafka.tools.ProducerPerformance"),
+        *("--topic", topic, "--num-records", str(options.records), *source, "--throughput", "-1"),
+        *("--bootstrap-server", options.bootstrap, "--command-property", f"acks={options.acks}"),
+        *(f"linger.ms={options.linger_ms}", f"batch.size={options.batch_bytes}", "buffer.memory=67108864"),
+    ]
+    measured, output = measure("kafka-producer-perf-test", command, options.records, options)
+    assert f"{options.records} records sent" in output, output
+    return measured
+
+
+def measure(name: str, command: list[str], records: int, options: argparse.Namespace) -> tuple[Measured, str]:
+    """Runs a command to its end, and takes its CPU time."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Measured(name, records, wall, cpu), done.stdout
+
+
+def line(measured: Measured) -> str:
+    """One row of the table."""
+    return (
+        f"{measured.name:<26}{measured.records / measured.wall_seconds:>10,.0f} records/s (whole process)"
+        f"{measured.cpu_seconds:>8.2f} CPU s{measured.records_per_cpu_second:>10,.0f} records per CPU second"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

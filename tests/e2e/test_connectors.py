@@ -1,0 +1,134 @@
+"""The connector files as they stand, and scaling them by hand, through REST alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from conftest import Run
+
+from sinkbench.connect import ConnectCluster, is_even, placement
+from sinkbench.errors import ConnectError
+from sinkbench.kafka import Kafka, group_of
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.local import LocalStack
+
+FILES = sorted((CHECKOUT / "connectors").glob("*/*.json"))
+RECORDS = 2_000
+
+
+@pytest.fixture
+def connect(stack: LocalStack) -> Iterator[ConnectCluster]:
+    with ConnectCluster(stack.endpoints.connect.values()) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
+    """The topic that the files name, with some records in it; made anew for each test."""
+    kafka.delete_topic("tides")
+    command = ["loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", "tides", "--count", str(RECORDS)]
+    subprocess.run([*command, "--partitions", "24"], check=True, capture_output=True)
+    yield "tides"
+    kafka.delete_topic("tides")
+    kafka.create_topic("tides", 24)
+
+
+@pytest.fixture
+def posted(stack: LocalStack, connect: ConnectCluster, kafka: Kafka) -> Iterator[Callable[[Path], str]]:
+    """Posts a connector file as curl would, byte by byte; deletes the connector after the test."""
+    names: list[str] = []
+
+    def post(file: Path) -> str:
+        worker = next(iter(stack.endpoints.connect.values()))
+        answer = httpx.post(
+            f"{worker}/connectors", content=file.read_bytes(), headers={"content-type": "application/json"}, timeout=60
+        )
+        assert answer.status_code == httpx.codes.CREATED, answer.text
+        names.append(answer.json()["name"])
+        return names[-1]
+
+    yield post
+    for name in names:
+        connect.delete(name)
+        connect.wait_until_gone(name)
+        kafka.wait_until_empty(group_of(name))
+        kafka.delete_group(group_of(name))
+
+
+def stored_by_hand(stack: LocalStack, sink: str) -> int:
+    """Rows of the table "tides", or documents behind the alias of that name."""
+    if sink == "postgres":
+        with psycopg.connect(stack.endpoints.postgres) as connection:
+            return int(connection.execute("SELECT count(*) FROM tides").fetchall()[0][0])
+    url = f"{stack.endpoints.elasticsearch}/{stack.endpoints.elasticsearch_index}"
+    httpx.post(f"{url}/_refresh")
+    return int(httpx.get(f"{url}/_count").json()["count"])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_a_connector_file_works_when_it_is_posted_as_it_stands(
+    stack: LocalStack, topic: str, posted: Callable[[Path], str], connect: ConnectCluster, file: Path
+) -> None:
+    sink = file.parent.name
+    before = stored_by_hand(stack, sink)
+    name = posted(file)
+    status = connect.wait_for_tasks(name, 3)
+    assert status.running == 3, status
+    assert is_even(placement(status, stack.endpoints.worker_ids))
+    deadline = time.monotonic() + 90
+    while stored_by_hand(stack, sink) < before + RECORDS and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert stored_by_hand(stack, sink) == before + RECORDS
+
+
+def test_scaling_by_hand_spreads_the_tasks_evenly(
+    stack: LocalStack, topic: str, posted: Callable[[Path], str], connect: ConnectCluster
+) -> None:
+    name = posted(CHECKOUT / "connectors" / "postgres" / "jdbc-pgbouncer.json")
+    connect.wait_for_tasks(name, 3)
+    done = subprocess.run(
+        [str(CHECKOUT / "scripts" / "scale"), name, "2"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 of 6 tasks run" in done.stdout
+    assert connect.config(name)["tasks.max"] == "6"
+    found = connect.status(name)
+    assert found is not None
+    assert placement(found, stack.endpoints.worker_ids) == {"connect-1": 2, "connect-2": 2, "connect-3": 2}
+
+
+def test_scaling_a_connector_that_is_not_there_names_the_nearest(
+    stack: LocalStack, topic: str, posted: Callable[[Path], str], sinkbench: Run
+) -> None:
+    posted(CHECKOUT / "connectors" / "postgres" / "jdbc.json")
+    done = sinkbench("scale", "postgres-jdcb", "2")
+    assert done.returncode == 2
+    assert "postgres-jdcb: no such connector" in done.stderr
+    assert "postgres-jdbc" in done.stderr
+
+
+def test_a_refused_configuration_gives_connects_own_message(connect: ConnectCluster) -> None:
+    with pytest.raises(ConnectError, match="NoSuchConnector"):
+        connect.create("nothing", {"connector.class": "NoSuchConnector", "topics": "tides"})
+
+
+def test_a_worker_that_does_not_answer_is_passed_over(stack: LocalStack) -> None:
+    urls = ["http://127.0.0.1:1", *stack.endpoints.connect.values()]
+    with ConnectCluster(urls) as cluster:
+        assert cluster.plugins()
+
+
+def test_the_files_hold_no_host_and_no_password() -> None:
+    for file in FILES:
+        text = file.read_text()
+        assert "127.0.0.1" not in text
+        assert "localhost" not in text
+        config = json.loads(text)["config"]
+        assert all("${env:" in value for key, value in config.items() if "password" in key)

@@ -1,0 +1,125 @@
+"""The command says in one line what is wrong, and its exit code says whose turn it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loadgen.cli as cli
+from loadgen import BrokerError, Load, Progress, Summary
+from loadgen.latency import LatencyHistogram
+
+ARGUMENTS = ["run", "--bootstrap", "127.0.0.1:9", "--topic", "tides", "--count", "5"]
+
+
+def summary(load: Load, failed: int = 0, interrupted: bool = False) -> Summary:
+    return Summary(
+        run=load.run, topic=load.topic, first_seq=0, asked=5, sent=5, acknowledged=5 - failed, failed=failed,
+        errors={"x": failed} if failed else {}, elapsed_seconds=1, records_per_second=5, megabytes_per_second=0.1,
+        bytes=100, ack_latency_ms=LatencyHistogram().read(1), cpu_seconds=0.1, rate_asked=None, behind=None,
+        interrupted=interrupted, stopped=None,
+    )  # fmt: skip
+
+
+def running(monkeypatch: pytest.MonkeyPatch, **result: Any) -> list[Load]:
+    """Puts a load that comes to `result` in the place of the real one; returns the loads it was asked for."""
+    loads: list[Load] = []
+
+    def run(load: Load, on_progress: Callable[[Progress], None] | None, stop: Any) -> Summary:
+        loads.append(load)
+        if on_progress is not None:
+            on_progress(Progress(sent=3, acknowledged=2, failed=1, records_per_second=4.0))
+        return summary(load, **result)
+
+    monkeypatch.setattr(cli, "run_load", run)
+    return loads
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [({}, 0), ({"failed": 1}, 1), ({"interrupted": True}, 130), ({"interrupted": True, "failed": 2}, 130)],
+)
+def test_the_exit_code_tells_how_it_ended(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], result: dict[str, Any], code: int
+) -> None:
+    running(monkeypatch, **result)
+    assert cli.main([*ARGUMENTS, "--no-progress"]) == code
+    output = capsys.readouterr()
+    assert json.loads(output.out)["failed"] == result.get("failed", 0)
+    assert output.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Missing command"),
+        (["run"], "--bootstrap"),
+        ([*ARGUMENTS, "--akcs", "1"], "--akcs"),
+        ([*ARGUMENTS, "--acks", "2"], "acks: found '2'"),
+        ([*ARGUMENTS, "--duration", "5"], "count, duration: found both"),
+        ([*ARGUMENTS, "--keys", "many"], "--keys"),
+        ([*ARGUMENTS, "--summary", "/no/such/folder/s.json"], "summary: /no/such/folder/s.json cannot be written"),
+    ],
+)
+def test_unusable_input_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert cli.main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("loadgen: ")
+    assert words in output.err
+    assert output.err.count("\n") == 1
+
+
+def test_a_broker_that_cannot_be_used_is_one_line_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*_: Any, **__: Any) -> Summary:
+        raise BrokerError("no broker\nanswers")
+
+    monkeypatch.setattr(cli, "run_load", run)
+    assert cli.main(ARGUMENTS) == 2
+    assert capsys.readouterr().err == "loadgen: no broker answers\n"
+
+
+def test_the_summary_goes_to_a_file_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    running(monkeypatch)
+    path = tmp_path / "summary.json"
+    assert cli.main([*ARGUMENTS, "--summary", str(path)]) == 0
+    assert json.loads(path.read_text()) == json.loads(capsys.readouterr().out)
+
+
+def test_progress_as_json_is_a_line_for_a_program_to_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running(monkeypatch)
+    cli.main([*ARGUMENTS, "--progress-json"])
+    assert json.loads(capsys.readouterr().err) == {
+        "sent": 3, "acknowledged": 2, "failed": 1, "records_per_second": 4.0,
+    }  # fmt: skip
+
+
+def test_options_reach_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = running(monkeypatch)
+    options = ["--keys", "3", "--rate", "7", "--run", "r", "--first-seq", "9", "--acks", "1", "--linger-ms", "2.5"]
+    assert cli.main([*ARGUMENTS, *options, "--no-progress"]) == 0
+    assert loads == [
+        Load(
+            bootstrap="127.0.0.1:9",
+            topic="tides",
+            count=5,
+            keys=3,
+            rate=7,
+            run="r",
+            first_seq=9,
+            acks="1",
+            linger_ms=2.5,
+        )
+    ]

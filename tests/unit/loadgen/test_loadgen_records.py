@@ -1,0 +1,147 @@
+"""A record is what design.md says, of the asked length, and none is like another."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadgen import OptionsError, load_from
+from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker, gauges
+from loadgen.tide import load_stations
+
+DUE_US, SENT_US = 1769879160000000, 1769879160000123
+
+
+def maker(**options: Any) -> RecordMaker:
+    return RecordMaker(load_from({"bootstrap": "b", "topic": "t", "count": 10_000_000, **options}))
+
+
+def make(records: RecordMaker, first: int, count: int) -> list[Message]:
+    made: list[Message] = []
+    while len(made) < count:
+        seq = first + len(made)
+        few = min(records.longest_batch(seq), count - len(made))
+        made += records.batch(seq, few, DUE_US, SENT_US)
+    return made
+
+
+def value(message: Message) -> dict[str, Any]:
+    return dict(json.loads(str(message["value"])))
+
+
+def test_a_record_is_the_json_of_the_contract() -> None:
+    message = maker(keys=3, run="r").batch(2, 1, DUE_US, SENT_US)[0]
+    third = load_stations()[2]
+    record = value(message)
+    level = record["data"][0]
+    assert record == {
+        "metadata": {
+            "id": third.id, "name": third.name, "lat": third.lat, "lon": third.lon,
+            "location": f"{third.lat},{third.lon}",
+        },
+        "data": [{"t": "2026-01-01 00:00", "v": level["v"], "s": level["s"], "f": level["f"], "q": "p"}],
+        "bench": {"run": "r", "seq": 2, "due_us": DUE_US, "sent_us": SENT_US},
+    }  # fmt: skip
+    assert [list(record), list(record["bench"])] == [["metadata", "data", "bench"], ["run", "seq", "due_us", "sent_us"]]
+    assert all(isinstance(each, str) for each in level.values())
+    assert f"{float(level['v']):.3f}" == level["v"]
+    assert message["key"] == third.id
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    run=st.text(min_size=1, max_size=30),
+    keys=st.integers(1, 700),
+    extra=st.integers(0, 400),
+    first=st.integers(0, 9_000_000),
+    count=st.integers(1, 1200),
+)
+def test_a_padded_record_has_exactly_the_asked_bytes(run: str, keys: int, extra: int, first: int, count: int) -> None:
+    smallest = maker(run=run, keys=keys).smallest_bytes
+    size = smallest + extra
+    made = make(maker(run=run, keys=keys, record_bytes=size), first, count)
+    assert {len(str(message["value"]).encode()) for message in made} == {size}
+    records = [value(message) for message in made]
+    assert [record["bench"]["seq"] for record in records] == list(range(first, first + count))
+    assert {record["bench"]["run"] for record in records} == {run}
+    assert all(list(record["bench"])[-1] == "pad" for record in records)
+    assert len({message["value"] for message in made}) == count
+    assert [message["key"] for message in made] == [record["metadata"]["id"] for record in records]
+
+
+def test_a_record_size_too_small_is_refused_with_the_smallest() -> None:
+    smallest = maker(run="r").smallest_bytes
+    maker(run="r", record_bytes=smallest)
+    with pytest.raises(OptionsError, match=f"found {smallest - 1}.*needs {smallest},") as caught:
+        maker(run="r", record_bytes=smallest - 1)
+    assert "\n" not in str(caught.value)
+
+
+def test_padding_neither_repeats_nor_compresses() -> None:
+    pads = [value(message)["bench"]["pad"] for message in make(maker(record_bytes=1024), 0, 2000)]
+    assert len(set(pads)) == len(pads)
+    text = "".join(pads).encode()
+    assert set(text) <= set(PAD_ALPHABET)
+    assert len(zlib.compress(text, 9)) > 0.8 * len(text)
+
+
+def test_padding_goes_on_when_its_pool_is_used_up() -> None:
+    records = maker(record_bytes=100_000)
+    made = make(records, 0, 120)
+    assert {len(str(message["value"])) for message in made} == {100_000}
+    assert len({value(message)["bench"]["pad"] for message in made}) == 120
+
+
+@given(first=st.integers(0, 10**7), keys=st.integers(1, 300))
+@settings(max_examples=25, deadline=None)
+def test_records_go_round_the_keys(first: int, keys: int) -> None:
+    made = make(maker(keys=keys), first, 3 * keys)
+    assert set(Counter(message["key"] for message in made).values()) == {3}
+    assert [message["key"] for message in made[:keys]] == [message["key"] for message in made[keys : 2 * keys]]
+
+
+@pytest.mark.parametrize("keys", [1, 2, 113, 114, 115, LARGEST_BATCH, LARGEST_BATCH + 1])
+def test_the_levels_of_one_key_are_six_minutes_apart(keys: int) -> None:
+    made = make(maker(keys=keys, first_t="2024-02-28 23:54"), 0, 4 * keys)
+    for key in {0, keys - 1}:
+        times = [value(message)["data"][0]["t"] for message in made[key::keys]]
+        first = datetime(2024, 2, 28, 23, 54)
+        assert times == [(first + number * timedelta(minutes=6)).strftime("%Y-%m-%d %H:%M") for number in range(4)]
+
+
+def test_a_record_does_not_depend_on_the_batch_that_it_is_made_in() -> None:
+    one_by_one = [maker(keys=7).batch(seq, 1, DUE_US, SENT_US)[0] for seq in range(40)]
+    assert maker(keys=7).batch(0, 40, DUE_US, SENT_US) == one_by_one
+
+
+def test_going_back_in_time_gives_the_same_record_again() -> None:
+    records = maker(keys=1)
+    early = records.batch(5, 1, DUE_US, SENT_US)
+    records.batch(4_000_000, 1, DUE_US, SENT_US)
+    assert records.batch(5, 1, DUE_US, SENT_US) == early
+
+
+def test_each_record_bears_its_own_due_time() -> None:
+    made = maker().batch(0, 3, [DUE_US, DUE_US + 7, DUE_US + 14], SENT_US)
+    assert [value(message)["bench"]["due_us"] - DUE_US for message in made] == [0, 7, 14]
+
+
+def test_gauges_beyond_the_stations_are_numbered_at_them() -> None:
+    stations = load_stations()
+    rows = gauges(stations, 2 * len(stations) + 1)
+    assert rows[0] == (stations[0].id, 0, 1)
+    assert rows[len(stations)] == (f"{stations[0].id}-2", 0, 2)
+    assert rows[-1] == (f"{stations[0].id}-3", 0, 3)
+    assert len({name for name, _, _ in rows}) == len(rows)
+
+
+def test_a_batch_does_not_cross_a_change_of_digits() -> None:
+    assert maker().longest_batch(9_990) == 10
+    assert maker().longest_batch(10_000) == LARGEST_BATCH

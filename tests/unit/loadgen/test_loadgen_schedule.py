@@ -1,0 +1,51 @@
+"""Due times come from the rate alone; being late is counted."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadgen.schedule import LATE_MS, Lateness, Schedule
+
+START_US = 1_769_879_160_000_000
+rates = st.floats(0.01, 1e7)
+
+
+def test_record_i_is_due_i_over_rate_after_the_start() -> None:
+    schedule = Schedule(1000, START_US)
+    assert [due - START_US for due in schedule.due_us(0, 4)] == [0, 1000, 2000, 3000]
+    assert schedule.due_us(60_000, 1) == [START_US + 60_000_000]
+
+
+@given(rate=rates, first=st.integers(0, 10**9), count=st.integers(1, 50))
+def test_due_times_are_in_order_and_do_not_depend_on_what_was_asked_before(rate: float, first: int, count: int) -> None:
+    schedule = Schedule(rate, START_US)
+    dues = schedule.due_us(first, count)
+    assert dues == sorted(dues)
+    assert dues == [schedule.due_us(first + each, 1)[0] for each in range(count)]
+
+
+@given(rate=rates, after_us=st.integers(0, 10**11))
+def test_exactly_the_records_due_until_now_are_due(rate: float, after_us: int) -> None:
+    schedule = Schedule(rate, START_US)
+    count = schedule.due_count(START_US + after_us)
+    assert schedule.due_us(count - 1, 1)[0] <= START_US + after_us < schedule.due_us(count, 1)[0]
+
+
+def test_nothing_is_due_before_the_start() -> None:
+    assert Schedule(1000, START_US).due_count(START_US - 1) == 0
+
+
+def test_the_wait_is_until_the_record_is_due() -> None:
+    schedule = Schedule(10, START_US)
+    assert schedule.wait_seconds(1, START_US) == 0.1
+    assert schedule.wait_seconds(1, START_US + 200_000) == 0
+
+
+def test_lateness_is_the_worst_and_counts_each_record_beyond_the_bound() -> None:
+    lateness = Lateness()
+    lateness.add([0, 1_000, 2_000], sent_us=2_000)
+    assert (lateness.max_us, lateness.records_late) == (2_000, 0)
+    bound_us = LATE_MS * 1000
+    lateness.add([0, 1, 2, 3], sent_us=bound_us + 2)
+    assert (lateness.max_us, lateness.records_late) == (bound_us + 2, 2)

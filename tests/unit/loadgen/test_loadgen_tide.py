@@ -1,0 +1,81 @@
+"""Levels follow each station's tide."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadgen.tide import STEPS_BEFORE_REPEAT, Tide, load_stations
+
+DAY = 240
+YEAR = 365 * DAY
+NEW_YEAR = "2026-01-01 00:00"
+
+
+def test_there_are_about_a_hundred_stations_each_once_and_every_value_a_string() -> None:
+    stations = load_stations()
+    assert len(stations) >= 100
+    assert len({station.id for station in stations}) == len({station.name for station in stations}) == len(stations)
+    for station in stations:
+        assert re.fullmatch(r"\d{7}", station.id)
+        assert re.fullmatch(r"-?\d{1,2}\.\d{4}", station.lat)
+        assert re.fullmatch(r"-?\d{1,3}\.\d{4}", station.lon)
+        assert all(0 <= amplitude < 4 and 0 <= phase < 360 for amplitude, phase in station.constituents.values())
+
+
+@given(first=st.integers(0, 10**8))
+@settings(max_examples=30, deadline=None)
+def test_no_level_is_beyond_the_bound(first: int) -> None:
+    tide = Tide(load_stations(), NEW_YEAR)
+    assert int(np.abs(tide.levels_mm(first, DAY)).max()) <= tide.highest_mm
+
+
+def test_a_years_mean_is_mean_sea_level() -> None:
+    levels = Tide(load_stations(), NEW_YEAR).levels_mm(0, YEAR)
+    assert float(np.abs(levels.mean(axis=0)).max()) < 10
+
+
+def test_tides_are_large_at_anchorage_and_small_at_pensacola() -> None:
+    stations = load_stations()
+    levels = Tide(stations, NEW_YEAR).levels_mm(0, 30 * DAY)
+    span_m = {station.name: np.ptp(levels[:, index]) / 1000 for index, station in enumerate(stations)}
+    assert 8 < span_m["Anchorage"] < 13
+    assert 0.3 < span_m["Pensacola"] < 1
+
+
+def test_semidiurnal_stations_turn_about_four_times_a_day_and_diurnal_ones_twice() -> None:
+    stations = [station for station in load_stations() if station.name in {"Boston", "Pensacola"}]
+    levels = Tide(stations, NEW_YEAR).levels_mm(0, 28 * DAY)
+    turns = {}
+    for index, station in enumerate(stations):
+        slope = np.sign(np.diff(levels[:, index]))
+        turns[station.name] = int(np.count_nonzero(np.diff(slope[slope != 0]))) / 28
+    assert 3.5 < turns["Boston"] < 4.5
+    assert 1.5 < turns["Pensacola"] < 2.8
+
+
+def test_high_water_at_san_francisco_is_when_the_moon_makes_it() -> None:
+    # M2 alone: its equilibrium argument equals its phase lag at high water, so the peaks are 12.42 hours apart.
+    station = next(each for each in load_stations() if each.name == "San Francisco")
+    only_moon = type(station)(
+        station.id, station.name, station.lat, station.lon,
+        {name: pair if name == "M2" else (0.0, 0.0) for name, pair in station.constituents.items()},
+    )  # fmt: skip
+    level = Tide([only_moon], NEW_YEAR).levels_mm(0, 20 * DAY)[:, 0]
+    spectrum = np.abs(np.fft.rfft(level))
+    assert abs(20 * 24 / int(spectrum.argmax()) - 12.42) < 0.3
+
+
+def test_levels_do_not_depend_on_where_a_block_starts() -> None:
+    tide = Tide(load_stations(), NEW_YEAR)
+    assert (tide.levels_mm(100, 50) == tide.levels_mm(0, 150)[100:]).all()
+    assert tide.times(100, 50) == tide.times(0, 150)[100:]
+
+
+def test_the_year_keeps_four_digits_however_long_the_load() -> None:
+    tide = Tide(load_stations()[:1], "2200-12-31 23:54")
+    assert len(tide.times(STEPS_BEFORE_REPEAT - 1, 1)[0]) == 16
+    assert tide.times(STEPS_BEFORE_REPEAT, 1) == tide.times(0, 1)
