@@ -141,9 +141,14 @@ class Load(_Section):
 class Drain(_Section):
     """How long a drain trial is measured, and when it is given up."""
 
-    window_seconds: Seconds = Field(default=15, description="how long a trial's measured window should be, in seconds")
+    warm_up_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=40, description="how long all pipelines run together before anything is measured, in seconds"
+    )
     pilot_seconds: Seconds = Field(
-        default=8, description="how long the pilot that sizes the first trial runs, in seconds"
+        default=5, description="how long the pilot that sizes the first trial runs, in seconds"
+    )
+    window_seconds: Seconds = Field(
+        default=15, description="how long a trial's drain should take, from its first record to its last, in seconds"
     )
     stall_seconds: Seconds = Field(default=30, description="a trial without progress for so many seconds is over")
     timeout_seconds: Seconds = Field(

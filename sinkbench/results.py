@@ -113,6 +113,7 @@ class TrialRecord(_Record):
     """How many records its topic was loaded with."""
     records_per_second: Amount | None = None
     window_seconds: Amount | None = None
+    """How long the drain took, from the first record to the last; the rate is that between 10 % and 90 % of them."""
     records_per_write: Amount | None = None
     placement: dict[str, int] = {}
     """Tasks on each worker."""

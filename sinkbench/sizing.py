@@ -1,4 +1,4 @@
-"""How many records a drain trial needs, so that its measured window gets the length that the plan asks for."""
+"""How many records a drain trial needs, so that its window gets the length that the plan asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sinkbench.stats import HIGH_SHARE, LOW_SHARE, progress
+from sinkbench.stats import progress
 
 __all__ = ["MAXIMUM_RECORDS", "MINIMUM_RECORDS", "rate_from_pilot", "records_for"]
 
@@ -22,17 +22,16 @@ def records_for(
     minimum: int = MINIMUM_RECORDS,
     maximum: int = MAXIMUM_RECORDS,
 ) -> int:
-    """Records whose drain at `rate_per_second` has a measured window of `window_seconds`.
+    """Records whose drain at `rate_per_second` takes `window_seconds`, from the first of them to the last.
 
-    The window holds the records between 10 % and 90 %, so there must be rate x window / 0.8 of them. The number is
-    rounded to three significant digits, then kept between `minimum` and `maximum`. ValueError if the rate is not a
-    finite number of at least 0, or the window not one above 0.
+    The number is rounded to three significant digits, then kept between `minimum` and `maximum`. ValueError if the
+    rate is not a finite number of at least 0, or the window not one above 0.
     """
     if not (math.isfinite(rate_per_second) and rate_per_second >= 0):
         raise ValueError(f"rate_per_second must be a finite number of at least 0, found {rate_per_second}")
     if not (math.isfinite(window_seconds) and window_seconds > 0):
         raise ValueError(f"window_seconds must be a finite number above 0, found {window_seconds}")
-    records = min(rate_per_second * window_seconds / (HIGH_SHARE - LOW_SHARE), 10.0 * maximum)
+    records = min(rate_per_second * window_seconds, 10.0 * maximum)
     return min(max(_rounded(records), minimum), maximum)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -16,9 +17,17 @@ from sinkbench.probes import Sample
 from sinkbench.results import Audit, Connections, TrialRecord
 from sinkbench.sizing import rate_from_pilot
 from sinkbench.stats import drain_rate
-from sinkbench.watch import DrainWatch, End, Limits, connection_peaks, cpu_seconds_per_million, stored_counts
+from sinkbench.watch import (
+    DrainWatch,
+    End,
+    Limits,
+    connection_peaks,
+    cpu_seconds_per_million,
+    stored_counts,
+    window_seconds,
+)
 
-__all__ = ["Observer", "Pilot", "drain_trial", "pilot"]
+__all__ = ["Observer", "Pilot", "drain_trial", "pilot", "warm_up"]
 
 # A sampler that says nothing for so long hangs in a request to a service that is gone.
 SILENCE_SECONDS = 30.0
@@ -103,6 +112,7 @@ def drain_trial(
     rate = drain_rate(*stored_counts(watched.samples), records)
     if rate is None and not watched.invalid:
         watched.invalid.append("too few samples between 10 % and 90 % of the records; ask for a longer window_seconds")
+    window = window_seconds(watched.samples, records)
     clients, servers = connection_peaks(watched.samples)
     placed, last = watched.placed, watched.last
     record = TrialRecord(
@@ -128,11 +138,42 @@ def drain_trial(
         cpu_seconds_per_million=cpu_seconds_per_million(watched.samples, records),
         invalid=watched.invalid,
         records_per_second=None if rate is None else round(rate.records_per_second, 1),
-        window_seconds=None if rate is None else round(rate.window_seconds, 3),
+        window_seconds=None if window is None else round(window, 3),
         records_per_write=records_per_write,
         lost_ranges=lost_ranges,
     )
     return record, watched.samples
+
+
+def warm_up(bench: Bench, cells: Sequence[Cell], names: Names, seconds: float, observer: Observer) -> None:
+    """Runs a connector of each pipeline, all at once, on a topic that is already loaded, and removes what it created.
+
+    A fresh worker's JVM needs a minute of work until its hot code is compiled; what is measured before that is the
+    compiler.
+
+    Args:
+        bench: the stack and its clients.
+        cells: one of each pipeline.
+        names: topic and target to use; a connector's name gets the number of its pipeline.
+        seconds: for how long.
+        observer: is told what goes on.
+    """
+    started = {Names(names.trial, names.topic, f"{names.connector}_warm{n}"): cell for n, cell in enumerate(cells)}
+    try:
+        for name in {cell.sink for cell in cells}:
+            bench.sink(name).create(names.target)
+        for each, cell in started.items():
+            bench.connect.create(each.connector, bench.config(cell, each))
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            observer.phase(f"warming up, {left:.0f} s left")
+            time.sleep(min(left, 1))
+    except ConnectError as error:
+        # The pilot of that pipeline meets the same, and there it is told.
+        observer.phase(f"warming up broken off: {error}")
+    finally:
+        for each, cell in started.items():
+            bench.clean(cell, each, topic=False)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ __all__ = [
     "controller_share",
     "cpu_seconds_per_million",
     "stored_counts",
+    "window_seconds",
 ]
 
 # So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
@@ -98,6 +99,19 @@ def stored_counts(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:
     """When each sample was taken and how many records the sink held, NaN where it could not be read."""
     times = [sample.seconds for sample in samples]
     return times, [np.nan if sample.stored is None else float(sample.stored) for sample in samples]
+
+
+def window_seconds(samples: Sequence[Sample], records: int) -> float | None:
+    """How long the drain took, from the first record stored to the last; None if not all were stored.
+
+    Its resolution is the sampling interval at either end; the first record came after the last sample without any.
+    """
+    times, counts = progress(*stored_counts(samples))
+    if counts.size == 0 or counts[-1] < records:
+        return None
+    first = int(np.searchsorted(counts, 0, side="right"))
+    last = int(np.searchsorted(counts, records, side="left"))
+    return float(times[last] - times[max(first - 1, 0)])
 
 
 def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]:
