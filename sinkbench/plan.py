@@ -141,11 +141,14 @@ class Load(_Section):
 class Drain(_Section):
     """How long a drain trial is measured, and when it is given up."""
 
-    warm_up_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
-        default=40, description="how long all pipelines run together before anything is measured, in seconds"
-    )
     pilot_seconds: Seconds = Field(
-        default=5, description="how long the pilot that sizes the first trial runs, in seconds"
+        default=5,
+        description="the pilot of a cell, which sizes its first trial, ends when its rate over so many seconds is no"
+        " longer higher than over as many before",
+    )
+    warm_up_seconds: Seconds = Field(
+        default=45,
+        description="a pilot whose rate still rises, since the workers' JVMs are warming up, ends after this",
     )
     window_seconds: Seconds = Field(
         default=15, description="how long a trial's drain should take, from its first record to its last, in seconds"

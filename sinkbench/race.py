@@ -14,7 +14,7 @@ from sinkbench.results import PlanRef, RunSummary, TrialRecord
 from sinkbench.sizing import MINIMUM_RECORDS, records_for
 from sinkbench.store import RunFolder
 from sinkbench.summarize import summarize
-from sinkbench.trial import drain_trial, pilot, warm_up
+from sinkbench.trial import drain_trial, pilot
 from sinkbench.ui import Ui, trial_line
 
 __all__ = ["Race"]
@@ -94,21 +94,17 @@ class Race:
         mean = sum(self._seconds) / len(self._seconds) if self._seconds else usual
         pilots_left = max(len(self._cells) + 1 - self._step, 0)
         trials_left = self._steps - max(self._step - 1, len(self._cells))
-        pilots = pilots_left * (self._plan.drain.pilot_seconds + OVERHEAD_SECONDS / 3)
+        pilots = pilots_left * (3 * self._plan.drain.pilot_seconds + OVERHEAD_SECONDS / 2)
         self._ui.step(self._step, self._steps, name, trials_left * mean + pilots)
 
     def _pilots(self) -> None:
-        """Warms up the workers, then looks at every cell for a moment, which tells how many records its trials need."""
+        """A short look at every cell, which warms up the workers and tells how many records its trials need."""
         drain = self._plan.drain
-        records = int(drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
+        records = int(2 * drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
         shared = Names.of(f"{self._token}_pilot")
         try:
             self._bench.check_disk(records)
             self._bench.load(shared, records, lambda done: self._ui.progress(done, records))
-            if drain.warm_up_seconds:
-                self._ui.say(f"warming up for {drain.warm_up_seconds:g} s: all pipelines at once, not measured")
-                once = list({cell.pipeline: cell for cell in reversed(self._cells)}.values())
-                warm_up(self._bench, once, shared, drain.warm_up_seconds, self._ui)
             for number, cell in enumerate(self._cells, start=1):
                 self._begin(f"pilot of {cell.key}")
                 self._ui.phase("pilot")

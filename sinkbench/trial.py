@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -27,7 +26,7 @@ from sinkbench.watch import (
     window_seconds,
 )
 
-__all__ = ["Observer", "Pilot", "drain_trial", "pilot", "warm_up"]
+__all__ = ["Observer", "Pilot", "drain_trial", "pilot"]
 
 # A sampler that says nothing for so long hangs in a request to a service that is gone.
 SILENCE_SECONDS = 30.0
@@ -145,37 +144,6 @@ def drain_trial(
     return record, watched.samples
 
 
-def warm_up(bench: Bench, cells: Sequence[Cell], names: Names, seconds: float, observer: Observer) -> None:
-    """Runs a connector of each pipeline, all at once, on a topic that is already loaded, and removes what it created.
-
-    A fresh worker's JVM needs a minute of work until its hot code is compiled; what is measured before that is the
-    compiler.
-
-    Args:
-        bench: the stack and its clients.
-        cells: one of each pipeline.
-        names: topic and target to use; a connector's name gets the number of its pipeline.
-        seconds: for how long.
-        observer: is told what goes on.
-    """
-    started = {Names(names.trial, names.topic, f"{names.connector}_warm{n}"): cell for n, cell in enumerate(cells)}
-    try:
-        for name in {cell.sink for cell in cells}:
-            bench.sink(name).create(names.target)
-        for each, cell in started.items():
-            bench.connect.create(each.connector, bench.config(cell, each))
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            observer.phase(f"warming up, {left:.0f} s left")
-            time.sleep(min(left, 1))
-    except ConnectError as error:
-        # The pilot of that pipeline meets the same, and there it is told.
-        observer.phase(f"warming up broken off: {error}")
-    finally:
-        for each, cell in started.items():
-            bench.clean(cell, each, topic=False)
-
-
 @dataclass(frozen=True)
 class Pilot:
     """What a pilot has found: a rate to size trials by, or why there is none."""
@@ -185,20 +153,24 @@ class Pilot:
 
 
 def pilot(bench: Bench, cell: Cell, names: Names, records: int, observer: Observer) -> Pilot:
-    """Runs a cell for the plan's `pilot_seconds` on a topic that is already loaded, and removes what it created.
+    """Runs a cell on a topic that is already loaded until its rate no longer rises, and removes what it created.
 
-    It is no trial: it is not audited, and the topic, which other pilots use too, stays.
+    A fresh worker's JVM needs up to a minute of work until it has compiled what is hot; a trial that is sized, or
+    measured, before that is too short and too slow. A pilot is no trial: it is not audited, and the topic, which other
+    pilots use too, stays.
     """
     watched = _Watched()
+    drain = bench.plan.drain
     sink = bench.sink(cell.sink)
     sink.create(names.target)
     try:
-        _watch(bench, cell, names, records, watched, observer, bench.plan.drain.pilot_seconds)
+        _watch(bench, cell, names, records, watched, observer, (drain.pilot_seconds, drain.warm_up_seconds))
     except TrialFailed as error:
         watched.invalid.append(str(error))
     finally:
         bench.clean(cell, names, topic=False)
-    rate = rate_from_pilot(*stored_counts(watched.samples))
+    recent = [s for s in watched.samples if s.seconds >= watched.samples[-1].seconds - 2 * drain.pilot_seconds]
+    rate = rate_from_pilot(*stored_counts(recent))
     if rate is None:
         cause = watched.last.cause() if watched.last else None
         return Pilot(None, cause or "; ".join(watched.invalid) or "it stored nothing")
@@ -212,7 +184,7 @@ def _watch(
     records: int,
     watched: _Watched,
     observer: Observer,
-    pilot_seconds: float | None = None,
+    pilot_lengths: tuple[float, float] | None = None,
 ) -> None:
     """Starts the connector and samples until everything is stored, progress stops, or the pilot's time is over.
 
@@ -220,7 +192,7 @@ def _watch(
         TrialFailed: Connect refuses the connector, or the probes hang.
     """
     drain = bench.plan.drain
-    watch = DrainWatch(records, cell.tasks, Limits(drain.stall_seconds, drain.timeout_seconds, pilot_seconds))
+    watch = DrainWatch(records, cell.tasks, Limits(drain.stall_seconds, drain.timeout_seconds, pilot_lengths))
     sampler = bench.sampler(cell, names, records)
     sampler.start()
     try:

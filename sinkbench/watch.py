@@ -23,6 +23,8 @@ __all__ = [
 
 # So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
 BLIND_SAMPLES = 40
+# A rate that is higher than this many times the one before is still rising; less is noise.
+STILL_RISING = 1.05
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,13 @@ class Limits:
     Attributes:
         stall_seconds: no further record stored for so long.
         timeout_seconds: the whole drain takes longer.
-        pilot_seconds: enough was seen so long after the first record; None where all records must be stored.
+        pilot: None where all records must be stored; else the lengths of a pilot, in seconds: enough was seen when the
+            rate over the first length is no longer above that over as much time before, or after the second length.
     """
 
     stall_seconds: float
     timeout_seconds: float
-    pilot_seconds: float | None = None
+    pilot: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class DrainWatch:
         self._moved_seconds = 0.0
         self._blind = 0
         self._alive: set[str] = set()
+        self._times: list[float] = []
+        self._counts: list[int] = []
 
     def see(self, sample: Sample) -> End | None:
         """What the next sample means: End if the drain is over, None if it goes on."""
@@ -82,8 +87,7 @@ class DrainWatch:
             self._first_seconds = now if self._first_seconds is None else self._first_seconds
         if self._stored >= self._records:
             return End()
-        pilot = self._limits.pilot_seconds
-        if pilot is not None and self._first_seconds is not None and now - self._first_seconds >= pilot:
+        if self._pilot_is_over(now):
             return End()
         so_far = f"at {self._stored:,} of {self._records:,} records"
         if sample.tasks_failed == self._tasks:
@@ -93,6 +97,19 @@ class DrainWatch:
         if now > self._limits.timeout_seconds:
             return End(f"not done after {self._limits.timeout_seconds:g} s, {so_far}")
         return None
+
+    def _pilot_is_over(self, now: float) -> bool:
+        if self._limits.pilot is None or self._first_seconds is None:
+            return False
+        half, longest = self._limits.pilot
+        self._times.append(now)
+        self._counts.append(self._stored)
+        if now - self._first_seconds >= longest:
+            return True
+        if now - self._first_seconds < 2 * half:
+            return False
+        before, middle, end = np.interp([now - 2 * half, now - half, now], self._times, self._counts)
+        return bool(end - middle <= STILL_RISING * (middle - before))
 
 
 def stored_counts(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:

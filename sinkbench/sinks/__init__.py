@@ -39,7 +39,7 @@ class Sink(Protocol):
         ...
 
     def writes(self, target: str) -> int | None:
-        """Number of writes that the sink has taken so far: HTTP requests, or committed transactions. Only grows."""
+        """Number of writes that the sink has taken so far: HTTP requests, or transactions that wrote. Only grows."""
         ...
 
     def count(self, target: str) -> int:

@@ -51,7 +51,6 @@ class PostgresSink:
             StackError: PostgreSQL or PgBouncer does not answer.
         """
         self._schema_file = schema_file
-        self._own_transactions = 0
         self._sequences: dict[str, int] = {}
         try:
             self._connection = psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
@@ -64,7 +63,6 @@ class PostgresSink:
         self._database = self._connection.info.dbname
 
     def _query(self, query: sql.SQL | sql.Composed, *values: Any) -> list[tuple[Any, ...]]:
-        self._own_transactions += 1
         return self._connection.execute(query, values or None).fetchall()
 
     def create(self, target: str) -> None:
@@ -133,11 +131,9 @@ class PostgresSink:
         """Nothing to do: what is committed is visible."""
 
     def writes(self, target: str) -> int | None:
-        rows = self._query(
-            sql.SQL("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"),
-        )
-        # Its own queries are transactions too; one by one, since each is its own.
-        return int(rows[0][0]) - self._own_transactions
+        # Only a transaction that writes gets an id, so the ids count commits of records and not the look-ups of the schema
+        # that a connector makes before every batch, which are transactions too.
+        return int(self._query(sql.SQL("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"))[0][0])
 
     def count(self, target: str) -> int:
         return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])

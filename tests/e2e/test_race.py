@@ -27,18 +27,18 @@ from sinkbench.stack.local import LocalStack
 QUICK = """
 pipelines: [elasticsearch/camel-index, elasticsearch/camel-bulk, postgres/jdbc, postgres/jdbc-pgbouncer]
 trials: 1
-drain: {window_seconds: 4, warm_up_seconds: 20, pilot_seconds: 4}
+drain: {window_seconds: 4, pilot_seconds: 2, warm_up_seconds: 20}
 """
 CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
 multiples: [8]
 trials: 1
-drain: {window_seconds: 4, warm_up_seconds: 0, pilot_seconds: 4}
+drain: {window_seconds: 4, pilot_seconds: 2, warm_up_seconds: 8}
 """
 ONE = """
 pipelines: [postgres/jdbc]
 trials: 2
-drain: {window_seconds: 6, warm_up_seconds: 0, pilot_seconds: 3}
+drain: {window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 6}
 """
 
 

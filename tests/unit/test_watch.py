@@ -86,12 +86,34 @@ def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> N
     assert found[-1] == End(f"the sink could not be read {BLIND_SAMPLES} times: gone")
 
 
-def test_a_pilot_is_over_so_long_after_its_first_record() -> None:
-    watch = DrainWatch(1000, 3, Limits(30, 300, pilot_seconds=5))
-    assert ends(watch, sample(0, 0), sample(9, 0), sample(10, 1), sample(14.9, 50), sample(15, 60))[-2:] == [
-        None,
-        End(),
-    ]
+def pilot_seconds(rates: list[float], lengths: tuple[float, float]) -> float | None:
+    """How long a pilot with these records/s, one a second, goes on after its first record."""
+    watch = DrainWatch(10**9, 3, Limits(30, 300, lengths))
+    stored = 0.0
+    for second, rate in enumerate(rates):
+        stored += rate
+        if watch.see(sample(second, int(stored))) is not None:
+            return second
+    return None
+
+
+def test_a_pilot_at_a_steady_rate_ends_after_two_of_its_lengths() -> None:
+    assert pilot_seconds([1000] * 60, (4, 45)) == 8
+
+
+def test_a_pilot_goes_on_while_its_rate_rises() -> None:
+    rising = [100 * 1.1**second for second in range(20)]
+    found = pilot_seconds([*rising, *[rising[-1]] * 40], (4, 45))
+    assert found is not None
+    assert 20 <= found <= 28
+
+
+def test_a_pilot_whose_rate_rises_for_ever_ends_all_the_same() -> None:
+    assert pilot_seconds([100 * 1.1**second for second in range(100)], (4, 45)) == 45
+
+
+def test_a_pilot_waits_for_its_first_record() -> None:
+    assert pilot_seconds([0] * 12 + [1000] * 60, (4, 45)) == 20
 
 
 def test_through_a_pooler_clients_and_servers_are_two_things() -> None:
