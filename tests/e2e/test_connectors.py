@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +34,18 @@ def connect(stack: LocalStack) -> Iterator[ConnectCluster]:
 def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
     """The topic that the files name, with some records in it; made anew for each test."""
     kafka.delete_topic("tides")
-    command = ["loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", "tides", "--count", str(RECORDS)]
+    command = [
+        sys.executable,
+        "-m",
+        "loadgen",
+        "run",
+        "--bootstrap",
+        stack.endpoints.kafka,
+        "--topic",
+        "tides",
+        "--count",
+        str(RECORDS),
+    ]
     subprocess.run([*command, "--partitions", "24"], check=True, capture_output=True)
     yield "tides"
     kafka.delete_topic("tides")

@@ -1,0 +1,88 @@
+"""Times `scripts/race` and checks what a run of it must show; prints the figures that README quotes.
+
+    .venv/bin/python benchmarks/race.py [--results DIR]
+
+It runs two plans on this machine, one after the other, about seven minutes in all: plans/quick.yaml, timed with the
+start and the stop of the stack, and plans/connections.yaml. Ratios are of one run. With --results, a run of
+plans/quick.yaml that is already there is read instead and only the second plan is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def race(plan: str, results: Path) -> tuple[float, Path]:
+    """Runs a plan. Returns how long it took, in seconds, and its folder. Its exit code may be 1: a check failed."""
+    started = time.monotonic()
+    command = [str(CHECKOUT / "scripts" / "race"), str(CHECKOUT / "plans" / plan), "--results", str(results)]
+    done = subprocess.run(command, check=False)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{plan} ended with exit code {done.returncode}")
+    return time.monotonic() - started, (results / "latest").resolve()
+
+
+def cells(run: Path) -> dict[str, dict[str, Any]]:
+    """The cells of a run by their pipeline."""
+    summary = json.loads((run / "summary.json").read_text())
+    return {cell["pipeline"]: cell for cell in summary["cells"]}
+
+
+def controller_shares(run: Path) -> list[float]:
+    """The share of one core that the controller used in each trial, from its own CPU time in the samples."""
+    shares = []
+    for file in sorted((run / "samples").glob("*.csv")):
+        with file.open() as lines:
+            rows = list(csv.DictReader(lines))
+        used = float(rows[-1]["cpu_seconds_controller"]) - float(rows[0]["cpu_seconds_controller"])
+        shares.append(used / (float(rows[-1]["seconds"]) - float(rows[0]["seconds"])))
+    return shares
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, help="folder of a run of plans/quick.yaml that is already there")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        seconds, quick = (None, arguments.results) if arguments.results else race("quick.yaml", Path(folder) / "quick")
+        report_quick(seconds, quick)
+        _, connections = race("connections.yaml", Path(folder) / "connections")
+        report_connections(connections)
+
+
+def report_quick(seconds: float | None, run: Path) -> None:
+    """Prints what plans/quick.yaml has shown."""
+    found = cells(run)
+    if seconds is not None:
+        print(f"scripts/race, with start and stop of the stack: {seconds:.0f} s")
+    rate = {name: cell["records_per_second"]["median"] for name, cell in found.items()}
+    slowest = rate["elasticsearch/camel-index"]
+    for name in ("elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer"):
+        print(f"{name}: {rate[name] / slowest:.1f} times elasticsearch/camel-index")
+    for name, cell in found.items():
+        audit = cell["audit"]
+        print(f"{name}: {audit['lost']} lost, {audit['duplicates']} duplicated of {audit['produced']:,}")
+    shares = sorted(controller_shares(run))
+    print(
+        f"controller with its probes, share of one core in {len(shares)} trials: "
+        f"{shares[0]:.1%} to {shares[-1]:.1%}, median {shares[len(shares) // 2]:.1%}"
+    )
+
+
+def report_connections(run: Path) -> None:
+    """Prints what plans/connections.yaml has shown."""
+    for name, cell in cells(run).items():
+        print(f"{name} at {cell['tasks']} tasks: {cell['verdict']}; connections {cell['connections']}")
+
+
+if __name__ == "__main__":
+    main()
