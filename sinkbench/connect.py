@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -48,10 +49,11 @@ class ConnectorStatus:
         return tuple(task for task in self.tasks if task.state == "FAILED")
 
     def cause(self) -> str | None:
-        """The first line of the cause of the connector's or of the first failed task's failure, if one failed."""
+        """The first line of the cause of the connector's failure, or of the one that most failed tasks share."""
         if self.state == "FAILED":
             return first_cause(self.trace)
-        return first_cause(self.failed[0].trace) if self.failed else None
+        causes = Counter(first_cause(task.trace) for task in self.failed)
+        return causes.most_common(1)[0][0] if causes else None
 
 
 def first_cause(trace: str) -> str:

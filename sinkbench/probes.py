@@ -15,21 +15,26 @@ from psycopg import Error as PostgresError
 
 from elasticsearch import ApiError, TransportError
 from sinkbench.connect import ConnectorStatus
-from sinkbench.errors import SinkbenchError
+from sinkbench.errors import ConnectError, StackError
 from sinkbench.sinks import SinkReading
 
-__all__ = ["CONTROLLER", "Sample", "Sampler", "Sources"]
+__all__ = ["CLIENT_ERRORS", "CONTROLLER", "Sample", "Sampler", "Sources", "in_one_line"]
 
 Read = TypeVar("Read")
 
 CONTROLLER = "controller"
 # What a service that is overloaded, or gone, makes its client raise; anything else is a fault of ours.
-PROBE_ERRORS = (OSError, HTTPError, KafkaException, ApiError, TransportError, PostgresError, SinkbenchError)
+CLIENT_ERRORS = (OSError, HTTPError, KafkaException, ApiError, TransportError, PostgresError, StackError, ConnectError)
+
+
+def in_one_line(error: Exception) -> str:
+    """A client's error for a person: its kind and what it says, which may be many lines, in one short one."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a sampler reads. Each is called in the sampler's thread and may raise PROBE_ERRORS.
+    """Where a sampler reads. Each is called in the sampler's thread and may raise CLIENT_ERRORS.
 
     Attributes:
         sink: how the sink stands.
@@ -160,8 +165,8 @@ class Sampler:
         def attempt(read: Callable[[], Read]) -> Read | None:
             try:
                 return read()
-            except PROBE_ERRORS as error:
-                problems.append(" ".join(f"{type(error).__name__}: {error}".split())[:200])
+            except CLIENT_ERRORS as error:
+                problems.append(in_one_line(error))
                 return None
 
         before = time.monotonic()

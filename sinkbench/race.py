@@ -109,10 +109,13 @@ class Race:
                 self._begin(f"pilot of {cell.key}")
                 self._ui.phase("pilot")
                 names = Names(shared.trial, shared.topic, f"{shared.connector}_{number}")
-                found = pilot(self._bench, cell, names, records, self._ui)
+                try:
+                    found = pilot(self._bench, cell, names, records, self._ui)
+                    self._recover()
+                finally:
+                    self._bench.clean(cell, names, topic=False)
                 if found.records_per_second is None:
                     self._ui.say(f"pilot of {cell.key}: {found.problem}")
-                    self._recover()
                 else:
                     self._rates[cell.key] = found.records_per_second
                     self._ui.say(f"pilot of {cell.key}: about {found.records_per_second:,.0f} records/s")

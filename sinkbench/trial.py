@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -12,7 +13,7 @@ from sinkbench.cells import Cell
 from sinkbench.connect import ConnectorStatus, is_even, placement
 from sinkbench.errors import ConnectError, TrialFailed
 from sinkbench.kafka import group_of
-from sinkbench.probes import Sample
+from sinkbench.probes import CLIENT_ERRORS, Sample, in_one_line
 from sinkbench.results import Audit, Connections, TrialRecord
 from sinkbench.sizing import rate_from_pilot
 from sinkbench.stats import drain_rate
@@ -23,6 +24,7 @@ from sinkbench.watch import (
     connection_peaks,
     cpu_seconds_per_million,
     stored_counts,
+    used_up,
     window_seconds,
 )
 
@@ -54,12 +56,23 @@ class _Watched:
     last: ConnectorStatus | None = None
     """Just before the connector was deleted."""
     invalid: list[str] = field(default_factory=list)
+    connection_limit: int | None = None
+
+    def cause(self) -> str | None:
+        """Why tasks failed, if some did: what they say themselves, after what they may not know."""
+        cause = None if self.last is None else self.last.cause()
+        peak = used_up(self.samples, self.connection_limit)
+        if cause is None or peak is None:
+            return cause
+        return (
+            f"too many clients already, {peak} of the server's {self.connection_limit} connections are open ({cause})"
+        )
 
 
 def drain_trial(
     bench: Bench, cell: Cell, names: Names, records: int, block: int, observer: Observer
 ) -> tuple[TrialRecord, list[Sample]]:
-    """Takes one drain trial and removes what it created, unless a service is gone.
+    """Takes one drain trial. What it created is left to `Bench.clean`, when all services are there again.
 
     Args:
         bench: the stack and its clients.
@@ -86,15 +99,16 @@ def drain_trial(
         observer.phase("loading the topic")
         bench.load(names, records, lambda done: observer.progress(done, records))
         writes = sink.writes(names.target)
+        watched.connection_limit = sink.connection_limit()
         observer.phase("draining")
         _watch(bench, cell, names, records, watched, observer)
         observer.phase("stopping the connector")
         bench.stop_connector(names)
         counts = {} if watched.placed is None else placement(watched.placed, bench.stack.endpoints.worker_ids)
-        if not is_even(counts):
-            watched.invalid.append(f"the tasks are spread unevenly over the workers: {counts}")
         unread = _unread(bench, names, records)
-        watched.invalid += _failures(cell, watched) or unread
+        watched.invalid += _failures(cell, watched, counts)
+        # What is wrong already explains why not everything was read.
+        watched.invalid += [] if watched.invalid else unread
         # Records that the connector has not come to yet are not lost: without them there is nothing to audit.
         if not unread:
             observer.phase("auditing")
@@ -108,6 +122,8 @@ def drain_trial(
             records_per_write = round(audit.stored / written, 2)
     except TrialFailed as error:
         watched.invalid.append(str(error))
+    except CLIENT_ERRORS as error:
+        watched.invalid.append(in_one_line(error))
     rate = drain_rate(*stored_counts(watched.samples), records)
     if rate is None and not watched.invalid:
         watched.invalid.append("too few samples between 10 % and 90 % of the records; ask for a longer window_seconds")
@@ -131,7 +147,7 @@ def drain_trial(
         records=records,
         placement={} if placed is None else placement(placed, bench.stack.endpoints.worker_ids),
         failed_tasks=0 if last is None else len(last.failed),
-        failure=None if last is None else last.cause(),
+        failure=watched.cause(),
         connections=Connections(clients_peak=clients, server_peak=servers),
         audit=audit,
         cpu_seconds_per_million=cpu_seconds_per_million(watched.samples, records),
@@ -153,7 +169,7 @@ class Pilot:
 
 
 def pilot(bench: Bench, cell: Cell, names: Names, records: int, observer: Observer) -> Pilot:
-    """Runs a cell on a topic that is already loaded until its rate no longer rises, and removes what it created.
+    """Runs a cell on a topic that is already loaded until its rate no longer rises.
 
     A fresh worker's JVM needs up to a minute of work until it has compiled what is hot; a trial that is sized, or
     measured, before that is too short and too slow. A pilot is no trial: it is not audited, and the topic, which other
@@ -161,19 +177,19 @@ def pilot(bench: Bench, cell: Cell, names: Names, records: int, observer: Observ
     """
     watched = _Watched()
     drain = bench.plan.drain
-    sink = bench.sink(cell.sink)
-    sink.create(names.target)
     try:
+        bench.sink(cell.sink).create(names.target)
         _watch(bench, cell, names, records, watched, observer, (drain.pilot_seconds, drain.warm_up_seconds))
     except TrialFailed as error:
         watched.invalid.append(str(error))
-    finally:
-        bench.clean(cell, names, topic=False)
+    except CLIENT_ERRORS as error:
+        watched.invalid.append(in_one_line(error))
+    if not watched.samples:
+        return Pilot(None, "; ".join(watched.invalid))
     recent = [s for s in watched.samples if s.seconds >= watched.samples[-1].seconds - 2 * drain.pilot_seconds]
     rate = rate_from_pilot(*stored_counts(recent))
     if rate is None:
-        cause = watched.last.cause() if watched.last else None
-        return Pilot(None, cause or "; ".join(watched.invalid) or "it stored nothing")
+        return Pilot(None, watched.cause() or "; ".join(watched.invalid) or "it stored nothing")
     return Pilot(rate)
 
 
@@ -208,6 +224,9 @@ def _watch(
             if watched.placed is None and _all_started(fresh[-1], cell.tasks):
                 watched.placed = bench.connect.status(names.connector)
             end = next((end for sample in fresh if (end := watch.see(sample)) is not None), None)
+        if end.dead:
+            # Whatever is asked of it now would fail, or wait until its client gives up.
+            raise TrialFailed(end.reason or "")
         watched.last = bench.connect.status(names.connector)
         if end.reason is not None:
             watched.invalid.append(end.reason)
@@ -222,13 +241,15 @@ def _all_started(sample: Sample, tasks: int) -> bool:
     return (sample.tasks_running or 0) + (sample.tasks_failed or 0) == tasks
 
 
-def _failures(cell: Cell, watched: _Watched) -> list[str]:
-    """The reasons to give if not every task ran to the end, or if they ran on too few workers."""
+def _failures(cell: Cell, watched: _Watched, counts: Mapping[str, int]) -> list[str]:
+    """The reasons to give if not every task ran to the end, or if they were spread unevenly over the workers."""
     last = watched.last
     if last is not None and last.failed:
-        return [f"{len(last.failed)} of {cell.tasks} tasks FAILED: {last.cause()}"]
-    if watched.placed is None or len(watched.placed.tasks) != cell.tasks:
+        return [f"{len(last.failed)} of {cell.tasks} tasks FAILED: {watched.cause()}"]
+    if sum(counts.values()) != cell.tasks:
         return [f"{cell.tasks} tasks were asked for, but not all of them started"]
+    if not is_even(counts):
+        return [f"the tasks are spread unevenly over the workers: {dict(counts)}"]
     return []
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "controller_share",
     "cpu_seconds_per_million",
     "stored_counts",
+    "used_up",
     "window_seconds",
 ]
 
@@ -25,6 +26,7 @@ __all__ = [
 BLIND_SAMPLES = 40
 # A rate that is higher than this many times the one before is still rising; less is noise.
 STILL_RISING = 1.05
+UNSEEN_CONNECTIONS = 5
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class End:
-    """The drain is over. `reason` says why its numbers must not be used; None if all went well."""
+    """The drain is over. `reason` says why its numbers must not be used, None if they may be; `dead` names services."""
 
     reason: str | None = None
+    dead: tuple[str, ...] = ()
 
 
 class DrainWatch:
@@ -74,9 +77,9 @@ class DrainWatch:
     def see(self, sample: Sample) -> End | None:
         """What the next sample means: End if the drain is over, None if it goes on."""
         now = sample.seconds
-        dead = sorted(name for name in self._alive if sample.cpu_seconds.get(name) is None)
+        dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name) is None))
         if dead:
-            return End(f"{' and '.join(dead)} died during the trial")
+            return End(f"{' and '.join(dead)} died during the trial", dead)
         self._alive = {name for name, used in sample.cpu_seconds.items() if used is not None}
         self._blind = self._blind + 1 if sample.stored is None else 0
         if self._blind >= BLIND_SAMPLES:
@@ -129,6 +132,16 @@ def window_seconds(samples: Sequence[Sample], records: int) -> float | None:
     first = int(np.searchsorted(counts, 0, side="right"))
     last = int(np.searchsorted(counts, records, side="left"))
     return float(times[last] - times[max(first - 1, 0)])
+
+
+def used_up(samples: Sequence[Sample], connection_limit: int | None) -> int | None:
+    """The most connections of the database seen at once if they were, but for a few, all that it accepts; else None.
+
+    A task that gets no connection does not always say so: the library that asked for it may fail over what it wanted to
+    look up first. A few are not seen: sinkbench's own, and those that are being refused at that moment.
+    """
+    peak = max((sample.backends for sample in samples if sample.backends is not None), default=0)
+    return peak if connection_limit is not None and peak >= connection_limit - UNSEEN_CONNECTIONS else None
 
 
 def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]:

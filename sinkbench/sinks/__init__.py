@@ -42,6 +42,10 @@ class Sink(Protocol):
         """Number of writes that the sink has taken so far: HTTP requests, or transactions that wrote. Only grows."""
         ...
 
+    def connection_limit(self) -> int | None:
+        """How many connections the server accepts; None if it has no such limit."""
+        ...
+
     def count(self, target: str) -> int:
         """Number of records in `target`, exactly."""
         ...

@@ -106,6 +106,9 @@ class ElasticsearchSink:
             if any(part in WRITE_ROUTES for part in path.split("/"))
         )
 
+    def connection_limit(self) -> int | None:
+        return None
+
     def count(self, target: str) -> int:
         return int(self._client.count(index=target)["count"])
 

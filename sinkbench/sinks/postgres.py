@@ -131,9 +131,12 @@ class PostgresSink:
         """Nothing to do: what is committed is visible."""
 
     def writes(self, target: str) -> int | None:
-        # Only a transaction that writes gets an id, so the ids count commits of records and not the look-ups of the schema
-        # that a connector makes before every batch, which are transactions too.
+        # Only a transaction that writes gets an id, so the ids count commits of records and not the look-ups of the
+        # schema that a connector makes before every batch, which are transactions too.
         return int(self._query(sql.SQL("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"))[0][0])
+
+    def connection_limit(self) -> int | None:
+        return int(self._query(sql.SQL("SHOW max_connections"))[0][0])
 
     def count(self, target: str) -> int:
         return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])

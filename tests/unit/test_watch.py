@@ -18,6 +18,7 @@ from sinkbench.watch import (
     connection_peaks,
     controller_share,
     cpu_seconds_per_million,
+    used_up,
 )
 
 LIMITS = Limits(stall_seconds=30, timeout_seconds=300)
@@ -71,7 +72,7 @@ def test_a_service_that_dies_ends_the_drain_by_name() -> None:
     watch = DrainWatch(100, 3, LIMITS)
     alive = sample(0, 0, cpu_seconds={"kafka": 1.0, "connect-2": 2.0})
     dead = sample(1, 10, cpu_seconds={"kafka": 1.0, "connect-2": None})
-    assert ends(watch, alive, dead) == [None, End("connect-2 died during the trial")]
+    assert ends(watch, alive, dead) == [None, End("connect-2 died during the trial", ("connect-2",))]
 
 
 def test_a_service_that_was_never_seen_has_not_died() -> None:
@@ -130,6 +131,13 @@ def test_without_a_pooler_every_connection_is_the_databases() -> None:
 
 def test_connections_that_were_never_read_are_not_zero() -> None:
     assert connection_peaks([sample(0, None)]) == (None, None)
+
+
+def test_connections_are_used_up_when_all_but_a_few_are_open() -> None:
+    assert used_up([sample(0, 0, backends=40), sample(1, 0, backends=97)], 100) == 97
+    assert used_up([sample(0, 0, backends=60)], 100) is None
+    assert used_up([sample(0, 0, backends=60)], None) is None
+    assert used_up([], 100) is None
 
 
 def steady(count: int, per_second: float, cpu: Mapping[str, float]) -> list[Sample]:
