@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,19 +90,20 @@ def _let_others_read(folder: Path) -> None:
 
 def _make_manifests(java: Path, dist: Path) -> None:
     """Gives every plugin a service manifest, by Kafka's own tool, so that a worker need not scan its classes."""
-    done = subprocess.run(
-        [
-            *(
-                str(java / "bin" / "java"),
-                "-cp",
-                f"{dist / 'kafka' / 'libs'}/*",
-                "org.apache.kafka.tools.ConnectPluginPath",
-            ),
-            *("sync-manifests", "--plugin-path", str(dist / "plugins")),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # The tool fails where the path has a space; by way of a link it sees none.
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder) / "plugins"
+        link.symlink_to(dist / "plugins")
+        done = subprocess.run(
+            [
+                *(str(java / "bin" / "java"), "-cp", f"{dist / 'kafka' / 'libs'}/*"),
+                *("org.apache.kafka.tools.ConnectPluginPath", "sync-manifests", "--plugin-path", str(link)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if done.returncode != 0:
-        raise StackError(f"{dist / 'plugins'}: no plugin manifests could be made: {done.stderr.strip()[-200:]}")
+        errors = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Exception" in line]
+        reason = (errors or [done.stderr.strip() or "no message"])[0]
+        raise StackError(f"{dist / 'plugins'}: no plugin manifests could be made: {reason}")
