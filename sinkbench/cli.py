@@ -263,6 +263,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_UNUSABLE
     except Interrupted:
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output (head, less) has seen enough. Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
     return EXIT_DONE
 
 

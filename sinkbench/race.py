@@ -104,6 +104,7 @@ class Race:
         shared = Names.of(f"{self._token}_pilot")
         try:
             self._bench.check_disk(records)
+            self._ui.phase("loading the pilots' topic")
             self._bench.load(shared, records, lambda done: self._ui.progress(done, records))
             for number, cell in enumerate(self._cells, start=1):
                 self._begin(f"pilot of {cell.key}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sinkbench.probes import CONTROLLER, Sample
+from sinkbench.probes import Sample
 from sinkbench.stats import HIGH_SHARE, LOW_SHARE, progress
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "End",
     "Limits",
     "connection_peaks",
-    "controller_share",
     "cpu_seconds_per_million",
     "stored_counts",
     "used_up",
@@ -190,14 +189,3 @@ def _used_between(samples: Sequence[Sample], name: str, start: float, end: float
     times, used_seconds = zip(*known, strict=True)
     first, last = np.interp([start, end], times, used_seconds)
     return float(last - first)
-
-
-def controller_share(samples: Sequence[Sample]) -> float | None:
-    """The share of one core that the controller with its probes used while it sampled; None without two samples."""
-    if len(samples) < 2:
-        return None
-    first, last = samples[0], samples[-1]
-    before, after = first.cpu_seconds.get(CONTROLLER), last.cpu_seconds.get(CONTROLLER)
-    if before is None or after is None or last.seconds <= first.seconds:
-        return None
-    return (after - before) / (last.seconds - first.seconds)

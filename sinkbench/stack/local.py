@@ -86,11 +86,6 @@ class LocalStack:
             pgbouncer_admin=f"{login} port={port('pgbouncer_port')} dbname=pgbouncer",
         )
 
-    def metrics_urls(self) -> dict[str, str]:
-        """The address of each worker's Prometheus metrics, by the worker's name."""
-        first = self.settings.port("connect_metrics_port")
-        return {f"connect-{n + 1}": f"http://{HOST}:{first + n}/metrics" for n in range(self.workers)}
-
     def log_file(self, service: str) -> Path:
         """Where the service's output is kept. Raises StackError for a service that there is not."""
         if service not in self.service_names():

@@ -16,7 +16,6 @@ from sinkbench.watch import (
     End,
     Limits,
     connection_peaks,
-    controller_share,
     cpu_seconds_per_million,
     used_up,
 )
@@ -169,9 +168,3 @@ def test_a_worker_that_cannot_be_seen_leaves_the_sum_unknown() -> None:
 
 def test_a_drain_that_ends_early_has_no_cpu_figure() -> None:
     assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
-
-
-def test_the_controllers_share_is_of_one_core() -> None:
-    samples = [sample(n, n, cpu_seconds={"controller": 5 + n * 0.02}) for n in range(11)]
-    assert controller_share(samples) == pytest.approx(0.02)
-    assert controller_share(samples[:1]) is None
