@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output (head, less) has seen enough. Python would complain once more when it flushes at its end.
+        # Whoever read our output (head, less) has seen enough. Python would complain again when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     return EXIT_DONE

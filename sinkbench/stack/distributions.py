@@ -15,7 +15,7 @@ from sinkbench.errors import StackError
 from sinkbench.stack import Say
 from sinkbench.stack.tools import find_java, find_maven
 
-__all__ = ["Distributions", "ensure_distributions"]
+__all__ = ["Distributions", "ensure_distributions", "make_manifests"]
 
 PROJECTS = ("connect", "elasticsearch")
 
@@ -67,7 +67,7 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> Distributions:
             if done.returncode != 0:
                 errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
                 raise StackError(f"Maven could not fetch {project}'s programs: {(errors or ['no message'])[0].strip()}")
-        _make_manifests(java, dist)
+        make_manifests(java, dist)
         _let_others_read(dist)
         stamp.write_text(wanted)
     unpacked = sorted(dist.glob("elasticsearch-*"))
@@ -88,7 +88,7 @@ def _let_others_read(folder: Path) -> None:
         path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
 
 
-def _make_manifests(java: Path, dist: Path) -> None:
+def make_manifests(java: Path, dist: Path) -> None:
     """Gives every plugin a service manifest, by Kafka's own tool, so that a worker need not scan its classes."""
     # The tool fails where the path has a space; by way of a link it sees none.
     with tempfile.TemporaryDirectory() as folder:
