@@ -1,10 +1,9 @@
 """Times `scripts/race` and checks what a run of it must show; prints the figures that README quotes.
 
-    .venv/bin/python benchmarks/race.py [--results DIR]
+    .venv/bin/python benchmarks/race.py [stack] [quick] [connections]
 
-It runs two plans on this machine, one after the other, about seven minutes in all: plans/quick.yaml, timed with the
-start and the stop of the stack, and plans/connections.yaml. Ratios are of one run. With --results, a run of
-plans/quick.yaml that is already there is read instead and only the second plan is run.
+Each part, all of them if none is named, is run on this machine, one after the other, about eight minutes in all:
+the start and the stop of the stack; plans/quick.yaml, timed with both; plans/connections.yaml. Ratios are of one run.
 """
 
 from __future__ import annotations
@@ -50,20 +49,32 @@ def controller_shares(run: Path) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, help="folder of a run of plans/quick.yaml that is already there")
-    arguments = parser.parse_args()
+    parts = ("stack", "quick", "connections")
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
+    wanted = parser.parse_args().parts or parts
+    if unknown := sorted(set(wanted) - set(parts)):
+        parser.error(f"no such part: {', '.join(unknown)}")
     with tempfile.TemporaryDirectory() as folder:
-        seconds, quick = (None, arguments.results) if arguments.results else race("quick.yaml", Path(folder) / "quick")
-        report_quick(seconds, quick)
-        _, connections = race("connections.yaml", Path(folder) / "connections")
-        report_connections(connections)
+        if "stack" in wanted:
+            report_stack()
+        if "quick" in wanted:
+            report_quick(*race("quick.yaml", Path(folder) / "quick"))
+        if "connections" in wanted:
+            report_connections(race("connections.yaml", Path(folder) / "connections")[1])
 
 
-def report_quick(seconds: float | None, run: Path) -> None:
+def report_stack() -> None:
+    """Prints how long the stack takes to start, from nothing to all services ready, and to stop."""
+    for word in ("up", "down"):
+        started = time.monotonic()
+        subprocess.run([str(CHECKOUT / ".venv" / "bin" / "sinkbench"), word], check=True, stdout=subprocess.DEVNULL)
+        print(f"sinkbench {word}: {time.monotonic() - started:.1f} s")
+
+
+def report_quick(seconds: float, run: Path) -> None:
     """Prints what plans/quick.yaml has shown."""
     found = cells(run)
-    if seconds is not None:
-        print(f"scripts/race, with start and stop of the stack: {seconds:.0f} s")
+    print(f"scripts/race, with start and stop of the stack: {seconds:.0f} s")
     rate = {name: cell["records_per_second"]["median"] for name, cell in found.items()}
     slowest = rate["elasticsearch/camel-index"]
     for name in ("elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -40,6 +41,8 @@ def stack(settings: Settings) -> Iterator[LocalStack]:
     assert done.returncode == 0, done.stdout + done.stderr
     yield stack
     stack.down()
+    # The logs stay, for whoever asks why a test has failed.
+    shutil.rmtree(settings.home / "data")
 
 
 @pytest.fixture(scope="session")

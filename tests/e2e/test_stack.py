@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -41,6 +42,7 @@ def other(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Itera
         patch.setenv("SINKBENCH_WORKERS", "1")
         yield load_settings()
         LocalStack(load_settings()).down()
+        shutil.rmtree(home / "data", ignore_errors=True)
 
 
 def test_up_twice_is_one_stack(stack: LocalStack, sinkbench: Run) -> None:
