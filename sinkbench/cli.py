@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -24,6 +24,7 @@ from sinkbench.environment import describe
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, SinkbenchError, StackError
 from sinkbench.kafka import Kafka
 from sinkbench.plan import load_plan
+from sinkbench.probes import CLIENT_ERRORS, in_one_line
 from sinkbench.race import Race
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import SINKS, open_sink
@@ -33,7 +34,8 @@ from sinkbench.ui import choose_ui
 
 __all__ = ["main"]
 
-LEAST_FREE_BYTES = 3_000_000_000
+LEAST_FREE_BYTES = 4_000_000_000
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_HAND_PARTITIONS = 24
 
 app = typer.Typer(
@@ -194,7 +196,9 @@ def race(
                 _offer_by_hand(stack)
         finally:
             if not found_running:
-                say("stopping the stack")
+                # A terminal that was closed takes no more lines.
+                with suppress(OSError):
+                    say("stopping the stack")
                 stack.down()
     table.show(summary)
     say(f"results: {folder.path}")
@@ -235,14 +239,22 @@ def _only_one(stack: LocalStack) -> Iterator[None]:
         yield
 
 
-class Interrupted(BaseException):
-    """Ctrl-C, or a polite request to end. Not KeyboardInterrupt, which the command line's library takes for itself."""
+class Interrupted(SystemExit):
+    """Ctrl-C, a closed terminal, or a polite request to end.
+
+    Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since that is what psycopg
+    breaks off a query for, so that its connection can be used to clean up.
+    """
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"sinkbench: {text}", markup=False, highlight=False)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
     # A second one must not break off the cleaning up that the first one has begun.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for each in ENDING_SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     raise Interrupted
 
 
@@ -252,21 +264,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 done, 1 a check failed, 2 input or machine not usable, 130 interrupted.
     """
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for each in ENDING_SIGNALS:
+        signal.signal(each, _interrupt)
     try:
         app(args=None if arguments is None else list(arguments), prog_name="sinkbench")
+    except Interrupted:
+        return EXIT_INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_DONE
     except SinkbenchError as error:
-        Console(stderr=True, soft_wrap=True).print(f"sinkbench: {error}", markup=False, highlight=False)
+        _complain(str(error))
         return EXIT_UNUSABLE
-    except Interrupted:
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output (head, less) has seen enough. Python would complain again when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
+    except CLIENT_ERRORS as error:
+        # A disk, a permission, or a service that is gone while nothing is measured.
+        named = isinstance(error, OSError) and error.filename
+        _complain(f"{error.filename}: {error.strerror}" if named else in_one_line(error))
+        return EXIT_UNUSABLE
     return EXIT_DONE
 
 

@@ -63,6 +63,10 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
 
 
+# The longest station name and key with all numbers at their longest.
+LEAST_RECORD_BYTES = 360
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -121,10 +125,12 @@ class Load(_Section):
     """The records that a trial's topic is loaded with, and how they are produced."""
 
     partitions: Count = Field(default=24, description="partitions of the topic; no pipeline can use more tasks")
-    replication: Annotated[int, Field(gt=0, le=32_767)] = Field(default=1, description="replicas of each partition")
-    keys: Count = Field(default=10_000, description="distinct record keys; too few leave partitions empty")
-    record_bytes: Annotated[int, Field(gt=0, le=2**20)] = Field(
-        default=512, description="size of a record's value, in bytes"
+    replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
+    keys: Annotated[int, Field(gt=0, le=1_000_000)] = Field(
+        default=10_000, description="distinct record keys; too few leave partitions empty"
+    )
+    record_bytes: Annotated[int, Field(ge=LEAST_RECORD_BYTES, le=1_000_000)] = Field(
+        default=512, description="size of a record's value, in bytes; a reading without padding needs most of the least"
     )
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
         default="none", description="the producer's codec"
@@ -132,10 +138,12 @@ class Load(_Section):
     acks: Annotated[Literal["all", "1", "0"], BeforeValidator(_acks)] = Field(
         default="all", description="replicas that must have a record before it counts as sent"
     )
-    linger_ms: Annotated[float, Field(ge=0, le=900_000)] = Field(
+    linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
         default=5, description="how long the producer waits for a batch to fill, in milliseconds"
     )
-    batch_bytes: Count = Field(default=262_144, description="most bytes in one batch of the producer")
+    batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(
+        default=262_144, description="most bytes in one batch of the producer"
+    )
 
 
 class Drain(_Section):

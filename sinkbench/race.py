@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from pydantic import JsonValue
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell, blocks
+from sinkbench.probes import CLIENT_ERRORS
 from sinkbench.results import PlanRef, RunSummary, TrialRecord
 from sinkbench.sizing import MINIMUM_RECORDS, records_for
 from sinkbench.store import RunFolder
@@ -21,6 +23,8 @@ __all__ = ["Race"]
 
 # A pilot's topic must not run dry before its time is over, at the highest rate that a pipeline may have.
 PILOT_RECORDS_PER_SECOND = 100_000
+# But large records would fill the disk with what is only a first look.
+PILOT_BYTES = 600_000_000
 # What a cell is taken to store where its pilot stored nothing; its trials then show the same failure, quickly.
 FALLBACK_RECORDS_PER_SECOND = 1_000.0
 # Resetting, loading, starting, stopping and auditing, beside the drain itself.
@@ -100,7 +104,8 @@ class Race:
     def _pilots(self) -> None:
         """A short look at every cell, which warms up the workers and tells how many records its trials need."""
         drain = self._plan.drain
-        records = int(2 * drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
+        wanted = int(2 * drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
+        records = max(min(wanted, PILOT_BYTES // self._plan.load.record_bytes), MINIMUM_RECORDS)
         shared = Names.of(f"{self._token}_pilot")
         try:
             self._bench.check_disk(records)
@@ -110,11 +115,9 @@ class Race:
                 self._begin(f"pilot of {cell.key}")
                 self._ui.phase("pilot")
                 names = Names(shared.trial, shared.topic, f"{shared.connector}_{number}")
-                try:
+                with self._cleaning(cell, names, topic=False):
                     found = pilot(self._bench, cell, names, records, self._ui)
                     self._recover()
-                finally:
-                    self._bench.clean(cell, names, topic=False)
                 if found.records_per_second is None:
                     self._ui.say(f"pilot of {cell.key}: {found.problem}")
                 else:
@@ -129,21 +132,30 @@ class Race:
         rate = self._rates.get(cell.key, FALLBACK_RECORDS_PER_SECOND)
         records = max(records_for(rate, self._plan.drain.window_seconds), MINIMUM_RECORDS)
         names = Names.of(f"{self._token}_{self._step:03d}")
-        try:
+        with self._cleaning(cell, names):
             record, samples = drain_trial(self._bench, cell, names, records, block, self._ui)
+            relative = self._folder.write_samples(names.trial, [sample.row() for sample in samples])
+            record = record.model_copy(update={"samples": relative})
+            self._folder.append_trial(record)
+            self._trials.append(record)
             self._ui.phase("cleaning up")
             self._recover()
-        finally:
-            self._bench.clean(cell, names)
-        relative = self._folder.write_samples(names.trial, [sample.row() for sample in samples])
-        record = record.model_copy(update={"samples": relative})
-        self._folder.append_trial(record)
-        self._trials.append(record)
         self._seconds.append(time.monotonic() - started)
         if record.records_per_second and not record.invalid:
             # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
             self._rates[cell.key] = record.records_per_second
         self._ui.say(trial_line(record))
+
+    @contextmanager
+    def _cleaning(self, cell: Cell, names: Names, *, topic: bool = True) -> Iterator[None]:
+        """Removes what a trial has created, however it ends; a failure of that does not hide why it ended."""
+        try:
+            yield
+        except BaseException:
+            with suppress(*CLIENT_ERRORS):
+                self._bench.clean(cell, names, topic=topic)
+            raise
+        self._bench.clean(cell, names, topic=topic)
 
     def _recover(self) -> None:
         """Starts again what has died during a trial, so that the next one finds a whole stack."""

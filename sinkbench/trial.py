@@ -214,7 +214,8 @@ def _watch(
     try:
         bench.connect.create(names.connector, bench.config(cell, names))
         end: End | None = None
-        seen = 0
+        # Connect may have been rebalancing for a while before it took the connector; no progress was due in that time.
+        seen = len(sampler.samples)
         while end is None:
             fresh = sampler.wait(seen, SILENCE_SECONDS)
             if not fresh:

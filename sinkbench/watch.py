@@ -67,7 +67,7 @@ class DrainWatch:
         self._limits = limits
         self._stored = 0
         self._first_seconds: float | None = None
-        self._moved_seconds = 0.0
+        self._moved_seconds: float | None = None
         self._blind = 0
         self._alive: set[str] = set()
         self._times: list[float] = []
@@ -76,6 +76,7 @@ class DrainWatch:
     def see(self, sample: Sample) -> End | None:
         """What the next sample means: End if the drain is over, None if it goes on."""
         now = sample.seconds
+        self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
         dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name) is None))
         if dead:
             return End(f"{' and '.join(dead)} died during the trial", dead)

@@ -109,9 +109,9 @@ class LocalStack:
                 check_ports_free(self.settings.ports())
                 distributions = ensure_distributions(self.checkout, self.settings.dist, say)
                 self._stage_services()
-                self._supervisor.launch(self._environment(distributions, java, postgres, pgbouncer))
-                (self.home / "running.env").write_text(self.settings.show())
                 try:
+                    self._supervisor.launch(self._environment(distributions, java, postgres, pgbouncer))
+                    (self.home / "running.env").write_text(self.settings.show())
                     self._start_missing(say)
                 except BaseException:
                     self.down()
@@ -120,7 +120,8 @@ class LocalStack:
     def install(self, say: Say) -> None:
         """Fetches the programs that come from Maven, if they are not there."""
         self._prepare_folders()
-        ensure_distributions(self.checkout, self.settings.dist, say)
+        with self._lock(say):
+            ensure_distributions(self.checkout, self.settings.dist, say)
 
     def down(self) -> None:
         """Stops everything, also what a supervisord that was killed has left behind."""
@@ -184,9 +185,14 @@ class LocalStack:
         try:
             account = pwd.getpwnam(user)
         except KeyError:
-            subprocess.run(
-                ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", user], check=True
+            made = subprocess.run(
+                ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", user],
+                capture_output=True,
+                text=True,
+                check=False,
             )
+            if made.returncode != 0:
+                raise StackError(f"SINKBENCH_USER={user}: {made.stderr.strip()}; name an account that exists") from None
             account = pwd.getpwnam(user)
         if account.pw_uid == 0:
             raise StackError(f"SINKBENCH_USER={user}: Elasticsearch and PostgreSQL refuse to run as root; name another")

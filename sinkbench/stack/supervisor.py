@@ -93,7 +93,7 @@ class Supervisor:
         try:
             with self._rpc() as rpc:
                 infos = rpc.getAllProcessInfo()
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
             return []
         return [
             Program(
@@ -140,7 +140,9 @@ class Supervisor:
         try:
             with self._rpc() as rpc:
                 pid = rpc.getPID()
-                # Shutting down stops one program after the other, in the reverse order of their priorities.
+                # The workers first: one that has lost its broker waits for it instead of stopping.
+                rpc.stopProcessGroup("connect", True)
+                # Then all others at once; the shutdown by itself would stop one after the other.
                 rpc.stopAllProcesses(True)
                 rpc.shutdown()
         except (OSError, http.client.HTTPException, xmlrpc.client.Error):
