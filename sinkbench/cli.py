@@ -242,8 +242,8 @@ def _only_one(stack: LocalStack) -> Iterator[None]:
 class Interrupted(SystemExit):
     """Ctrl-C, a closed terminal, or a polite request to end.
 
-    Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since that is what psycopg
-    breaks off a query for, so that its connection can be used to clean up.
+    Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since for that psycopg
+    breaks off a query, so that its connection can be used to clean up.
     """
 
 
@@ -281,8 +281,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_DONE
     except CLIENT_ERRORS as error:
         # A disk, a permission, or a service that is gone while nothing is measured.
-        named = isinstance(error, OSError) and error.filename
-        _complain(f"{error.filename}: {error.strerror}" if named else in_one_line(error))
+        if isinstance(error, OSError) and error.filename:
+            _complain(f"{error.filename}: {error.strerror}")
+        else:
+            _complain(in_one_line(error))
         return EXIT_UNUSABLE
     return EXIT_DONE
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Iterator
 
 import httpx
@@ -11,6 +14,7 @@ import psycopg
 import pytest
 
 from sinkbench.audit import SeqAudit
+from sinkbench.cli import ENDING_SIGNALS, Interrupted, _interrupt
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
@@ -113,3 +117,20 @@ def test_the_postgres_table_has_json_the_time_of_insertion_and_an_identity(stack
     finally:
         postgres.drop(TARGET)
         postgres.close()
+
+
+def test_an_interrupted_query_leaves_the_connection_fit_to_clean_up_with(stack: LocalStack) -> None:
+    before = signal.signal(signal.SIGUSR1, _interrupt)
+    endings = {each: signal.getsignal(each) for each in ENDING_SIGNALS}
+    timer = threading.Timer(1, os.kill, [os.getpid(), signal.SIGUSR1])
+    try:
+        with psycopg.connect(stack.endpoints.postgres, autocommit=True) as connection:
+            timer.start()
+            with pytest.raises(Interrupted):
+                connection.execute("SELECT pg_sleep(20)")
+            assert connection.execute("SELECT 1").fetchall() == [(1,)]
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
+        for each, handler in endings.items():
+            signal.signal(each, handler)
