@@ -25,7 +25,8 @@ __all__ = [
 BLIND_SAMPLES = 40
 # A rate that is higher than this many times the one before is still rising; less is noise.
 STILL_RISING = 1.05
-UNSEEN_CONNECTIONS = 5
+# So few connections that are left do not make another task's pool; two are sinkbench's own.
+UNSEEN_CONNECTIONS = 10
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ def used_up(samples: Sequence[Sample], connection_limit: int | None) -> int | No
     """The most connections of the database seen at once if they were, but for a few, all that it accepts; else None.
 
     A task that gets no connection does not always say so: the library that asked for it may fail over what it wanted to
-    look up first. A few are not seen: sinkbench's own, and those that are being refused at that moment.
+    look up first. A few are never seen: sinkbench's own, those that are just being refused, and the rest that is too
+    small for another task.
     """
     peak = max((sample.backends for sample in samples if sample.backends is not None), default=0)
     return peak if connection_limit is not None and peak >= connection_limit - UNSEEN_CONNECTIONS else None
