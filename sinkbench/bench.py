@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from sinkbench.kafka import Kafka, group_of
 from sinkbench.load import preload
 from sinkbench.plan import Plan
 from sinkbench.probes import Sampler, Sources
-from sinkbench.sinks import Sink, open_sink
+from sinkbench.sinks import SINKS, Sink, open_sink
 from sinkbench.stack import Stack
 
 __all__ = ["PREFIX", "Bench", "Names"]
@@ -164,7 +163,7 @@ class Bench:
             self.stop_connector(Names("", "", connector))
             self.kafka.delete_group(group_of(connector))
             swept.append(f"connector {connector}")
-        for name in ("elasticsearch", "postgres"):
+        for name in SINKS:
             for target in self.sink(name).leftovers(PREFIX):
                 self.sink(name).drop(target)
                 swept.append(f"{name}'s {target}")
@@ -172,16 +171,3 @@ class Bench:
             self.kafka.delete_topic(topic)
             swept.append(f"topic {topic}")
         return swept
-
-    def wait_for_recovery(self, seconds: float = 60.0) -> None:
-        """Waits until Connect answers again after a service was started anew. Raises ConnectError if it does not."""
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                self.connect.connectors()
-            except Exception:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.5)
-            else:
-                return

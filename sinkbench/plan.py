@@ -130,7 +130,7 @@ class Load(_Section):
         default=10_000, description="distinct record keys; too few leave partitions empty"
     )
     record_bytes: Annotated[int, Field(ge=LEAST_RECORD_BYTES, le=1_000_000)] = Field(
-        default=512, description="size of a record's value, in bytes; a reading without padding needs most of the least"
+        default=512, description="size of a record's value, in bytes"
     )
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
         default="none", description="the producer's codec"

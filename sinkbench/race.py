@@ -165,4 +165,3 @@ class Race:
         self._ui.say(f"starting {' and '.join(dead)} again")
         self._bench.stack.up(self._ui.phase)
         self._bench.reconnect()
-        self._bench.wait_for_recovery()
