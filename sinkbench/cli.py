@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +27,9 @@ from sinkbench.probes import CLIENT_ERRORS, in_one_line
 from sinkbench.race import Race
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import SINKS, open_sink
-from sinkbench.stack.local import LocalStack, log_tail
+from sinkbench.stack import Stack
+from sinkbench.stack.choice import open_stack
+from sinkbench.stack.local import LocalStack
 from sinkbench.store import RunFolder, check_writable
 from sinkbench.ui import choose_ui
 
@@ -49,12 +50,20 @@ def say(line: str) -> None:
     console.print(line, markup=False, highlight=False)
 
 
-def _stack() -> LocalStack:
-    return LocalStack(load_settings())
+OnStack = Annotated[
+    str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
+]
 
 
-def _offer_by_hand(stack: LocalStack) -> None:
+def _stack(choice: str | None) -> Stack:
+    settings = load_settings()
+    return open_stack(choice or settings.stack, settings)
+
+
+def _offer_by_hand(stack: Stack) -> None:
     """Makes the topic, the index and the table that connector files name, so that they can be posted as they stand."""
+    if stack.endpoints.shared:
+        return
     Kafka(stack.endpoints.kafka).create_topic("tides", BY_HAND_PARTITIONS)
     for name in SINKS:
         sink = open_sink(name, stack.endpoints, CHECKOUT)
@@ -63,37 +72,31 @@ def _offer_by_hand(stack: LocalStack) -> None:
 
 
 @app.command()
-def up() -> None:
-    """Starts the local stack and returns when all of it is ready. A second call changes nothing."""
-    stack = _stack()
+def up(stack_name: OnStack = None) -> None:
+    """Starts the stack and returns when all of it is ready. A second call changes nothing."""
+    stack = _stack(stack_name)
     stack.up(say)
     _offer_by_hand(stack)
     say("the stack is up; `sinkbench status` shows where, `sinkbench down` stops it")
 
 
 @app.command()
-def down() -> None:
-    """Stops the local stack, whatever state it is in. Its data stays."""
-    stack = _stack()
+def down(stack_name: OnStack = None) -> None:
+    """Stops the stack, whatever state it is in. Its data stays."""
+    stack = _stack(stack_name)
     stack.down()
     say("the stack is down")
 
 
 @app.command()
-def status() -> None:
-    """Shows every service of the local stack and how to reach it; exit code 1 if one does not run."""
-    stack = _stack()
-    endpoints = stack.endpoints
-    where = {
-        "kafka": endpoints.kafka,
-        "elasticsearch": endpoints.elasticsearch,
-        "postgres": endpoints.postgres,
-        "pgbouncer": endpoints.pgbouncer_admin.replace("dbname=pgbouncer", "dbname=sinkbench"),
-        **endpoints.connect,
-    }
-    states = stack.states()
+def status(stack_name: OnStack = None) -> None:
+    """Shows every service of the stack and how to reach it; exit code 1 if one does not run."""
+    stack = _stack(stack_name)
+    states, where = stack.states(), stack.addresses()
     for state in states:
-        say(f"{state.name:<14} {state.state:<8} {state.pid or '':<8} {where[state.name]}")
+        say(
+            f"{state.name:<14} {state.state:<8} {state.pid or '':<8} {where.get(state.name, '')} {state.detail}".rstrip()
+        )
     if any(state.state != "running" for state in states):
         raise typer.Exit(EXIT_CHECK_FAILED)
 
@@ -103,34 +106,31 @@ def logs(
     service: Annotated[str, typer.Argument(help="kafka, elasticsearch, postgres, pgbouncer, connect-1, ...")],
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="how many of its last lines")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as the log grows, until Ctrl-C")] = False,
+    stack_name: OnStack = None,
 ) -> None:
     """Shows the end of a service's log."""
-    path = _stack().log_file(service)
-    if not path.exists():
-        raise StackError(f"{service} has no log yet; `sinkbench up` starts it")
-    if follow:
-        subprocess.run(["tail", "-n", str(lines), "-F", str(path)], check=False)
-    else:
-        sys.stdout.write(log_tail(path, lines) + "\n")
+    done = subprocess.run(_stack(stack_name).log_command(service, lines, follow), check=False)
+    raise typer.Exit(EXIT_UNUSABLE if done.returncode else EXIT_DONE)
 
 
 @app.command()
 def scale(
     connector: Annotated[str, typer.Argument(help="name of a connector that runs")],
     multiple: Annotated[int, typer.Argument(min=1, help="tasks for each worker")],
-    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: the local stack's)")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: the stack's)")] = None,
     connect: Annotated[
-        list[str] | None, typer.Option(help="REST address of a worker, may be repeated (default: the local stack's)")
+        list[str] | None, typer.Option(help="REST address of a worker, may be repeated (default: the stack's)")
     ] = None,
+    stack_name: OnStack = None,
 ) -> None:
     """Gives a running connector MULTIPLE x workers tasks, by Connect's REST alone, and waits until they run."""
-    local = _stack()
-    count = workers or local.workers
+    stack = _stack(stack_name)
+    count = workers or stack.workers
     tasks = multiple * count
-    with ConnectCluster(connect or local.endpoints.connect.values()) as cluster:
+    with ConnectCluster(connect or stack.endpoints.connect.values()) as cluster:
         cluster.set_tasks(connector, tasks)
         found = cluster.wait_for_tasks(connector, tasks)
-    known = {} if connect else local.endpoints.worker_ids
+    known = {} if connect else stack.endpoints.worker_ids
     counts = placement(found, known)
     spread = ", ".join(f"{worker} {number}" for worker, number in sorted(counts.items()))
     say(f"{connector}: {found.running} of {tasks} tasks run ({spread})")
@@ -151,7 +151,7 @@ def settings() -> None:
 @app.command()
 def install() -> None:
     """Fetches the programs that come from Maven, if they are not there; `up` does so by itself."""
-    _stack().install(say)
+    LocalStack(load_settings()).install(say)
 
 
 @app.command()
@@ -165,13 +165,14 @@ def race(
     plan: Annotated[Path, typer.Argument(help="what to measure")] = CHECKOUT / "plans" / "quick.yaml",
     results: Annotated[Path, typer.Option(help="folder for the results of all runs")] = Path("results"),
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
+    stack_name: OnStack = None,
 ) -> None:
     """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started."""
     wanted = load_plan(plan, CHECKOUT / "connectors")
     if show:
         sys.stdout.write(wanted.show())
         return
-    stack = _stack()
+    stack = _stack(stack_name)
     cells = expand(wanted, stack.workers)
     check_writable(results)
     with _only_one(stack):
@@ -206,26 +207,20 @@ def race(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _check_disk(stack: LocalStack) -> None:
-    free = shutil.disk_usage(_existing(stack.home)).free
-    if free < LEAST_FREE_BYTES:
+def _check_disk(stack: Stack) -> None:
+    free = stack.free_bytes()
+    if free is not None and free < LEAST_FREE_BYTES:
         raise StackError(
-            f"{stack.home}: {free / 1e9:.1f} GB free, at least {LEAST_FREE_BYTES / 1e9:.0f} GB are needed; "
-            "free some, or set SINKBENCH_HOME to a folder on another disk"
+            f"{free / 1e9:.1f} GB free where the services keep their data, at least {LEAST_FREE_BYTES / 1e9:.0f} GB "
+            "are needed; free some, or (local stack) set SINKBENCH_HOME to a folder on another disk"
         )
 
 
-def _existing(path: Path) -> Path:
-    while not path.exists():
-        path = path.parent
-    return path
-
-
 @contextmanager
-def _only_one(stack: LocalStack) -> Iterator[None]:
+def _only_one(stack: Stack) -> Iterator[None]:
     """One race on a stack at a time; the kernel drops the lock with its holder, however that ends."""
-    stack.home.mkdir(parents=True, exist_ok=True)
-    with (stack.home / "race.lock").open("a+") as file:
+    stack.lock_file.parent.mkdir(parents=True, exist_ok=True)
+    with stack.lock_file.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

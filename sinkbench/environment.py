@@ -80,14 +80,15 @@ def _versions(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
     versions["java"] = _java()
     endpoints = stack.endpoints
     try:
-        node = next(
-            iter(httpx.get(f"{endpoints.elasticsearch}/_nodes/_local", trust_env=False).json()["nodes"].values())
-        )
-        versions["elasticsearch-server"] = node["version"]
-        with psycopg.connect(endpoints.postgres) as connection:
-            versions["postgres"] = connection.execute("SHOW server_version").fetchall()[0][0]
-        with psycopg.connect(endpoints.pgbouncer_admin, autocommit=True) as connection:
-            versions["pgbouncer"] = connection.execute("SHOW VERSION").fetchall()[0][0]
+        if endpoints.elasticsearch is not None:
+            nodes = httpx.get(f"{endpoints.elasticsearch}/_nodes/_local", trust_env=False).json()["nodes"]
+            versions["elasticsearch-server"] = next(iter(nodes.values()))["version"]
+        if endpoints.postgres is not None:
+            with psycopg.connect(endpoints.postgres) as connection:
+                versions["postgres"] = connection.execute("SHOW server_version").fetchall()[0][0]
+        if endpoints.pgbouncer_admin is not None:
+            with psycopg.connect(endpoints.pgbouncer_admin, autocommit=True) as connection:
+                versions["pgbouncer"] = connection.execute("SHOW VERSION").fetchall()[0][0]
     except (httpx.HTTPError, psycopg.Error) as error:
         raise StackError(f"a service did not tell its version: {error}") from None
     return versions

@@ -1,4 +1,4 @@
-"""The settings of the local stack: environment variables SINKBENCH_*, or the same names in the checkout's `.env`."""
+"""The settings of the stacks: environment variables SINKBENCH_*, or the same names in the checkout's `.env`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
+    stack: str = Field(default="local", description="where to race: local, compose, or a stack file")
     home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")

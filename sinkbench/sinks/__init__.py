@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sinkbench.errors import StackError
 from sinkbench.sinks.elasticsearch import ElasticsearchSink
 from sinkbench.sinks.postgres import PostgresSink
 from sinkbench.sinks.reading import SinkReading
@@ -67,14 +68,21 @@ class Sink(Protocol):
         ...
 
 
-SINKS: dict[str, Callable[[Endpoints, Path], Sink]] = {
-    "elasticsearch": lambda endpoints, checkout: ElasticsearchSink(
+def _elasticsearch(endpoints: Endpoints, checkout: Path) -> Sink:
+    if endpoints.elasticsearch is None:
+        raise StackError("this stack has no Elasticsearch, which a pipeline of the plan writes to")
+    return ElasticsearchSink(
         endpoints.elasticsearch, endpoints.elasticsearch_index, checkout / "elasticsearch" / "index.json"
-    ),
-    "postgres": lambda endpoints, checkout: PostgresSink(
-        endpoints.postgres, endpoints.pgbouncer_admin, checkout / "postgres" / "schema.sql"
-    ),
-}
+    )
+
+
+def _postgres(endpoints: Endpoints, checkout: Path) -> Sink:
+    if endpoints.postgres is None:
+        raise StackError("this stack has no PostgreSQL, which a pipeline of the plan writes to")
+    return PostgresSink(endpoints.postgres, endpoints.pgbouncer_admin, checkout / "postgres" / "schema.sql")
+
+
+SINKS: dict[str, Callable[[Endpoints, Path], Sink]] = {"elasticsearch": _elasticsearch, "postgres": _postgres}
 
 
 def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:

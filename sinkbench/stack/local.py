@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +20,7 @@ from sinkbench.settings import CHECKOUT, Settings, reachable_by_others
 from sinkbench.stack import Endpoints, Say, ServiceState
 from sinkbench.stack.distributions import Distributions, ensure_distributions
 from sinkbench.stack.processes import CpuClock, check_ports_free, end_leftovers
-from sinkbench.stack.readiness import checks
+from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.supervisor import Supervisor
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres
 
@@ -86,11 +86,35 @@ class LocalStack:
             pgbouncer_admin=f"{login} port={port('pgbouncer_port')} dbname=pgbouncer",
         )
 
+    @property
+    def lock_file(self) -> Path:
+        return self.home / "race.lock"
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        return ()
+
+    def addresses(self) -> dict[str, str]:
+        found = self.endpoints
+        return {
+            "kafka": found.kafka,
+            "elasticsearch": str(found.elasticsearch),
+            "postgres": str(found.postgres),
+            "pgbouncer": str(found.pgbouncer_admin).replace("dbname=pgbouncer", f"dbname={ACCOUNT}"),
+            **found.connect,
+        }
+
     def log_file(self, service: str) -> Path:
         """Where the service's output is kept. Raises StackError for a service that there is not."""
         if service not in self.service_names():
             raise StackError(f"{service}: no such service; there are {', '.join(self.service_names())}")
         return self.home / "log" / f"{service}.log"
+
+    def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
+        path = self.log_file(service)
+        if not path.exists():
+            raise StackError(f"{service} has no log yet; `sinkbench up` starts it")
+        return ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
 
     def service_names(self) -> list[str]:
         """Every service, in starting order."""
@@ -151,6 +175,19 @@ class LocalStack:
     def kill(self, service: str) -> None:
         self._supervisor.kill(service)
 
+    def stop(self, service: str) -> None:
+        self._supervisor.stop(service)
+
+    def start(self, service: str) -> None:
+        ready = checks(self.endpoints, PLUGINS)
+        self.log_file(service)
+        self._clocks.pop(service, None)
+        self._supervisor.start(service)
+        self._wait_until_ready({service: ready[service]}, lambda line: None)
+
+    def troubles(self) -> dict[str, str]:
+        return {}
+
     def cpu_seconds(self) -> dict[str, float | None]:
         services = self.service_names()
         if any(service not in self._clocks for service in services):
@@ -161,7 +198,10 @@ class LocalStack:
         return {name: clock.seconds() if (clock := self._clocks.get(name)) else None for name in services}
 
     def free_bytes(self) -> int | None:
-        return shutil.disk_usage(self.home).free
+        existing = self.home
+        while not existing.exists():
+            existing = existing.parent
+        return shutil.disk_usage(existing).free
 
     # --- starting -----------------------------------------------------------------------------------------------
 
@@ -263,20 +303,27 @@ class LocalStack:
         }
 
     def _start_missing(self, say: Say) -> None:
-        waiting = dict(checks(self.endpoints, PLUGINS))
         dead = {state.name for state in self.states() if state.state != "running"}
+        self._wait_until_ready(checks(self.endpoints, PLUGINS), say, to_start=dead)
+
+    def _wait_until_ready(self, waiting: Mapping[str, Check], say: Say, to_start: Set[str] = frozenset()) -> None:
+        """Waits for services by their checks; each of `to_start` is started when what it needs is ready.
+
+        Raises:
+            StackError: one dies, or is not ready in time.
+        """
         started: set[str] = set()
         ready: set[str] = set()
         reasons: dict[str, str] = {}
         deadline = time.monotonic() + READY_SECONDS
         with ThreadPoolExecutor(max_workers=len(waiting)) as pool:
             while True:
-                for service in dead - started:
+                for service in to_start - started:
                     if NEEDS.get(service.split("-")[0], "") in {"", *ready}:
                         self._clocks.pop(service, None)
                         self._supervisor.start(service)
                         started.add(service)
-                asked = [service for service in waiting if service not in ready and service not in dead - started]
+                asked = [service for service in waiting if service not in ready and service not in to_start - started]
                 for service, reason in zip(asked, pool.map(lambda s: waiting[s](), asked), strict=True):
                     if reason is None:
                         ready.add(service)
@@ -285,7 +332,7 @@ class LocalStack:
                         reasons[service] = reason
                 if ready == set(waiting):
                     return
-                self._fail_if_dead(started - ready)
+                self._fail_if_dead(set(asked) - ready)
                 if time.monotonic() > deadline:
                     late = sorted(set(waiting) - ready)
                     raise StackError(

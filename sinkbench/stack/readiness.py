@@ -84,13 +84,15 @@ def checks(endpoints: Endpoints, plugins: frozenset[str] = frozenset()) -> dict[
         endpoints: where the services are.
         plugins: classes of connectors that every worker must have found.
     """
-    return {
-        "kafka": lambda: _kafka(endpoints.kafka),
-        "elasticsearch": lambda: _elasticsearch(endpoints.elasticsearch),
-        "postgres": lambda: _postgres(endpoints.postgres),
-        "pgbouncer": lambda: _postgres(endpoints.pgbouncer_admin),
-        **{name: _connect_check(url, plugins) for name, url in endpoints.connect.items()},
-    }
+    found: dict[str, Check] = {"kafka": lambda: _kafka(endpoints.kafka)}
+    if (elasticsearch := endpoints.elasticsearch) is not None:
+        found["elasticsearch"] = lambda: _elasticsearch(elasticsearch)
+    if (postgres := endpoints.postgres) is not None:
+        found["postgres"] = lambda: _postgres(postgres)
+    if (pgbouncer := endpoints.pgbouncer_admin) is not None:
+        found["pgbouncer"] = lambda: _postgres(pgbouncer)
+    found.update({name: _connect_check(url, plugins) for name, url in endpoints.connect.items()})
+    return found
 
 
 def _connect_check(url: str, plugins: frozenset[str]) -> Check:

@@ -1,0 +1,31 @@
+"""Which stack a command is about: `local`, `compose`, or a file that describes somebody else's clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.settings import Settings
+from sinkbench.stack import Stack
+from sinkbench.stack.local import LocalStack
+
+__all__ = ["open_stack"]
+
+
+def open_stack(choice: str, settings: Settings) -> Stack:
+    """The driver of the stack that `choice` names: "local", "compose", or the path of a stack file (YAML).
+
+    Raises:
+        StackError: it names neither, or the stack file cannot be used.
+    """
+    if choice == "local":
+        return LocalStack(settings)
+    if choice == "compose":
+        from sinkbench.stack.compose import ComposeStack
+
+        return ComposeStack(settings)
+    if Path(choice).suffix in (".yaml", ".yml"):
+        from sinkbench.stack.external import ExternalStack
+
+        return ExternalStack(Path(choice))
+    raise StackError(f"--stack {choice}: give local, compose, or a stack file (FILE.yaml)")
