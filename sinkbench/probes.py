@@ -40,13 +40,15 @@ class Sources:
         sink: how the sink stands.
         consumed: sum of the offsets that the connector's group has committed.
         status: the connector and its tasks.
-        cpu_seconds: CPU seconds of each service so far.
+        cpu_seconds: CPU seconds of each service so far; a service that was not looked at this time is not in it.
+        troubles: what is wrong with services, by their names.
     """
 
     sink: Callable[[], SinkReading]
     consumed: Callable[[], int]
     status: Callable[[], ConnectorStatus | None]
     cpu_seconds: Callable[[], Mapping[str, float | None]]
+    troubles: Callable[[], Mapping[str, str]] = dict
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,9 @@ class Sample:
         lag: records that the connector's group has not committed yet; it commits every few seconds.
         backends, pool_clients, pool_servers: connections, as in SinkReading.
         tasks_running, tasks_failed: number of tasks in that state.
-        cpu_seconds: of each service since it started, and of the controller itself.
+        cpu_seconds: of each service since it started, and of the controller itself; None for one that is gone, absent
+            for one that was not looked at.
+        troubles: what is wrong with services, by their names.
         problems: what went wrong while reading, if anything did.
     """
 
@@ -73,6 +77,7 @@ class Sample:
     tasks_failed: int | None
     cpu_seconds: Mapping[str, float | None] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    troubles: Mapping[str, str] = field(default_factory=dict)
 
     def row(self) -> dict[str, float | int | str | None]:
         """The sample as a flat row for a table of samples; CPU seconds in a column for each service."""
@@ -89,7 +94,8 @@ class Sample:
                 f"cpu_seconds_{name}": None if used is None else round(used, 3)
                 for name, used in self.cpu_seconds.items()
             },
-            "problems": "; ".join(self.problems) or None,
+            "problems": "; ".join([*self.problems, *(f"{name} {text}" for name, text in self.troubles.items())])
+            or None,
         }
 
 
@@ -176,6 +182,7 @@ class Sampler:
         status = attempt(self._sources.status)
         own = self._me.cpu_times()
         cpu_seconds = {**(attempt(self._sources.cpu_seconds) or {}), CONTROLLER: own.user + own.system}
+        troubles = attempt(self._sources.troubles) or {}
         return Sample(
             seconds=seconds,
             stored=None if sink is None else sink.stored,
@@ -187,4 +194,5 @@ class Sampler:
             tasks_failed=None if status is None else len(status.failed),
             cpu_seconds=cpu_seconds,
             problems=tuple(problems),
+            troubles=troubles,
         )

@@ -23,6 +23,8 @@ PREFIX = "SINKBENCH_"
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$")]
+MemorySize = HeapSize
+Cpus = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$")]
 
 
 class Settings(BaseSettings):
@@ -31,6 +33,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     stack: str = Field(default="local", description="where to race: local, compose, or a stack file")
+    plan: Path = Field(default=Path("plans/quick.yaml"), description="what `race` runs if it is given no plan")
     home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
@@ -40,7 +43,9 @@ class Settings(BaseSettings):
     kafka_port: Port = 19092
     kafka_controller_port: Port = 19093
     connect_port: Port = Field(default=18083, description="REST of the first worker; each further worker has the next")
+    connect_last_port: Port = Field(default=18098, description="of the containers: the last one that a worker may have")
     connect_metrics_port: Port = Field(default=19404, description="metrics of the first worker; then the next")
+    connect_metrics_last_port: Port = 19419
     elasticsearch_port: Port = 19200
     elasticsearch_transport_port: Port = 19300
     postgres_port: Port = 15432
@@ -49,6 +54,22 @@ class Settings(BaseSettings):
     kafka_heap: HeapSize = "768m"
     connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
     elasticsearch_heap: HeapSize = "1g"
+
+    # Of the containers; the local stack's processes have no limits. Heap, and what a JVM needs beside it, must fit.
+    kafka_memory: MemorySize = "2g"
+    connect_memory: MemorySize = Field(default="1536m", description="of each worker")
+    elasticsearch_memory: MemorySize = "3g"
+    postgres_memory: MemorySize = "3g"
+    pgbouncer_memory: MemorySize = "256m"
+    loadgen_memory: MemorySize = Field(default="1g", description="of each load generator")
+    controller_memory: MemorySize = "1g"
+    kafka_cpus: Cpus = Field(default="0", description="0: no limit")
+    connect_cpus: Cpus = Field(default="0", description="of each worker")
+    elasticsearch_cpus: Cpus = "0"
+    postgres_cpus: Cpus = "0"
+    pgbouncer_cpus: Cpus = "0"
+    loadgen_cpus: Cpus = Field(default="0", description="of each load generator")
+    controller_cpus: Cpus = "0"
 
     def ports(self) -> list[tuple[int, str, str]]:
         """Every port that the stack listens on.

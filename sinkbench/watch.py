@@ -78,10 +78,12 @@ class DrainWatch:
         """What the next sample means: End if the drain is over, None if it goes on."""
         now = sample.seconds
         self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
-        dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name) is None))
+        dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
         if dead:
-            return End(f"{' and '.join(dead)} died during the trial", dead)
-        self._alive = {name for name, used in sample.cpu_seconds.items() if used is not None}
+            return End(_what_befell(dead, sample.troubles), dead)
+        if sample.troubles:
+            return End(_what_befell(sorted(sample.troubles), sample.troubles))
+        self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
         self._blind = self._blind + 1 if sample.stored is None else 0
         if self._blind >= BLIND_SAMPLES:
             return End(f"the sink could not be read {self._blind} times: {'; '.join(sample.problems)}")
@@ -114,6 +116,13 @@ class DrainWatch:
             return False
         before, middle, end = np.interp([now - 2 * half, now - half, now], self._times, self._counts)
         return bool(end - middle <= STILL_RISING * (middle - before))
+
+
+def _what_befell(names: Sequence[str], troubles: Mapping[str, str]) -> str:
+    """The services in one line: those of which nothing is known but that they died together, then the others."""
+    unknown = [name for name in names if name not in troubles]
+    died = [f"{' and '.join(unknown)} died during the trial"] if unknown else []
+    return "; ".join([*died, *(f"{name} {troubles[name]}" for name in names if name in troubles)])
 
 
 def stored_counts(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:
@@ -175,7 +184,7 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
         return {}
     start, end = np.interp([LOW_SHARE * records, HIGH_SHARE * records], counts, times)
     used: dict[str, float | None] = {}
-    for name in samples[-1].cpu_seconds:
+    for name in dict.fromkeys(name for sample in samples for name in sample.cpu_seconds):
         seconds = _used_between(samples, name, float(start), float(end))
         service = "connect" if name.startswith("connect-") else name
         before = used.get(service, 0.0)

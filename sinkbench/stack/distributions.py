@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> Distributions:
             if done.returncode != 0:
                 errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
                 raise StackError(f"Maven could not fetch {project}'s programs: {(errors or ['no message'])[0].strip()}")
-        make_manifests(java, dist)
+        make_manifests(checkout, java, dist)
         _let_others_read(dist)
         stamp.write_text(wanted)
     unpacked = sorted(dist.glob("elasticsearch-*"))
@@ -88,21 +87,15 @@ def _let_others_read(folder: Path) -> None:
         path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
 
 
-def make_manifests(java: Path, dist: Path) -> None:
-    """Gives every plugin a service manifest, by Kafka's own tool, so that a worker need not scan its classes."""
-    # The tool fails where the path has a space; by way of a link it sees none.
-    with tempfile.TemporaryDirectory() as folder:
-        link = Path(folder) / "plugins"
-        link.symlink_to(dist / "plugins")
-        done = subprocess.run(
-            [
-                *(str(java / "bin" / "java"), "-cp", f"{dist / 'kafka' / 'libs'}/*"),
-                *("org.apache.kafka.tools.ConnectPluginPath", "sync-manifests", "--plugin-path", str(link)),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def make_manifests(checkout: Path, java: Path, dist: Path) -> None:
+    """Gives every plugin a service manifest, so that a worker need not scan its classes."""
+    done = subprocess.run(
+        [str(checkout / "connect" / "make-manifests"), str(dist / "plugins")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "JAVA_HOME": str(java), "KAFKA_LIBS": str(dist / "kafka" / "libs")},
+    )
     if done.returncode != 0:
         errors = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Exception" in line]
         reason = (errors or [done.stderr.strip() or "no message"])[0]

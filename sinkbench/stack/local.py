@@ -273,6 +273,8 @@ class LocalStack:
             "KAFKA_HEAP": self.settings.kafka_heap,
             "KAFKA_BOOTSTRAP": self.endpoints.kafka,
             "CONNECT_PLUGINS": str(programs.plugins),
+            "CONNECT_USER_PLUGINS": str(self.home / "services" / "connect" / "plugins"),
+            "CONNECT_DATA": str(data / "connect"),
             "CONNECT_LISTEN": HOST,
             "CONNECT_ADVERTISED_HOST": HOST,
             "CONNECT_BASE_PORT": str(port("connect_port")),

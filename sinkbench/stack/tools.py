@@ -1,4 +1,4 @@
-"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL and PgBouncer.
+"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer and bsdtar.
 
 Run as a program (`python3 -m sinkbench.stack.tools`) it prints the names of what is missing, a line each, for
 `scripts/setup`. Only the standard library is used: nothing is installed yet when setup asks.
@@ -14,7 +14,16 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 
-__all__ = ["MINIMUM_JAVA", "MINIMUM_POSTGRES", "find_java", "find_maven", "find_pgbouncer", "find_postgres", "missing"]
+__all__ = [
+    "MINIMUM_JAVA",
+    "MINIMUM_POSTGRES",
+    "find_bsdtar",
+    "find_java",
+    "find_maven",
+    "find_pgbouncer",
+    "find_postgres",
+    "missing",
+]
 
 MINIMUM_JAVA = 21
 MINIMUM_POSTGRES = 15
@@ -106,14 +115,20 @@ def find_maven() -> Path:
     return _find_program("mvn", "maven")
 
 
+def find_bsdtar() -> Path:
+    """The program that unpacks connector plugins as vendors ship them. Raises StackError if there is none."""
+    return _find_program("bsdtar", "libarchive-tools")
+
+
 def missing() -> list[str]:
-    """Which of jdk, maven, postgresql and pgbouncer cannot be found."""
+    """Which of jdk and of the packages maven, postgresql, pgbouncer and libarchive-tools cannot be found."""
     absent = []
     for name, find in (
         ("jdk", find_java),
         ("maven", find_maven),
         ("postgresql", find_postgres),
         ("pgbouncer", find_pgbouncer),
+        ("libarchive-tools", find_bsdtar),
     ):
         try:
             find()

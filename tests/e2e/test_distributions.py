@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from sinkbench.settings import Settings
+from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack.distributions import make_manifests
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_java
@@ -21,7 +21,7 @@ def test_plugins_get_their_manifests_in_a_path_with_a_space(
     (dist / "kafka").symlink_to(settings.dist / "kafka")
     shutil.copytree(settings.dist / "plugins", dist / "plugins", ignore=shutil.ignore_patterns(SHIM))
     assert list(dist.rglob(SHIM)) == []
-    make_manifests(find_java(), dist)
+    make_manifests(CHECKOUT, find_java(), dist)
     assert {shim.parent.name for shim in dist.rglob(SHIM)} == {
         shim.parent.name for shim in (settings.dist / "plugins").rglob(SHIM)
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -168,3 +169,45 @@ def test_a_worker_that_cannot_be_seen_leaves_the_sum_unknown() -> None:
 
 def test_a_drain_that_ends_early_has_no_cpu_figure() -> None:
     assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
+
+
+def test_a_service_that_was_not_looked_at_in_a_sample_has_not_died() -> None:
+    watch = DrainWatch(1_000, 3, Limits(stall_seconds=30, timeout_seconds=600))
+    assert watch.see(sample(0, 0, cpu_seconds={"kafka": 1.0})) is None
+    assert watch.see(sample(0.25, 10, cpu_seconds={})) is None
+    end = watch.see(sample(0.5, 20, cpu_seconds={"kafka": None}))
+    assert end is not None
+    assert end.reason == "kafka died during the trial"
+    assert end.dead == ("kafka",)
+
+
+def test_what_befell_a_service_is_said_where_it_is_known() -> None:
+    watch = DrainWatch(1_000, 3, Limits(stall_seconds=30, timeout_seconds=600))
+    watch.see(sample(0, 0, cpu_seconds={"connect-1": 1.0, "postgres": 1.0}))
+    end = watch.see(
+        sample(
+            0.5,
+            20,
+            cpu_seconds={"connect-1": None, "postgres": None},
+            troubles={"connect-1": "was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"},
+        )
+    )
+    assert end is not None
+    assert end.reason == (
+        "postgres died during the trial; "
+        "connect-1 was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"
+    )
+
+
+def test_a_service_that_runs_but_is_not_well_ends_the_trial() -> None:
+    watch = DrainWatch(1_000, 3, Limits(stall_seconds=30, timeout_seconds=600))
+    end = watch.see(sample(0, 0, cpu_seconds={"kafka": 1.0}, troubles={"kafka": "became unhealthy: no answer"}))
+    assert end is not None
+    assert end.reason == "kafka became unhealthy: no answer"
+    assert end.dead == ()
+
+
+def test_cpu_seconds_that_were_read_in_some_samples_only_are_interpolated() -> None:
+    whole = steady(10_000, 1_000, {"kafka": 0.1})
+    some = [s if n % 2 == 0 else dataclasses.replace(s, cpu_seconds={}) for n, s in enumerate(whole)]
+    assert cpu_seconds_per_million(some, 10_000)["kafka"] == pytest.approx(100, rel=0.01)
