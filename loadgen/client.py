@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
+from loadgen.clientconfig import hide
 from loadgen.errors import BrokerError
 from loadgen.options import Load
-from loadgen.topic import BROKER_TIMEOUT_SECONDS, client_logger
+from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
 
 __all__ = ["MOST_IN_FLIGHT", "MOST_IN_FLIGHT_BYTES", "open_producer", "producer_config"]
 
@@ -46,14 +48,19 @@ def producer_config(load: Load) -> dict[str, Any]:
     }
 
 
-def open_producer(load: Load) -> Producer:
+def open_producer(load: Load, client_settings: Mapping[str, str]) -> Producer:
     """A producer that is connected, knows the topic's partitions, and has its producer id if it needs one.
 
     Without the wait for the id the first records of a load would be held back for up to half a second, and that would
     pass for the broker's latency. The client's statistics are the only place that tells of it.
 
+    Args:
+        load: what will be produced.
+        client_settings: further settings of the Kafka client.
+
     Raises:
         BrokerError: the broker does not answer.
+        OptionsError: the Kafka client refuses its settings.
     """
     state: list[str] = []
 
@@ -61,12 +68,14 @@ def open_producer(load: Load) -> Producer:
         if "Assigned" not in state:
             state.append(str(json.loads(text).get("eos", {}).get("idemp_state")))
 
-    producer = Producer({**producer_config(load), "stats_cb": on_statistics}, logger=client_logger())
+    config = {**producer_config(load), **client_settings, "stats_cb": on_statistics}
+    producer = open_client(Producer, config, client_settings)
     try:
         producer.list_topics(load.topic, timeout=BROKER_TIMEOUT_SECONDS)
     except KafkaException as error:
+        why = hide(str(error.args[0].str()), client_settings)
         raise BrokerError(
-            f"bootstrap: the broker at {load.bootstrap} stopped answering ({error.args[0].str()}); look at its log"
+            f"bootstrap: the broker at {load.bootstrap} stopped answering ({why}); look at its log"
         ) from None
     give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
     while load.acks == "all" and "Assigned" not in state and time.monotonic() < give_up:

@@ -6,7 +6,7 @@ import math
 import resource
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
 from loadgen.delivery import Delivery
@@ -35,6 +35,7 @@ def run(
     load: Load,
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
+    client_settings: Mapping[str, str] | None = None,
 ) -> Summary:
     """Produces the records of `load` and waits until each is acknowledged or has failed.
 
@@ -46,14 +47,16 @@ def run(
         load: what to produce.
         on_progress: called about once a second, from this thread.
         stop: once it is set the load ends, and its summary says so.
+        client_settings: further settings of the Kafka client (librdkafka's names), such as those for SASL and TLS.
 
     Raises:
         UnusableError: an option, the broker or the topic cannot be used; nothing was produced.
     """
     cpu_before = _cpu_seconds()
     maker = RecordMaker(load)
-    prepare_topic(load)
-    delivery = Delivery(open_producer(load), load.topic, probe_every(load), load.record_bytes)
+    settings = client_settings or {}
+    prepare_topic(load, settings)
+    delivery = Delivery(open_producer(load, settings), load.topic, probe_every(load), load.record_bytes)
     return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before).to_the_end()
 
 
