@@ -1,4 +1,4 @@
-"""The command `loadgen`: fills a Kafka topic with NOAA-style records and prints, as JSON, what became of them.
+"""The command `loadgen`: fills a Kafka topic with NOAA-style records and says, as JSON, what became of them.
 
 Exit codes: 0 every record was acknowledged; 1 some were not; 2 the options, the broker or the topic cannot be used;
 130 interrupted.
@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from loadgen.clientconfig import read_client_config
 from loadgen.engine import run as run_load
 from loadgen.errors import (
     EXIT_DONE,
@@ -28,17 +29,15 @@ from loadgen.errors import (
 )
 from loadgen.options import Load, load_from
 from loadgen.progress import Show, show_bar, show_json, show_lines, show_nothing
+from loadgen.serve import DEFAULT_LISTEN
+from loadgen.serve import serve as serve_http
+from loadgen.server import make_app
+from loadgen.service import LoadService
 from loadgen.summary import Summary
 
 __all__ = ["main"]
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
-
-
-@app.callback()
-def _loadgen() -> None:
-    # A callback keeps `run` a subcommand, also while it is the only one.
-    pass
 
 
 def _help(field: str) -> Any:
@@ -47,6 +46,12 @@ def _help(field: str) -> Any:
 
 def _default(field: str) -> Any:
     return Load.model_fields[field].default
+
+
+ClientConfig = Annotated[
+    Path | None,
+    typer.Option(help="A file with further settings of the Kafka client, such as those for SASL and TLS: key=value"),
+]
 
 
 @app.command()
@@ -73,6 +78,7 @@ def run(
     ] = None,
     progress: Annotated[bool, typer.Option(help="Show a bar on a terminal, else a line every 5 s")] = True,
     progress_json: Annotated[bool, typer.Option(help="Show one JSON object a second instead")] = False,
+    client_config: ClientConfig = None,
 ) -> None:
     """Produces records until a count or a duration is reached, then prints the summary."""
     load = load_from(
@@ -83,15 +89,32 @@ def run(
             "run": run, "first_seq": first_seq, "first_t": first_t, "delivery_timeout_seconds": delivery_timeout,
         }
     )  # fmt: skip
+    settings = _read_settings(client_config)
     _check_writable(summary)
     with _stop_on_signal() as stop, _choose_show(progress, progress_json)(load) as show:
-        result = run_load(load, on_progress=show, stop=stop)
+        result = run_load(load, on_progress=show, stop=stop, client_settings=settings)
     text = result.model_dump_json(indent=2)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
     if summary is not None:
         summary.write_text(text + "\n", encoding="utf-8")
     raise typer.Exit(_exit_code(result))
+
+
+@app.command()
+def serve(
+    listen: Annotated[str, typer.Option(help="Address to listen on, host:port; port 0 takes any")] = DEFAULT_LISTEN,
+    bootstrap: Annotated[str | None, typer.Option(help="Kafka's address for loads that name none")] = None,
+    client_config: ClientConfig = None,
+    exit_on_eof: Annotated[bool, typer.Option("--exit-on-eof", help="End when standard input closes, too")] = False,
+) -> None:
+    """Takes loads by HTTP, one at a time, until it is told to end."""
+    service = LoadService(_read_settings(client_config))
+    raise typer.Exit(serve_http(listen, make_app(service, bootstrap), service, exit_on_eof=exit_on_eof))
+
+
+def _read_settings(path: Path | None) -> dict[str, str]:
+    return {} if path is None else read_client_config(path)
 
 
 def _choose_show(progress: bool, progress_json: bool) -> Callable[[Load], AbstractContextManager[Show | None]]:
@@ -143,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UnusableError as error:
         return _refuse(str(error))
     except typer.exceptions.TyperException as error:
-        return _refuse(f"{error.format_message()} See `loadgen run --help`.")
+        return _refuse(f"{error.format_message()} See `loadgen --help`.")
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
     return code if isinstance(code, int) else EXIT_DONE

@@ -1,0 +1,216 @@
+"""The HTTP interface takes one load at a time, follows it, stops it, and says why it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from loadgen import BrokerError, Load, Progress, Summary
+from loadgen.latency import LatencyHistogram
+from loadgen.progress import Show
+from loadgen.server import make_app
+from loadgen.service import LoadService
+
+BODY = {"bootstrap": "127.0.0.1:9", "topic": "tides", "count": 50, "run": "r1", "first_seq": 7}
+NAME = {"run": "r1", "topic": "tides", "first_seq": 7, "count": 50}
+
+
+class Engine:
+    """Stands in for a load: shows one progress, then goes on until it is let go, told to fail, or stopped."""
+
+    def __init__(self) -> None:
+        self.loads: list[Load] = []
+        self.settings: list[Mapping[str, str] | None] = []
+        self.let_go = threading.Event()
+        self.deaf = False
+        self.error: BaseException | None = None
+
+    def __call__(
+        self,
+        load: Load,
+        on_progress: Show | None,
+        stop: threading.Event | None,
+        client_settings: Mapping[str, str] | None,
+    ) -> Summary:
+        assert on_progress is not None
+        assert stop is not None
+        self.loads.append(load)
+        self.settings.append(client_settings)
+        on_progress(Progress(sent=30, acknowledged=20, failed=0, records_per_second=20.0))
+        while not self.let_go.is_set() and (self.deaf or not stop.is_set()):
+            time.sleep(0.001)
+        if self.error is not None:
+            raise self.error
+        sent = 20 if stop.is_set() else 50
+        return Summary(
+            run=load.run, topic=load.topic, first_seq=load.first_seq, asked=load.count, sent=sent, acknowledged=sent,
+            failed=0, errors={}, elapsed_seconds=1, records_per_second=sent, megabytes_per_second=0.1, bytes=100,
+            ack_latency_ms=LatencyHistogram().read(1), cpu_seconds=0.1, rate_asked=None, behind=None,
+            interrupted=stop.is_set(), stopped=None,
+        )  # fmt: skip
+
+
+class Server:
+    """The application, asked in-process."""
+
+    def __init__(self, engine: Engine, cancel_seconds: float = 30) -> None:
+        self.app = make_app(LoadService({"sasl.password": "hunter2-hunter2"}, engine), "default:1", cancel_seconds)
+
+    def ask(self, method: str, path: str = "/load", **more: Any) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://loadgen") as client:
+                return await client.request(method, path, **more)
+
+        return asyncio.run(ask())
+
+    def wait_for(self, state: str) -> dict[str, Any]:
+        give_up = time.monotonic() + 30
+        while time.monotonic() < give_up:
+            found: dict[str, Any] = self.ask("GET").json()
+            if found["state"] == state and (state != "running" or found["progress"] is not None):
+                return found
+            time.sleep(0.005)
+        raise AssertionError(f"was never {state}: {found}")
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    made = Engine()
+    yield made
+    made.let_go.set()
+
+
+@pytest.fixture
+def server(engine: Engine) -> Server:
+    return Server(engine)
+
+
+def test_it_says_that_it_is_there_and_idle(server: Server) -> None:
+    health = server.ask("GET", "/health")
+    assert health.status_code == 200
+    assert health.json()["status"] == "ok"
+    assert health.json()["version"]
+    idle = {"state": "idle", "load": None, "progress": None, "summary": None, "error": None}
+    assert server.ask("GET").json() == idle
+    assert server.ask("DELETE").json() == idle
+
+
+def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> None:
+    begun = server.ask("POST", json=BODY)
+    assert begun.status_code == 201
+    assert (begun.json()["state"], begun.json()["load"]) == ("running", NAME)
+    running = server.wait_for("running")
+    assert running["progress"]["acknowledged"] == 20
+    assert running["summary"] is None
+    engine.let_go.set()
+    done = server.wait_for("done")
+    assert done["load"] == NAME
+    assert done["summary"]["acknowledged"] == 50
+    assert engine.loads == [Load(bootstrap="127.0.0.1:9", topic="tides", count=50, run="r1", first_seq=7)]
+    assert engine.settings == [{"sasl.password": "hunter2-hunter2"}]
+    assert "hunter2" not in json.dumps(done)
+
+
+def test_a_load_that_names_no_broker_gets_the_servers_own(server: Server, engine: Engine) -> None:
+    engine.let_go.set()
+    assert server.ask("POST", json={"topic": "tides", "count": 1}).status_code == 201
+    server.wait_for("done")
+    assert engine.loads[0].bootstrap == "default:1"
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "words"),
+    [
+        (json.dumps({**BODY, "acks": "2"}), 400, "acks: found '2'"),
+        (json.dumps({**BODY, "akcs": "1"}), 400, "akcs: no option has this name"),
+        (json.dumps({**BODY, "duration_seconds": 3}), 400, "found both"),
+        ("{", 400, "body: is not JSON"),
+        ("\xff\xfe", 400, "body: is not JSON"),
+        ("[" * 60_000, 400, "body: is not JSON"),
+        ("[1]", 400, "body: found a JSON list"),
+        (json.dumps({**BODY, "topic": "t" * 60_000}), 400, "topic: found 'ttt"),
+        (json.dumps({**BODY, "topic": "t" * 70_000}), 413, "more than 65,536 bytes"),
+    ],
+)
+def test_what_is_no_load_is_refused_in_one_short_line(
+    server: Server, engine: Engine, content: str, status: int, words: str
+) -> None:
+    refused = server.ask("POST", content=content.encode("latin-1"))
+    assert refused.status_code == status
+    assert list(refused.json()) == ["error"]
+    assert words in refused.json()["error"]
+    assert "\n" not in refused.json()["error"]
+    assert len(refused.json()["error"]) <= 1_000
+    assert engine.loads == []
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("PUT", "/load", 405)])
+def test_what_there_is_not_is_refused_in_json_too(server: Server, method: str, path: str, status: int) -> None:
+    refused = server.ask(method, path)
+    assert refused.status_code == status
+    assert refused.json()["error"]
+
+
+def test_a_second_load_is_refused_while_one_is_going_on_and_taken_after_it(server: Server, engine: Engine) -> None:
+    server.ask("POST", json=BODY)
+    server.wait_for("running")
+    busy = server.ask("POST", json={**BODY, "run": "r2"})
+    assert busy.status_code == 409
+    assert "run r1 is being loaded into topic tides, 20 of 50 records so far" in busy.json()["error"]
+    engine.let_go.set()
+    server.wait_for("done")
+    assert server.ask("POST", json={**BODY, "run": "r2"}).status_code == 201
+    assert server.wait_for("done")["load"]["run"] == "r2"
+
+
+def test_a_cancelled_load_has_ended_when_the_answer_comes_and_can_be_cancelled_again(server: Server) -> None:
+    server.ask("POST", json=BODY)
+    server.wait_for("running")
+    first = server.ask("DELETE").json()
+    assert first["state"] == "cancelled"
+    assert first["summary"]["acknowledged"] == 20
+    assert server.ask("DELETE").json() == first
+    assert server.ask("POST", json=BODY).status_code == 201
+
+
+def test_a_load_that_does_not_end_at_once_is_still_running_when_the_answer_comes(engine: Engine) -> None:
+    engine.deaf = True
+    server = Server(engine, cancel_seconds=0.01)
+    server.ask("POST", json=BODY)
+    assert server.ask("DELETE").json()["state"] == "running"
+    assert server.ask("POST", json=BODY).status_code == 409
+    engine.let_go.set()
+    server.wait_for("cancelled")
+
+
+def test_nobody_stops_a_load_of_another_run(server: Server) -> None:
+    server.ask("POST", json=BODY)
+    assert server.ask("DELETE", params={"run": "r2"}).json()["state"] == "running"
+    assert server.ask("DELETE", params={"run": "r1"}).json()["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (BrokerError("bootstrap: no broker\nanswers"), "bootstrap: no broker answers"),
+        (ZeroDivisionError("hunter2-hunter2 by zero"), "ZeroDivisionError: *** by zero"),
+    ],
+)
+def test_a_load_that_cannot_go_on_has_failed_and_says_why(
+    server: Server, engine: Engine, capfd: pytest.CaptureFixture[str], error: Exception, words: str
+) -> None:
+    engine.error = error
+    engine.let_go.set()
+    server.ask("POST", json=BODY)
+    failed = server.wait_for("failed")
+    assert words in failed["error"]
+    assert "\n" not in failed["error"]
+    assert failed["summary"] is None
+    assert "hunter2" not in capfd.readouterr().err
