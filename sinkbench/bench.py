@@ -12,7 +12,7 @@ from sinkbench.cells import Cell
 from sinkbench.connect import ConnectCluster, ConnectorStatus
 from sinkbench.errors import PlanError, TrialFailed
 from sinkbench.kafka import Kafka, group_of
-from sinkbench.load import preload
+from sinkbench.load import Loadgens
 from sinkbench.plan import Plan
 from sinkbench.probes import Sampler, Sources
 from sinkbench.sinks import SINKS, Sink, open_sink
@@ -52,6 +52,7 @@ class Bench:
         self._checkout = checkout
         self.connect = ConnectCluster(stack.endpoints.connect.values())
         self.kafka = Kafka(stack.endpoints.kafka)
+        self._loadgens = Loadgens(stack.endpoints)
         self._sinks: dict[str, Sink] = {}
 
     def sink(self, name: str) -> Sink:
@@ -61,7 +62,8 @@ class Bench:
         return self._sinks[name]
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Closes all connections, and ends the load generator that was started, if any."""
+        self._loadgens.close()
         self.connect.close()
         for sink in self._sinks.values():
             sink.close()
@@ -103,7 +105,7 @@ class Bench:
 
     def load(self, names: Names, records: int, progress: Callable[[int], None]) -> None:
         """Fills the trial's topic. Raises TrialFailed if not every record is in it."""
-        preload(self.stack.endpoints.kafka, names.topic, names.trial, records, self.plan.load, progress)
+        self._loadgens.load(names.topic, names.trial, records, self.plan.load, progress)
         stored = sum(self.kafka.end_offsets(names.topic).values())
         if stored != records:
             raise TrialFailed(f"{records:,} records were acknowledged, but the topic holds {stored:,}")
