@@ -143,14 +143,14 @@ class Loadgens:
     def _generators(self) -> Mapping[str, str]:
         if self._endpoints.loadgens:
             return self._endpoints.loadgens
-        if self._child is not None and self._child.exit_code is not None:
+        if self._child is not None and not self._child.answers():
             self.close()
         if self._child is None:
             self._child = LoadgenChild(self._endpoints.kafka_settings)
         return {CHILD: self._child.url}
 
     def _last_words(self) -> str:
-        if self._child is None or self._child.exit_code is None:
+        if self._child is None or self._child.answers():
             return ""
         return f" ({self._child.last_words()})"
 

@@ -9,6 +9,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+
+import httpx
 
 from loadgen.clientconfig import format_client_config
 from loadgen.errors import OptionsError
@@ -19,6 +22,8 @@ __all__ = ["LoadgenChild"]
 START_SECONDS = 60.0
 # Longer than a load that is going on takes to end.
 END_SECONDS = 12.0
+ANSWER_SECONDS = 5.0
+LAST_SECONDS = 2.0
 SAYS = "loadgen: listening on "
 LAST_BYTES = 4_000
 
@@ -69,18 +74,25 @@ class LoadgenChild:
             self.close()
             raise
 
-    @property
-    def exit_code(self) -> int | None:
-        """None while it lives; negative is the number of the signal that ended it."""
-        return self._process.poll()
+    def answers(self) -> bool:
+        """Whether it is there. (A process that was killed goes bit by bit: its ports first, its exit code last.)"""
+        try:
+            return httpx.get(f"{self.url}/health", trust_env=False, timeout=ANSWER_SECONDS).is_success
+        except httpx.HTTPError:
+            return False
 
     def last_words(self) -> str:
         """How it ended, for a person: the last line that it wrote to its standard error, or its exit code."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(LAST_SECONDS)
         size = os.fstat(self._errors.fileno()).st_size
         # Not by read(), which would move the place where the child writes.
         text = os.pread(self._errors.fileno(), LAST_BYTES, max(0, size - LAST_BYTES)).decode(errors="replace")
         lines = text.strip().splitlines()
-        return lines[-1].removeprefix("loadgen: ") if lines else f"exit code {self.exit_code}"
+        if lines:
+            return lines[-1].removeprefix("loadgen: ")
+        code = self._process.poll()
+        return "it lives, but does not answer" if code is None else f"exit code {code}"
 
     def close(self) -> None:
         """Ends it; it can be called again."""
@@ -106,7 +118,6 @@ class LoadgenChild:
                 raise StackError(f"the load generator did not start within {START_SECONDS:g} s; is the machine busy?")
             chunk = os.read(output, 1_000)
             if not chunk:
-                self._process.wait(END_SECONDS)
                 raise StackError(f"the load generator could not be started: {self.last_words()}")
             said += chunk
         return said.decode().strip().removeprefix(SAYS)

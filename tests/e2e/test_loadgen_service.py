@@ -1,0 +1,265 @@
+"""Load generators as services, with a real broker: they share a load, and whatever dies leaves nothing going on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from sinkbench.errors import TrialFailed
+from sinkbench.kafka import Kafka
+from sinkbench.load import Loadgens
+from sinkbench.plan import Load
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack import Endpoints
+
+ADDRESS = "loadgen: listening on "
+# More than can be produced before a test has had its way; the load never comes to its end.
+ENDLESS = 50_000_000
+
+
+class Service:
+    """A process of `loadgen serve`, or of a command that starts one."""
+
+    def __init__(self, *command: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip().removeprefix(ADDRESS)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        found: dict[str, Any] = httpx.get(f"{self.url}/load", trust_env=False).json()
+        return found
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+
+@pytest.fixture
+def services() -> Iterator[list[Service]]:
+    """Three load generators."""
+    command = [sys.executable, "-m", "loadgen", "serve", "--listen", "127.0.0.1:0"]
+    started = [Service(*command) for _ in range(3)]
+    yield started
+    for each in started:
+        each.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def topic(kafka: Kafka) -> Iterator[str]:
+    """The name of a topic of the test's own, removed after it."""
+    name = f"loadgen-{uuid.uuid4().hex}"
+    yield name
+    kafka.delete_topic(name)
+
+
+def endpoints(bootstrap: str, *services: Service, **more: Any) -> Endpoints:
+    return Endpoints(
+        kafka=bootstrap, connect={}, worker_ids={}, elasticsearch=None, elasticsearch_index="", postgres=None,
+        pgbouncer_admin=None, loadgens={f"loadgen-{n}": each.url for n, each in enumerate(services, start=1)}, **more,
+    )  # fmt: skip
+
+
+def seqs(kafka: Kafka, topic: str) -> Counter[int]:
+    """How often each seq is in the topic."""
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic, "enable.auto.commit": False})
+    found: Counter[int] = Counter()
+    try:
+        ends = kafka.end_offsets(topic)
+        consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+        give_up = time.monotonic() + 60
+        while found.total() < sum(ends.values()):
+            assert time.monotonic() < give_up, "the topic could not be read to its end"
+            found.update(json.loads(m.value())["bench"]["seq"] for m in consumer.consume(10_000, timeout=1))
+    finally:
+        consumer.close()
+    return found
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < give_up, "did not come about"
+        time.sleep(0.05)
+
+
+def load(partitions: int = 6) -> Load:
+    return Load(partitions=partitions, record_bytes=512, keys=300)
+
+
+def test_three_share_a_load_and_every_seq_is_in_the_topic_once(
+    services: list[Service], bootstrap: str, kafka: Kafka, topic: str
+) -> None:
+    shown: list[int] = []
+    with Loadgens(endpoints(bootstrap, *services)) as loadgens:
+        result = loadgens.load(topic, "shared", 100_000, load(), shown.append)
+    assert (result.asked, result.acknowledged, result.failed, result.errors) == (100_000, 100_000, 0, {})
+    assert result.bytes == 100_000 * 512
+    assert shown == sorted(shown)
+    assert shown[-1] == 100_000
+    assert seqs(kafka, topic) == Counter(range(100_000))
+    summaries = [each.state["summary"] for each in services]
+    assert sorted(each["first_seq"] for each in summaries) == [0, 33_334, 66_667]
+    assert result.elapsed_seconds == max(each["elapsed_seconds"] for each in summaries)
+
+
+def test_three_that_create_one_topic_at_once_come_to_one_topic(
+    services: list[Service], bootstrap: str, kafka: Kafka
+) -> None:
+    with Loadgens(endpoints(bootstrap, *services)) as loadgens:
+        for attempt in range(10):
+            topic = f"loadgen-{uuid.uuid4().hex}"
+            loadgens.load(topic, f"race-{attempt}", 30, load(partitions=12), lambda _: None)
+            assert len(kafka.end_offsets(topic)) == 12
+            assert sum(kafka.end_offsets(topic).values()) == 30
+            kafka.delete_topic(topic)
+
+
+def test_one_that_is_killed_is_named_and_the_others_are_cancelled(
+    services: list[Service], bootstrap: str, kafka: Kafka, topic: str
+) -> None:
+    def kill(acknowledged: int) -> None:
+        if acknowledged and services[1].process.poll() is None:
+            services[1].end(signal.SIGKILL)
+
+    with (
+        Loadgens(endpoints(bootstrap, *services)) as loadgens,
+        pytest.raises(TrialFailed, match=r"loadgen-2 died at [\d,]+ of 16,666,667 records$"),
+    ):
+        loadgens.load(topic, "killed", ENDLESS, load(), kill)
+    for each in (services[0], services[2]):
+        assert each.state["state"] == "cancelled"
+        assert each.state["summary"]["sent"] < ENDLESS // 3
+    stored = sum(kafka.end_offsets(topic).values())
+    time.sleep(0.5)
+    assert sum(kafka.end_offsets(topic).values()) == stored
+
+
+def test_one_that_is_busy_is_named_and_goes_on_with_its_own_load(
+    services: list[Service], bootstrap: str, topic: str
+) -> None:
+    body = {"bootstrap": bootstrap, "topic": topic, "run": "mine", "rate": 10, "duration_seconds": 600}
+    assert httpx.post(f"{services[2].url}/load", json=body, trust_env=False).status_code == 201
+    with (
+        Loadgens(endpoints(bootstrap, *services)) as loadgens,
+        pytest.raises(TrialFailed, match=rf"loadgen-3 is busy: run mine is being loaded into topic {topic}"),
+    ):
+        loadgens.load(topic, "other", ENDLESS, load(), lambda _: None)
+    assert services[2].state["state"] == "running"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_service_and_its_load(
+    services: list[Service], bootstrap: str, kafka: Kafka, topic: str, number: int, code: int
+) -> None:
+    body = {"bootstrap": bootstrap, "topic": topic, "rate": 1000, "duration_seconds": 600, "partitions": 1}
+    httpx.post(f"{services[0].url}/load", json=body, trust_env=False)
+    wait_until(lambda: (services[0].state["progress"] or {}).get("acknowledged", 0) > 0)
+    assert services[0].end(number) == code
+    assert set(seqs(kafka, topic).values()) == {1}
+
+
+def test_an_address_that_is_taken_is_one_line_and_exit_code_2(services: list[Service]) -> None:
+    taken = services[0].url.removeprefix("http://")
+    command = [sys.executable, "-m", "loadgen", "serve", "--listen", taken]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert refused.returncode == 2
+    assert f"listen: {taken} cannot be listened on (Address already in use)" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert refused.stdout == ""
+
+
+def test_the_run_script_starts_one_that_knows_its_broker(
+    bootstrap: str, kafka: Kafka, topic: str, tmp_path: Path
+) -> None:
+    settings = tmp_path / "client settings"
+    settings.write_text("client.rack=r1\n")
+    service = Service(
+        str(CHECKOUT / "loadgen" / "run"),
+        LOADGEN_LISTEN="127.0.0.1", LOADGEN_PORT="0", KAFKA_BOOTSTRAP=bootstrap,
+        LOADGEN_CLIENT_CONFIG=str(settings), PYTHON=sys.executable,
+    )  # fmt: skip
+    try:
+        httpx.post(f"{service.url}/load", json={"topic": topic, "count": 10}, trust_env=False)
+        wait_until(lambda: service.state["state"] == "done")
+        assert sum(kafka.end_offsets(topic).values()) == 10
+    finally:
+        assert service.end(signal.SIGTERM) == 0
+
+
+def children() -> list[psutil.Process]:
+    found = psutil.Process().children()
+    return [each for each in found if each.status() != psutil.STATUS_ZOMBIE and "serve" in each.cmdline()]
+
+
+def test_without_services_a_child_does_it_and_is_gone_after_close(bootstrap: str, kafka: Kafka, topic: str) -> None:
+    with Loadgens(endpoints(bootstrap, kafka_settings={"client.rack": "a-secret"})) as loadgens:
+        assert loadgens.load(topic, "first", 1_000, load(), lambda _: None).acknowledged == 1_000
+        [child] = children()
+        assert not any("a-secret" in argument for argument in child.cmdline())
+        assert loadgens.load(topic, "second", 1_000, load(), lambda _: None).acknowledged == 1_000
+        assert children() == [child]
+        child.kill()
+        wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+        assert loadgens.load(topic, "third", 1_000, load(), lambda _: None).acknowledged == 1_000
+        [other] = children()
+        assert other != child
+    assert children() == []
+    assert seqs(kafka, topic) == Counter(dict.fromkeys(range(1_000), 3))
+
+
+def test_a_child_that_is_killed_is_told_with_how_it_ended(bootstrap: str, topic: str) -> None:
+    def kill(acknowledged: int) -> None:
+        if acknowledged:
+            for each in children():
+                each.kill()
+
+    with (
+        Loadgens(endpoints(bootstrap)) as loadgens,
+        pytest.raises(TrialFailed, match=r"loadgen died at [\d,]+ of 50,000,000 records \(exit code -9\)"),
+    ):
+        loadgens.load(topic, "killed", ENDLESS, load(), kill)
+
+
+PARENT = """
+import sys
+from sinkbench.load import Loadgens
+from sinkbench.plan import Load
+from sinkbench.stack import Endpoints
+
+kafka, topic, records = sys.argv[1], sys.argv[2], int(sys.argv[3])
+where = Endpoints(kafka, {}, {}, None, "", None, None)
+Loadgens(where).load(topic, "orphan", records, Load(partitions=1), lambda n: n and print(n, flush=True))
+"""
+
+
+def test_a_child_is_gone_and_loads_no_more_after_its_parent_is_killed(bootstrap: str, kafka: Kafka, topic: str) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, bootstrap, topic, str(ENDLESS)], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    assert int(parent.stdout.readline()) > 0
+    [child] = psutil.Process(parent.pid).children()
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    wait_until(lambda: not child.is_running())
+    stored = sum(kafka.end_offsets(topic).values())
+    assert 0 < stored < ENDLESS
