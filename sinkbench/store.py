@@ -9,7 +9,8 @@
         ├── samples/          <trial>.csv: what was read while the trial ran
         └── summary.json      a RunSummary
 
-Whatever cannot be read or written is a UserError that names it and says what to do.
+Whatever cannot be read or written is a UserError that names it and says what to do. No secret gets here: a service's
+answer may quote one, so every text is redacted before it is written.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
+from ruamel.yaml import YAML
 
 from sinkbench.errors import UserError
 from sinkbench.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.secrets import redacted, redacted_values
+from sinkbench.yamlfile import to_yaml
 
 __all__ = ["RunFolder", "check_writable", "read_summary", "read_trials"]
 
@@ -86,16 +90,16 @@ class RunFolder:
         folder = cls(_make_unique(root, stem))
         with _writing(folder.path):
             (folder.path / "samples").mkdir()
-            (folder.path / "plan.yaml").write_text(plan.show(), encoding="utf-8")
+            (folder.path / "plan.yaml").write_text(_clean_yaml(plan.show()), encoding="utf-8")
             for pipeline in sorted({entry.pipeline for entry in plan.pipelines}):
                 copy = folder.path / "connectors" / f"{pipeline}.json"
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(connectors / f"{pipeline}.json", copy)
+                _copy_clean(connectors / f"{pipeline}.json", copy)
         return folder
 
     def append_trial(self, trial: TrialRecord) -> None:
         """Adds a line to trials.jsonl, and returns when it is on the disk."""
-        line = trial.model_dump_json().encode() + b"\n"
+        line = _clean_json(trial.model_dump(mode="json"), None).encode()
         with _writing(self.trials_path):
             whole = _length_of_whole_lines(self.trials_path)
             with self.trials_path.open("ab") as trials:
@@ -118,7 +122,7 @@ class RunFolder:
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: redacted_values(value) for key, value in row.items()} for row in rows)
         relative = f"samples/{trial}.csv"
         with _writing(self.path / relative):
             _replace(self.path / relative, text.getvalue())
@@ -127,7 +131,7 @@ class RunFolder:
     def write_summary(self, summary: RunSummary) -> None:
         """Writes summary.json as a whole or not at all, and makes this the run that `latest` points at."""
         with _writing(self.summary_path):
-            _replace(self.summary_path, summary.model_dump_json(indent=2) + "\n")
+            _replace(self.summary_path, _clean_json(summary.model_dump(mode="json"), 2))
         latest = self.path.parent / "latest"
         with _writing(latest):
             link = self.path.parent / f".latest-{os.getpid()}"
@@ -171,6 +175,27 @@ def read_summary(path: Path) -> RunSummary:
         raise UserError(f"{file}: is not the summary of a run ({_first(invalid)}); name a folder of results") from None
     except ValueError as broken:
         raise UserError(f"{file}: is not JSON ({broken}); name a folder of results") from None
+
+
+def _clean_json(content: JsonValue, indent: int | None) -> str:
+    separators = (",", ":") if indent is None else None
+    return json.dumps(redacted_values(content), indent=indent, separators=separators, ensure_ascii=False) + "\n"
+
+
+def _clean_yaml(text: str) -> str:
+    if redacted(text) == text:
+        return text
+    content: dict[str, JsonValue] = YAML(typ="safe", pure=True).load(text)
+    return to_yaml({key: redacted_values(value) for key, value in content.items()})
+
+
+def _copy_clean(source: Path, copy: Path) -> None:
+    """Copies a connector file as it is, unless somebody has written a secret into it."""
+    text = source.read_text(encoding="utf-8")
+    if redacted(text) == text:
+        shutil.copyfile(source, copy)
+    else:
+        copy.write_text(_clean_json(json.loads(text), 2), encoding="utf-8")
 
 
 def _make_unique(root: Path, stem: str) -> Path:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from sinkbench.results import TrialRecord
+from sinkbench.secrets import redacted
 
 __all__ = ["PlainUi", "TerminalUi", "Ui", "choose_ui", "duration", "trial_line"]
 
@@ -95,7 +96,7 @@ class PlainUi:
         return None
 
     def say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(redacted(line), markup=False, highlight=False, soft_wrap=True)
 
     def step(self, number: int, total: int, name: str, left_seconds: float | None) -> None:
         left = "" if left_seconds is None else f", about {duration(left_seconds)} left"
@@ -140,7 +141,7 @@ class TerminalUi:
         self._progress.stop()
 
     def say(self, line: str) -> None:
-        self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._progress.console.print(redacted(line), markup=False, highlight=False, soft_wrap=True)
 
     def step(self, number: int, total: int, name: str, left_seconds: float | None) -> None:
         left = "" if left_seconds is None else f"about {duration(left_seconds)} left"
@@ -149,12 +150,12 @@ class TerminalUi:
         self._progress.update(self._run, completed=number - 1, detail=left, description=f"{number} of {total}")
         if self._step is not None:
             self._progress.remove_task(self._step)
-        self._step = self._progress.add_task(name, total=None, detail="")
+        self._step = self._progress.add_task(redacted(name), total=None, detail="")
 
     def phase(self, text: str) -> None:
         self._rate = _Rate()
         if self._step is not None:
-            self._progress.update(self._step, total=None, completed=0, detail=text)
+            self._progress.update(self._step, total=None, completed=0, detail=redacted(text))
 
     def progress(self, done: int, total: int) -> None:
         rate = self._rate.add(done)

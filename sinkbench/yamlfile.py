@@ -185,6 +185,8 @@ class YamlFile:
         except MarkedYAMLError as broken:
             mark = broken.problem_mark or broken.context_mark
             said = (broken.problem or broken.context or "cannot be read").splitlines()[0]
+            # Of a key that is given twice, the library prints both values, which may be secrets.
+            said = said.split('" with value "')[0] + '"' if '" with value "' in said else said
             raise self._error(f"{self.path}:{mark.line + 1 if mark else 1}: not valid YAML: {said}") from None
         # A date or number that YAML takes for one and Python cannot make one of, such as 2026-13-45, is a ValueError.
         except (YAMLError, ValueError, OverflowError) as broken:

@@ -1,0 +1,75 @@
+"""No secret is printed or stored, however it is written."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench import secrets
+from sinkbench.secrets import conceal, redacted, redacted_values
+
+SECRETS = st.text(st.characters(exclude_categories=["Cs"]), min_size=secrets.SHORTEST, max_size=20)
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_forms", set())
+
+
+@given(st.lists(SECRETS, min_size=1, max_size=4), st.lists(st.text(max_size=8), min_size=2, max_size=9))
+def test_no_secret_survives_in_any_text(known: list[str], around: list[str]) -> None:
+    secrets._forms.clear()
+    for secret in known:
+        conceal(secret)
+    text = around[0]
+    for place, between in enumerate(around[1:]):
+        text += known[place % len(known)] + between
+    assert not any(secret in redacted(text) for secret in known)
+
+
+@given(SECRETS)
+def test_a_secret_is_found_where_it_is_quoted_for_an_address_or_escaped_for_json(secret: str) -> None:
+    secrets._forms.clear()
+    conceal(secret)
+    for written in (
+        quote(secret, safe=""),
+        quote_plus(secret),
+        json.dumps(secret),
+        json.dumps(secret, ensure_ascii=False),
+        json.dumps(json.dumps(secret)),
+        repr(secret),
+    ):
+        inner = written.strip("\"'\\") if len(written.strip("\"'\\")) >= secrets.SHORTEST else written
+        assert inner not in redacted(f"<{written}>")
+
+
+@given(st.text())
+def test_text_without_secrets_stays_as_it_is(text: str) -> None:
+    secrets._forms.clear()
+    assert redacted(text) == text
+
+
+def test_the_longest_secret_is_replaced_first_so_that_no_end_of_it_stays() -> None:
+    conceal("hunter")
+    conceal("hunter2-the-second")
+    assert redacted("is hunter2-the-second, was hunter") == "is ***, was ***"
+
+
+def test_every_line_of_a_secret_of_many_lines_is_one() -> None:
+    conceal("-----BEGIN KEY-----\nMIIEvQ\n-----END KEY-----")
+    assert redacted("the line MIIEvQ cannot be read") == "the line *** cannot be read"
+
+
+def test_less_than_four_characters_are_in_every_other_word() -> None:
+    assert conceal("abc") == "abc"
+    assert redacted("abcdef") == "abcdef"
+
+
+def test_keys_and_numbers_of_a_record_stay() -> None:
+    conceal("lost")
+    conceal("1234")
+    assert redacted_values({"lost": 1234, "why": ["all lost", None]}) == {"lost": 1234, "why": ["all ***", None]}
