@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 
 from sinkbench.errors import ConnectError
+from sinkbench.stack import Access
+from sinkbench.stack.access import http_client
 from sinkbench.suggest import did_you_mean
 
 __all__ = ["ConnectCluster", "ConnectorStatus", "Task", "first_cause", "is_even", "placement"]
@@ -91,9 +93,15 @@ def is_even(counts: Mapping[str, int]) -> bool:
 class ConnectCluster:
     """The workers of one Connect cluster. Any of them answers for all; the next is asked when one does not answer."""
 
-    def __init__(self, urls: Iterable[str], timeout_seconds: float = 20.0) -> None:
+    def __init__(self, urls: Iterable[str], access: Access | None = None, timeout_seconds: float = 20.0) -> None:
+        """
+        Args:
+            urls: REST addresses of the workers, or of something before them.
+            access: what they want before they answer.
+            timeout_seconds: how long one may take to answer.
+        """
         self._urls = list(urls)
-        self._http = httpx.Client(timeout=timeout_seconds, trust_env=False)
+        self._http = http_client(access or Access(), timeout_seconds)
 
     def __enter__(self) -> ConnectCluster:
         return self
@@ -111,9 +119,14 @@ class ConnectCluster:
         """Names of all connectors."""
         return [str(name) for name in self._ask("GET", "/connectors").json()]
 
-    def plugins(self) -> list[str]:
-        """Classes of all connector plugins that the asked worker has found."""
-        return [str(plugin["class"]) for plugin in self._ask("GET", "/connector-plugins").json()]
+    def plugins(self) -> dict[str, str | None]:
+        """The sink connectors that the asked worker has found: the version of each, if it has one, by its class."""
+        found = self._ask("GET", "/connector-plugins").json()
+        return {str(plugin["class"]): plugin.get("version") for plugin in found if plugin["type"] == "sink"}
+
+    def version(self) -> str:
+        """The version of the asked worker."""
+        return str(self._ask("GET", "/").json()["version"])
 
     def create(self, name: str, config: Mapping[str, str]) -> None:
         """Makes a connector. Raises ConnectError with Connect's own message if it refuses the configuration."""

@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,20 +16,35 @@ import psutil
 import psycopg
 from pydantic import JsonValue
 
+from sinkbench.connect import ConnectCluster
 from sinkbench.errors import StackError
-from sinkbench.stack import Stack
+from sinkbench.stack import Endpoints, Stack
+from sinkbench.stack.access import http_client
 from sinkbench.stack.tools import find_java
 
 __all__ = ["describe"]
 
 MAVEN = "{http://maven.apache.org/POM/4.0.0}"
+TIMEOUT_SECONDS = 10.0
 CLIENTS = ("confluent-kafka", "psycopg", "elasticsearch")
 
 
-def describe(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
-    """The machine, its operating system, and the version of everything that takes part in a run on `stack`."""
+def describe(stack: Stack, checkout: Path, plugins: Mapping[str, str | None] | None = None) -> dict[str, JsonValue]:
+    """The machine, its operating system, and the version of everything that takes part in a run on `stack`.
+
+    The machine is the controller's; on clusters of others the services have machines of their own.
+
+    Args:
+        stack: where the services are.
+        checkout: where sinkbench's own files are.
+        plugins: version of each plugin that takes part, by its class.
+
+    Raises:
+        StackError: a service does not answer.
+    """
     return {
         "stack": stack.name,
+        "unmeasured": list(stack.unmeasured),
         "workers": stack.workers,
         "cpu_model": _cpu_model(),
         "cpu_count": os.cpu_count(),
@@ -37,6 +53,7 @@ def describe(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
         "system": _system(),
         "commit": _commit(checkout),
         "versions": _versions(stack, checkout),
+        "plugins": dict(plugins or {}),
     }
 
 
@@ -72,17 +89,14 @@ def _commit(checkout: Path) -> str | None:
 def _versions(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
     versions: dict[str, JsonValue] = {"sinkbench": version("sinkbench"), "python": platform.python_version()}
     versions.update({client: version(client) for client in CLIENTS})
-    properties = ET.parse(checkout / "connect" / "pom.xml").getroot().find(f"{MAVEN}properties")  # noqa: S314 - ours
-    for element in [] if properties is None else properties:
-        name = element.tag.removeprefix(MAVEN)
-        if name.endswith(".version"):
-            versions[name.removesuffix(".version")] = element.text
-    versions["java"] = _java()
     endpoints = stack.endpoints
+    if not endpoints.shared:
+        versions.update(_shipped(checkout))
     try:
+        with ConnectCluster(endpoints.connect.values(), endpoints.connect_access) as connect:
+            versions["connect"] = connect.version()
         if endpoints.elasticsearch is not None:
-            nodes = httpx.get(f"{endpoints.elasticsearch}/_nodes/_local", trust_env=False).json()["nodes"]
-            versions["elasticsearch-server"] = next(iter(nodes.values()))["version"]
+            versions["elasticsearch-server"] = _elasticsearch(endpoints)
         if endpoints.postgres is not None:
             with psycopg.connect(endpoints.postgres) as connection:
                 versions["postgres"] = connection.execute("SHOW server_version").fetchall()[0][0]
@@ -92,6 +106,25 @@ def _versions(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
     except (httpx.HTTPError, psycopg.Error) as error:
         raise StackError(f"a service did not tell its version: {error}") from None
     return versions
+
+
+def _shipped(checkout: Path) -> dict[str, JsonValue]:
+    """What a stack of our own is made of: the programs that Maven has brought, and the JDK that they run on."""
+    found: dict[str, JsonValue] = {"java": _java()}
+    properties = ET.parse(checkout / "connect" / "pom.xml").getroot().find(f"{MAVEN}properties")  # noqa: S314 - ours
+    for element in [] if properties is None else properties:
+        name = element.tag.removeprefix(MAVEN)
+        if name.endswith(".version"):
+            found[name.removesuffix(".version")] = element.text
+    return found
+
+
+def _elasticsearch(endpoints: Endpoints) -> str | None:
+    """Elasticsearch's version; None if it does not show its nodes to us."""
+    with http_client(endpoints.elasticsearch_access, TIMEOUT_SECONDS) as http:
+        answer = http.get(f"{endpoints.elasticsearch}/_nodes/_local", params={"filter_path": "nodes.*.version"})
+    nodes = answer.json().get("nodes", {}) if answer.status_code == httpx.codes.OK else {}
+    return next((str(node["version"]) for node in nodes.values()), None)
 
 
 def _java() -> str | None:

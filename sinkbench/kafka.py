@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from sinkbench.errors import StackError
@@ -14,6 +22,10 @@ from sinkbench.errors import StackError
 __all__ = ["Kafka", "group_of"]
 
 TIMEOUT_SECONDS = 10.0
+# What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
+FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
+LOOK_SECONDS = 2.0
+TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)
 
 # librdkafka reports every refused connection by itself; what matters here comes back as an error.
 SILENT = logging.getLogger("sinkbench.kafka")
@@ -29,16 +41,52 @@ def group_of(connector: str) -> str:
 class Kafka:
     """One Kafka cluster, asked by an admin client."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None) -> None:
+        """
+        Args:
+            bootstrap: host:port of brokers, separated by commas.
+            settings: further settings of librdkafka, such as those for SASL and TLS.
+
+        Raises:
+            StackError: librdkafka knows no such setting, or cannot use its value.
+        """
         self.bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
+        self._told: deque[Any] = deque(maxlen=50)
+        wanted = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
+        try:
+            self._admin = AdminClient(wanted, logger=SILENT)
+        except KafkaException as error:
+            raise StackError(f"Kafka's settings cannot be used: {error.args[0].str()}") from None
+
+    def problem(self, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
+        """What keeps the cluster from answering, in librdkafka's words; None if it answers."""
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                self._admin.list_topics(timeout=min(LOOK_SECONDS, timeout_seconds))
+            except KafkaException as error:
+                cause = self._cause(error)
+                # librdkafka itself would go on trying until the time is over.
+                if time.monotonic() > deadline or any(told.code() in FINAL for told in self._told):
+                    return cause
+            else:
+                return None
+
+    def _cause(self, error: KafkaException) -> str:
+        """Why a request failed: a broker that refuses a password is, for the request itself, one that is not there."""
+        self._admin.poll(0)
+        for code in TELLING:
+            for told in self._told:
+                if told.code() == code:
+                    return str(told.str())
+        return str(error.args[0].str())
 
     def topics(self) -> list[str]:
         """Names of all topics. Raises StackError if the cluster does not answer."""
         try:
             return sorted(self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics)
         except KafkaException as error:
-            raise StackError(f"Kafka at {self.bootstrap} does not answer: {error.args[0].str()}") from None
+            raise StackError(f"Kafka at {self.bootstrap} does not answer: {self._cause(error)}") from None
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The end offset of each partition of `topic`, by the partition's number."""

@@ -15,7 +15,7 @@ from sinkbench.sinks.postgres import PostgresSink
 from sinkbench.sinks.reading import SinkReading
 from sinkbench.stack import Endpoints
 
-__all__ = ["SINKS", "Sink", "SinkReading", "open_sink"]
+__all__ = ["SINKS", "Sink", "SinkReading", "open_sink", "sinks_of"]
 
 
 class Sink(Protocol):
@@ -24,11 +24,14 @@ class Sink(Protocol):
     name: str
 
     def create(self, target: str) -> None:
-        """Makes an empty index or table named `target`, where the connectors will write from now on."""
+        """Makes an empty index or table named `target`, where the connectors will write from now on.
+
+        It bears a mark that it is sinkbench's. Raises StackError if it cannot be made, or is there already.
+        """
         ...
 
     def drop(self, target: str) -> None:
-        """Removes it; one that is not there is fine."""
+        """Removes it; one that is not there is fine. Raises StackError for one without sinkbench's mark."""
         ...
 
     def read(self, target: str) -> SinkReading:
@@ -56,7 +59,7 @@ class Sink(Protocol):
         ...
 
     def leftovers(self, prefix: str) -> list[str]:
-        """The targets whose name begins with `prefix`."""
+        """The targets whose name begins with `prefix`, and that bear sinkbench's mark."""
         ...
 
     def offer_by_hand(self) -> None:
@@ -70,21 +73,42 @@ class Sink(Protocol):
 
 def _elasticsearch(endpoints: Endpoints, checkout: Path) -> Sink:
     if endpoints.elasticsearch is None:
-        raise StackError("this stack has no Elasticsearch, which a pipeline of the plan writes to")
+        raise StackError(_absent("elasticsearch", endpoints))
     return ElasticsearchSink(
-        endpoints.elasticsearch, endpoints.elasticsearch_index, checkout / "elasticsearch" / "index.json"
+        endpoints.elasticsearch,
+        endpoints.elasticsearch_index,
+        checkout / "elasticsearch" / "index.json",
+        endpoints.elasticsearch_access,
     )
 
 
 def _postgres(endpoints: Endpoints, checkout: Path) -> Sink:
     if endpoints.postgres is None:
-        raise StackError("this stack has no PostgreSQL, which a pipeline of the plan writes to")
-    return PostgresSink(endpoints.postgres, endpoints.pgbouncer_admin, checkout / "postgres" / "schema.sql")
+        raise StackError(_absent("postgres", endpoints))
+    return PostgresSink(
+        endpoints.postgres,
+        endpoints.pgbouncer_admin,
+        checkout / "postgres" / "schema.sql",
+        shared=endpoints.shared,
+    )
+
+
+def _absent(sink: str, endpoints: Endpoints) -> str:
+    where = endpoints.stack_file or "this stack"
+    return f"{where}: has no '{sink}', which a pipeline of the plan writes to; add that key, or leave the pipeline out"
 
 
 SINKS: dict[str, Callable[[Endpoints, Path], Sink]] = {"elasticsearch": _elasticsearch, "postgres": _postgres}
 
 
+def sinks_of(endpoints: Endpoints) -> list[str]:
+    """Names of the sinks that there are."""
+    there = {"elasticsearch": endpoints.elasticsearch, "postgres": endpoints.postgres}
+    return [name for name in SINKS if there.get(name) is not None]
+
+
 def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:
-    """The sink of that name, connected. Raises StackError if it does not answer."""
+    """The sink of that name, connected. Raises StackError if it does not answer, or there is no such sink."""
+    if name not in SINKS:
+        raise StackError(f"connectors/{name}: no sink is called that; there are {', '.join(SINKS)}")
     return SINKS[name](endpoints, checkout)

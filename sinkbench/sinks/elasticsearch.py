@@ -13,6 +13,8 @@ import numpy.typing as npt
 from elasticsearch import ApiError, Elasticsearch, NotFoundError, TransportError
 from sinkbench.errors import StackError
 from sinkbench.sinks.reading import SinkReading
+from sinkbench.stack import Access
+from sinkbench.stack.access import tls
 
 __all__ = ["ElasticsearchSink"]
 
@@ -23,6 +25,10 @@ PROGRESS = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.prim
 PAGE = 50_000
 # Requests that store records: one document, or many.
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
+# Kept in the mappings of an index that sinkbench has made; what lacks it belongs to somebody else.
+MARK = {"made_by": "sinkbench"}
+# What a cluster answers whose nodes we may not see, or that shows none of them.
+NOT_SHOWN = (400, 403, 404, 405, 410)
 
 
 class ElasticsearchSink:
@@ -30,36 +36,73 @@ class ElasticsearchSink:
 
     name = "elasticsearch"
 
-    def __init__(self, url: str, alias: str, index_file: Path) -> None:
+    def __init__(self, url: str, alias: str, index_file: Path, access: Access | None = None) -> None:
         """
         Args:
             url: address of a node.
             alias: the name that connectors write to.
             index_file: settings and mappings of an index, the body of `PUT /INDEX`.
+            access: what the cluster wants before it answers.
         """
+        access = access or Access()
         self._alias = alias
         self._index_file = index_file
+        self._shows_nodes = True
+        options: dict[str, Any] = {"ssl_context": tls(access)} if url.startswith("https:") else {}
         self._client = Elasticsearch(
-            url, request_timeout=TIMEOUT_SECONDS, connections_per_node=1, headers={"user-agent": USER_AGENT}
+            url,
+            request_timeout=TIMEOUT_SECONDS,
+            connections_per_node=1,
+            headers={"user-agent": USER_AGENT},
+            basic_auth=None if access.user is None else (access.user, access.password or ""),
+            api_key=access.api_key,
+            **options,
         )
 
     def create(self, target: str) -> None:
         try:
             body = json.loads(self._index_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            mappings = body.setdefault("mappings", {})
+            mappings["_meta"] = {**mappings.get("_meta", {}), **MARK}
+        except (OSError, ValueError, AttributeError, TypeError) as error:
             raise StackError(f"{self._index_file}: cannot be used as an index: {error}") from None
         try:
+            before = self._behind_alias()
             self._client.indices.create(index=target, body=body, wait_for_active_shards="all")
-            self._point_alias(target)
+            self._point_alias(target, before)
         except (ApiError, TransportError) as error:
             raise StackError(f"Elasticsearch did not make the index {target} of {self._index_file}: {error}") from None
 
-    def _point_alias(self, target: str) -> None:
-        """Makes the connectors' name stand for `target` alone."""
+    def _mappings(self, pattern: str) -> dict[str, dict[str, Any]]:
+        """The mappings of each index that a name, an alias or a pattern stands for, by the index's own name."""
+        try:
+            found = self._client.indices.get_mapping(index=pattern)
+        except NotFoundError:
+            return {}
+        return {str(index): described["mappings"] for index, described in found.items()}
+
+    def _behind_alias(self) -> list[str]:
+        """The indices that the connectors' name stands for now, all of them ours.
+
+        Raises:
+            StackError: it is the name of an index, or an alias of one, that sinkbench has not made.
+        """
+        behind = self._mappings(self._alias)
+        for index, mappings in behind.items():
+            if index == self._alias or not _is_marked(mappings):
+                what = "is an index" if index == self._alias else f"is an alias of {index}, an index"
+                raise StackError(
+                    f"Elasticsearch: {self._alias} {what} that sinkbench has not made, and leaves alone; "
+                    "set elasticsearch.index in the stack file to another name"
+                )
+        return list(behind)
+
+    def _point_alias(self, target: str, before: list[str]) -> None:
+        """Makes the connectors' name, which stood for `before`, stand for `target` alone."""
         # One step: at no moment do two indices, or none, stand behind the alias.
         self._client.indices.update_aliases(
             actions=[
-                {"remove": {"index": "*", "alias": self._alias, "must_exist": False}},
+                *({"remove": {"index": index, "alias": self._alias, "must_exist": False}} for index in before),
                 {"add": {"index": target, "alias": self._alias, "is_write_index": True}},
             ]
         )
@@ -67,12 +110,18 @@ class ElasticsearchSink:
     def offer_by_hand(self) -> None:
         target = f"{self._alias}-by-hand"
         if self._client.indices.exists(index=target):
-            self._point_alias(target)
+            # One that an older sinkbench has made bears no mark; a stack where things are done by hand is our own.
+            self._client.indices.put_mapping(index=target, meta=MARK)
+            self._point_alias(target, self._behind_alias())
         else:
             self.create(target)
 
     def drop(self, target: str) -> None:
-        self._client.indices.delete(index=target, ignore_unavailable=True)
+        for index, mappings in self._mappings(target).items():
+            # A name that stands for another index is an alias that somebody has made.
+            if index != target or not _is_marked(mappings):
+                raise StackError(f"Elasticsearch: sinkbench has not made the index {target}, and does not delete it")
+            self._client.indices.delete(index=target, ignore_unavailable=True)
 
     def read(self, target: str) -> SinkReading:
         stats: Any = self._client.indices.stats(index=target, metric="docs", level="shards", filter_path=PROGRESS)
@@ -84,9 +133,9 @@ class ElasticsearchSink:
             for copy in copies
             if copy["routing"]["primary"]
         )
-        nodes: Any = self._client.nodes.stats(
-            metric="http", filter_path="nodes.*.http.clients.agent,nodes.*.http.clients.closed_time_millis"
-        )
+        nodes = self._nodes("nodes.*.http.clients.agent,nodes.*.http.clients.closed_time_millis")
+        if nodes is None:
+            return SinkReading(stored=stored, backends=None)
         open_clients = sum(
             client.get("agent") != USER_AGENT and "closed_time_millis" not in client
             for node in nodes.get("nodes", {}).values()
@@ -94,11 +143,25 @@ class ElasticsearchSink:
         )
         return SinkReading(stored=stored, backends=open_clients)
 
+    def _nodes(self, wanted: str) -> Any:
+        """What the nodes count of their HTTP interface; None if they do not show it to us."""
+        if not self._shows_nodes:
+            return None
+        try:
+            return self._client.nodes.stats(metric="http", filter_path=wanted)
+        except ApiError as error:
+            if error.status_code not in NOT_SHOWN:
+                raise
+            self._shows_nodes = False
+            return None
+
     def settle(self, target: str) -> None:
         self._client.indices.refresh(index=target)
 
     def writes(self, target: str) -> int | None:
-        nodes: Any = self._client.nodes.stats(metric="http", filter_path="nodes.*.http.routes.*.requests.count")
+        nodes = self._nodes("nodes.*.http.routes.*.requests.count")
+        if nodes is None:
+            return None
         return sum(
             int(route["requests"]["count"])
             for node in nodes.get("nodes", {}).values()
@@ -143,10 +206,12 @@ class ElasticsearchSink:
             after = {"after": found["after_key"]}
 
     def leftovers(self, prefix: str) -> list[str]:
-        try:
-            return sorted(self._client.indices.get(index=f"{prefix}*"))
-        except NotFoundError:
-            return []
+        return sorted(index for index, mappings in self._mappings(f"{prefix}*").items() if _is_marked(mappings))
 
     def close(self) -> None:
         self._client.close()
+
+
+def _is_marked(mappings: dict[str, Any]) -> bool:
+    found: dict[str, Any] = mappings.get("_meta", {})
+    return all(found.get(key) == value for key, value in MARK.items())

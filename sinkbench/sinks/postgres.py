@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ APPLICATION = "sinkbench"
 # The table that the schema file makes; a trial's table is this one, renamed.
 SCHEMA_TABLE = "tides"
 SCRATCH_SCHEMA = "sinkbench_scratch"
+# The comment on a table that sinkbench has made; what lacks it belongs to somebody else.
+MARK = "made by sinkbench for a trial; it may be dropped"
 
 # COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
 COPY_HEADER_BYTES = 19
@@ -33,6 +36,9 @@ BACKENDS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
 """
+# Whoever lacks this right sees of others' connections neither kind nor name.
+SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+COMMENT = "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(quote_ident(%s))"
 
 
 class PostgresSink:
@@ -40,20 +46,25 @@ class PostgresSink:
 
     name = "postgres"
 
-    def __init__(self, dsn: str, pgbouncer_admin: str | None, schema_file: Path) -> None:
+    def __init__(self, dsn: str, pgbouncer_admin: str | None, schema_file: Path, *, shared: bool = False) -> None:
         """
         Args:
             dsn: connection string, straight to PostgreSQL.
             pgbouncer_admin: connection string of PgBouncer's console; None where there is no PgBouncer.
             schema_file: SQL that makes the table `tides`.
+            shared: whether others use this server, on whom no checkpoint is to be forced.
 
         Raises:
             StackError: PostgreSQL or PgBouncer does not answer.
         """
         self._schema_file = schema_file
+        self._shared = shared
         self._sequences: dict[str, int] = {}
         try:
             self._connection = psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
+            # A schema of the user's own would come first, and hide what a connector writes to.
+            self._connection.execute("SET search_path TO public")
+            self._sees_backends = bool(self._query(sql.SQL(SEES_BACKENDS))[0][0])
             # PgBouncer's console knows no prepared statements, which psycopg makes of what it is asked often.
             self._pooler = (
                 psycopg.connect(pgbouncer_admin, autocommit=True, prepare_threshold=None) if pgbouncer_admin else None
@@ -81,10 +92,13 @@ class PostgresSink:
                     for (other,) in run(RELATIONS, [SCRATCH_SCHEMA, target]).fetchall():
                         renamed = sql.Identifier(f"{target}_{other}"[:63])
                         run(sql.SQL("ALTER TABLE {}.{} RENAME TO {}").format(scratch, sql.Identifier(other), renamed))
+                run(sql.SQL("COMMENT ON TABLE {}.{} IS {}").format(scratch, name, sql.Literal(MARK)))
                 run(sql.SQL("ALTER TABLE {}.{} SET SCHEMA public").format(scratch, name))
                 run(sql.SQL("DROP SCHEMA {} CASCADE").format(scratch))
             # A checkpoint of the trial before would otherwise be paid for by this one.
-            self._connection.execute("CHECKPOINT")
+            if not self._shared:
+                with suppress(psycopg.errors.InsufficientPrivilege):
+                    self._connection.execute("CHECKPOINT")
         except OSError as error:
             raise StackError(f"{self._schema_file}: {error.strerror}") from None
         except psycopg.Error as error:
@@ -93,6 +107,9 @@ class PostgresSink:
 
     def drop(self, target: str) -> None:
         self._sequences.pop(target, None)
+        rows = self._query(sql.SQL(COMMENT), target)
+        if rows and rows[0][0] != MARK:
+            raise StackError(f"PostgreSQL: sinkbench has not made the table {target}, and does not drop it")
         self._connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(target)))
 
     def _sequence(self, target: str) -> int:
@@ -114,7 +131,8 @@ class PostgresSink:
     def read(self, target: str) -> SinkReading:
         sequence = self._sequence(target)
         query = sql.SQL("SELECT coalesce(pg_sequence_last_value(%s), 0), ({})").format(sql.SQL(BACKENDS))
-        ((stored, backends),) = self._query(query, sequence, APPLICATION)
+        ((stored, seen),) = self._query(query, sequence, APPLICATION)
+        backends = seen if self._sees_backends else None
         if self._pooler is None:
             return SinkReading(stored=stored, backends=backends)
         clients = servers = 0
@@ -162,11 +180,18 @@ class PostgresSink:
             raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
 
     def leftovers(self, prefix: str) -> list[str]:
-        rows = self._query(sql.SQL("SELECT tablename FROM pg_tables WHERE starts_with(tablename, %s)"), prefix)
+        rows = self._query(
+            sql.SQL(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' "
+                "AND starts_with(relname, %s) AND obj_description(oid, 'pg_class') = %s"
+            ),
+            prefix,
+            MARK,
+        )
         return sorted(str(name) for (name,) in rows)
 
     def offer_by_hand(self) -> None:
-        if SCHEMA_TABLE not in self.leftovers(SCHEMA_TABLE):
+        if not self._query(sql.SQL(COMMENT), SCHEMA_TABLE):
             self.create(SCHEMA_TABLE)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ __all__ = ["SinkReading"]
 
 @dataclass(frozen=True)
 class SinkReading:
-    """One look at a sink while a trial runs; None is what this sink does not have.
+    """One look at a sink while a trial runs; None is what this sink does not have, or does not let us see.
 
     Attributes:
         stored: records stored so far.
@@ -19,6 +19,6 @@ class SinkReading:
     """
 
     stored: int
-    backends: int
+    backends: int | None
     pool_clients: int | None = None
     pool_servers: int | None = None

@@ -53,6 +53,7 @@ class Endpoints:
         loadgens: address of each load generator that runs as a service; where there is none, the controller starts one.
         loadgen_kafka: bootstrap servers as the load generators reach them; None if that is `kafka`, too.
         shared: whether others use these clusters, so that nothing may be touched but what a trial surely has made.
+        stack_file: the file that describes them, for messages; None where sinkbench itself knows them.
     """
 
     kafka: str
@@ -69,6 +70,7 @@ class Endpoints:
     loadgens: Mapping[str, str] = field(default_factory=dict)
     loadgen_kafka: str | None = None
     shared: bool = False
+    stack_file: Path | None = None
 
 
 @dataclass(frozen=True)
