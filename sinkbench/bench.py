@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sinkbench.audit import SeqAudit
 from sinkbench.cells import Cell
 from sinkbench.connect import ConnectCluster, ConnectorStatus
-from sinkbench.errors import PlanError, TrialFailed
+from sinkbench.errors import ConnectError, PlanError, TrialFailed
 from sinkbench.kafka import Kafka, group_of
+from sinkbench.leftovers import PREFIX, Book, is_leftover
 from sinkbench.load import Loadgens
 from sinkbench.plan import Plan
 from sinkbench.probes import Sampler, Sources
-from sinkbench.sinks import SINKS, Sink, open_sink
+from sinkbench.sinks import Sink, open_sink, sinks_of
 from sinkbench.stack import Stack
 
 __all__ = ["PREFIX", "Bench", "Names"]
 
-# Begins the name of everything that a trial creates; also a legal name of a table that needs no quotes.
-PREFIX = "tides_"
+# What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
+VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class Bench:
         self.stack = stack
         self.plan = plan
         self._checkout = checkout
-        self.connect = ConnectCluster(stack.endpoints.connect.values())
-        self.kafka = Kafka(stack.endpoints.kafka)
+        endpoints = stack.endpoints
+        self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
+        self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
         self._loadgens = Loadgens(stack.endpoints)
         self._sinks: dict[str, Sink] = {}
 
@@ -78,6 +81,8 @@ class Bench:
     def config(self, cell: Cell, names: Names) -> dict[str, str]:
         """The connector's configuration: its file, with the trial's name, topic and tasks, and the plan's overrides.
 
+        `${env:NAME}` in a value is filled in where the stack file says what it stands for, else left to the workers.
+
         Raises:
             PlanError: the file is no connector file.
         """
@@ -86,7 +91,40 @@ class Bench:
             config: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))["config"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise PlanError(f"{path}: not a connector file (an object with name and config): {error}") from None
-        return {**config, **cell.overrides, "topics": names.topic, "tasks.max": str(cell.tasks)}
+        changed = {**config, **cell.overrides, "topics": names.topic, "tasks.max": str(cell.tasks)}
+        variables = self.stack.endpoints.connect_variables
+        return {key: _filled_in(value, variables) for key, value in changed.items()}
+
+    def preflight(self, cells: Sequence[Cell]) -> dict[str, str | None]:
+        """Makes sure, before anything is created, that every cell has its sink and Connect the plugin that it needs.
+
+        Returns:
+            The version of each plugin that the cells use, by its class.
+
+        Raises:
+            StackError: there is no such sink, or it does not answer.
+            ConnectError: Connect has no such plugin; says which sink connectors it has.
+            PlanError: a pipeline's file is no connector file.
+        """
+        for name in dict.fromkeys(cell.sink for cell in cells):
+            self.sink(name)
+        there = self.connect.plugins()
+        used = {}
+        for cell in cells:
+            wanted = self.config(cell, Names.of("preflight")).get("connector.class", "")
+            found = next((name for name in there if wanted in _spellings(name)), None)
+            if found is None:
+                raise ConnectError(
+                    f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; install it on every"
+                    f" worker, or leave the pipeline out; its sink connectors: {', '.join(sorted(there)) or 'none'}"
+                )
+            used[found] = there[found]
+        return used
+
+    def begin(self, token: str) -> None:
+        """Takes down that a run begins, so that a later one can tell what this one may leave behind."""
+        if self.stack.endpoints.shared:
+            Book.of(self.stack).begin(token)
 
     def check_disk(self, records: int) -> None:
         """Makes sure that a trial of so many records fits on the disk.
@@ -118,6 +156,7 @@ class Bench:
             consumed=lambda: self.kafka.committed(group_of(names.connector), names.topic),
             status=lambda: self.connect.status(names.connector),
             cpu_seconds=self.stack.cpu_seconds,
+            troubles=self.stack.troubles,
         )
         return Sampler(sources, records, self.plan.probe_interval_ms / 1000)
 
@@ -161,15 +200,31 @@ class Bench:
             What was removed, for a person.
         """
         swept = []
-        for connector in [name for name in self.connect.connectors() if name.startswith(PREFIX)]:
+        mine = is_leftover(self.stack)
+        for connector in filter(mine, self.connect.connectors()):
             self.stop_connector(Names("", "", connector))
             self.kafka.delete_group(group_of(connector))
             swept.append(f"connector {connector}")
-        for name in SINKS:
-            for target in self.sink(name).leftovers(PREFIX):
+        for name in sinks_of(self.stack.endpoints):
+            for target in filter(mine, self.sink(name).leftovers(PREFIX)):
                 self.sink(name).drop(target)
                 swept.append(f"{name}'s {target}")
-        for topic in [topic for topic in self.kafka.topics() if topic.startswith(PREFIX)]:
+        for topic in filter(mine, self.kafka.topics()):
             self.kafka.delete_topic(topic)
             swept.append(f"topic {topic}")
+        if self.stack.endpoints.shared:
+            Book.of(self.stack).clear()
         return swept
+
+
+def _filled_in(value: str, variables: Mapping[str, str]) -> str:
+    # A connector file may hold numbers; Connect takes them as they are.
+    if not isinstance(value, str):
+        return value
+    return VARIABLE.sub(lambda found: variables.get(found[1], found[0]), value)
+
+
+def _spellings(plugin: str) -> tuple[str, ...]:
+    """What Connect takes for a plugin's class: its full name, its simple one, and that without "Connector"."""
+    simple = plugin.rpartition(".")[2]
+    return plugin, simple, simple.removesuffix("Connector")

@@ -25,12 +25,13 @@ from sinkbench.kafka import Kafka
 from sinkbench.plan import load_plan
 from sinkbench.probes import CLIENT_ERRORS, in_one_line
 from sinkbench.race import Race
+from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import SINKS, open_sink
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import open_stack
 from sinkbench.stack.local import LocalStack
-from sinkbench.store import RunFolder, check_writable
+from sinkbench.store import RunFolder, check_writable, read_summary
 from sinkbench.ui import choose_ui
 
 __all__ = ["main"]
@@ -47,7 +48,7 @@ console = Console(soft_wrap=True)
 
 def say(line: str) -> None:
     """Prints a line for the user, as it is."""
-    console.print(line, markup=False, highlight=False)
+    console.print(redacted(line), markup=False, highlight=False)
 
 
 OnStack = Annotated[
@@ -64,7 +65,7 @@ def _offer_by_hand(stack: Stack) -> None:
     """Makes the topic, the index and the table that connector files name, so that they can be posted as they stand."""
     if stack.endpoints.shared:
         return
-    Kafka(stack.endpoints.kafka).create_topic("tides", BY_HAND_PARTITIONS)
+    Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings).create_topic("tides", BY_HAND_PARTITIONS)
     for name in SINKS:
         sink = open_sink(name, stack.endpoints, CHECKOUT)
         sink.offer_by_hand()
@@ -76,6 +77,9 @@ def up(stack_name: OnStack = None) -> None:
     """Starts the stack and returns when all of it is ready. A second call changes nothing."""
     stack = _stack(stack_name)
     stack.up(say)
+    if stack.endpoints.shared:
+        say("every endpoint answers; `sinkbench status` asks them again")
+        return
     _offer_by_hand(stack)
     say("the stack is up; `sinkbench status` shows where, `sinkbench down` stops it")
 
@@ -127,7 +131,9 @@ def scale(
     stack = _stack(stack_name)
     count = workers or stack.workers
     tasks = multiple * count
-    with ConnectCluster(connect or stack.endpoints.connect.values()) as cluster:
+    # Credentials go to the addresses that they were given for, and to no others.
+    access = None if connect else stack.endpoints.connect_access
+    with ConnectCluster(connect or stack.endpoints.connect.values(), access) as cluster:
         cluster.set_tasks(connector, tasks)
         found = cluster.wait_for_tasks(connector, tasks)
     known = {} if connect else stack.endpoints.worker_ids
@@ -180,16 +186,17 @@ def race(
         found_running = stack.running()
         # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
         try:
-            say("starting the stack")
+            say("asking the services" if found_running else "starting the stack")
             stack.up(say)
             wanted = wanted.seeded()
             with closing(Bench(stack, wanted, CHECKOUT)) as bench:
+                plugins = bench.preflight(cells)
                 for thing in bench.sweep():
                     say(f"removed what an earlier run left behind: {thing}")
                 folder = RunFolder.create(results, wanted, CHECKOUT / "connectors")
                 try:
                     with choose_ui(console) as ui:
-                        summary = Race(bench, cells, folder, ui, describe(stack, CHECKOUT)).run()
+                        summary = Race(bench, cells, folder, ui, describe(stack, CHECKOUT, plugins)).run()
                 except Interrupted:
                     say(f"interrupted; the finished trials are in {folder.path}")
                     raise
@@ -201,7 +208,8 @@ def race(
                 with suppress(OSError):
                     say("stopping the stack")
                 stack.down()
-    table.show(summary)
+    # As it was stored, with nothing in it that must not be shown.
+    table.show(read_summary(folder.path))
     say(f"results: {folder.path}")
     if not summary.passed:
         raise typer.Exit(EXIT_CHECK_FAILED)
@@ -243,7 +251,7 @@ class Interrupted(SystemExit):
 
 
 def _complain(text: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"sinkbench: {text}", markup=False, highlight=False)
+    Console(stderr=True, soft_wrap=True).print(f"sinkbench: {redacted(text)}", markup=False, highlight=False)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -29,6 +29,8 @@ PILOT_BYTES = 600_000_000
 FALLBACK_RECORDS_PER_SECOND = 1_000.0
 # Resetting, loading, starting, stopping and auditing, beside the drain itself.
 OVERHEAD_SECONDS = 10.0
+# How long a run waits for a service that is not its own to start again.
+RETURN_SECONDS = 60.0
 
 
 class Race:
@@ -70,6 +72,7 @@ class Race:
         Returns:
             The summary, which is also in the run's folder.
         """
+        self._bench.begin(self._token)
         try:
             self._pilots()
             for number, block in enumerate(blocks(self._cells, self._plan.trials, self._plan.seed or 0), start=1):
@@ -157,10 +160,23 @@ class Race:
             raise
         self._bench.clean(cell, names, topic=topic)
 
+    def _await(self, dead: list[str]) -> None:
+        """Gives services that are not ours to start some time to come back; without them the next step says why."""
+        self._ui.say(f"{' and '.join(dead)} did not answer; waiting up to {RETURN_SECONDS:.0f} s")
+        deadline = time.monotonic() + RETURN_SECONDS
+        while time.monotonic() < deadline:
+            if all(state.state == "running" for state in self._bench.stack.states()):
+                return
+            time.sleep(1)
+
     def _recover(self) -> None:
         """Starts again what has died during a trial, so that the next one finds a whole stack."""
         dead = [state.name for state in self._bench.stack.states() if state.state != "running"]
         if not dead:
+            return
+        if self._bench.stack.endpoints.shared:
+            self._await(dead)
+            self._bench.reconnect()
             return
         self._ui.say(f"starting {' and '.join(dead)} again")
         self._bench.stack.up(self._ui.phase)

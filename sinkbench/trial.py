@@ -249,8 +249,10 @@ def _failures(cell: Cell, watched: _Watched, counts: Mapping[str, int]) -> list[
         return [f"{len(last.failed)} of {cell.tasks} tasks FAILED: {watched.cause()}"]
     if sum(counts.values()) != cell.tasks:
         return [f"{cell.tasks} tasks were asked for, but not all of them started"]
-    if not is_even(counts):
-        return [f"the tasks are spread unevenly over the workers: {dict(counts)}"]
+    # Where the workers' ids are not known beforehand, one without a task is not among them.
+    busy = sum(number > 0 for number in counts.values())
+    if not is_even(counts) or busy < min(cell.workers, cell.tasks):
+        return [f"the tasks are spread unevenly over the {cell.workers} workers: {dict(counts)}"]
     return []
 
 

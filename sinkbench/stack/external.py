@@ -1,0 +1,175 @@
+"""The driver of somebody else's clusters: they are reached and asked, and nothing is started, stopped or killed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn
+
+from psycopg.conninfo import conninfo_to_dict
+
+from sinkbench.errors import StackError
+from sinkbench.secrets import redacted
+from sinkbench.stack import Endpoints, Say, ServiceState
+from sinkbench.stack.readiness import checks
+from sinkbench.stack.stackfile import load_stack_file
+
+__all__ = ["ExternalStack", "advice"]
+
+# A cluster may be on the other side of the world, and wake up slowly.
+TIMEOUT_SECONDS = 10.0
+
+# What to do about what an endpoint says, by a part of that in lower case; the first that fits.
+ADVICE = (
+    ("settings cannot be used", "use librdkafka's names and values"),
+    ("may not make schemas", "GRANT CREATE ON DATABASE and ON SCHEMA public to it"),
+    ("certificate verify failed", "give the certificates that sign its own as the CA, and the name that they are for"),
+    ("certificate", "check the CA, and that the address is the one that its certificate is for"),
+    ("ssl handshake failed", "check that it speaks TLS at this address, and the CA"),
+    ("wrong version number", "it does not speak TLS at this address; use http, or another port"),
+    ("connecting to an ssl", "it may want TLS: set security.protocol to SSL or SASL_SSL"),
+    ("security.protocol", "set security.protocol as its listener has it"),
+    ("sasl", "check sasl.mechanism, sasl.username and sasl.password"),
+    ("401", "check user and password, or the API key"),
+    ("password", "check user and password"),
+    ("authentication", "check user and password"),
+    ("no pg_hba.conf entry", "have this machine, user and sslmode let in by pg_hba.conf"),
+    ("403", "give this user the right to it"),
+    ("not known", "check the host's name"),
+    ("resolve", "check the host's name"),
+    ("refused", "check host and port, and that it runs"),
+    ("timed out", "check host and port, and whether a firewall is in between"),
+    ("timeout", "check host and port, and whether a firewall is in between"),
+)
+OTHERWISE = "check that it runs, and its address"
+
+
+def advice(answer: str) -> str:
+    """What to do about what an endpoint has answered."""
+    said = answer.casefold()
+    return next((mend for part, mend in ADVICE if part in said), OTHERWISE)
+
+
+class ExternalStack:
+    """The clusters that a stack file describes."""
+
+    name = "external"
+
+    def __init__(self, path: Path) -> None:
+        """Raises StackError, with the line, for whatever is wrong in the file at `path`, or in what it points to."""
+        self._file = load_stack_file(path)
+        self._endpoints = self._file.endpoints()
+        self._lines = {
+            "kafka": self._file.where("kafka", "bootstrap"),
+            "elasticsearch": self._file.where("elasticsearch", "url"),
+            "postgres": self._file.where("postgres", "dsn"),
+            "pgbouncer": self._file.where("pgbouncer", "dsn"),
+            **{
+                name: self._file.where("connect", "urls", number) for number, name in enumerate(self._endpoints.connect)
+            },
+        }
+
+    @property
+    def endpoints(self) -> Endpoints:
+        return self._endpoints
+
+    @property
+    def workers(self) -> int:
+        return self._file.workers
+
+    @property
+    def lock_file(self) -> Path:
+        digest = hashlib.sha256(self._endpoints.kafka.encode()).hexdigest()[:12]
+        folder = Path(tempfile.gettempdir()) / f"sinkbench-{os.geteuid()}-{digest}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+            raise StackError(f"{folder}: belongs to another account; remove it, or set TMPDIR to a folder of your own")
+        return folder / "race.lock"
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        services = {"kafka": "Kafka", "connect": "Connect", "elasticsearch": "Elasticsearch"}
+        services |= {"postgres": "PostgreSQL", "pgbouncer": "PgBouncer"}
+        there = dict.fromkeys(name.split("-")[0] for name in self._checks())
+        found = [f"CPU time of {services[name]}" for name in there]
+        found.append("free disk space of the services")
+        if self._endpoints.postgres is not None and self._endpoints.pgbouncer_admin is None:
+            found.append("connections through a pooler")
+        return tuple(found)
+
+    def _checks(self) -> dict[str, Callable[[], str | None]]:
+        return checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS)
+
+    def _problems(self) -> dict[str, str | None]:
+        """What each endpoint answers that is not as it should be; None for one that is fine."""
+        asked = self._checks()
+        with ThreadPoolExecutor(max_workers=len(asked)) as pool:
+            return dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
+
+    def running(self) -> bool:
+        """Always: somebody else runs it."""
+        return True
+
+    def up(self, say: Say) -> None:
+        """Starts nothing, but asks every endpoint with the credentials given.
+
+        Raises:
+            StackError: some do not answer as they should; a line for each, with the line of the stack file.
+        """
+        where = self.addresses()
+        problems = {name: problem for name, problem in self._problems().items() if problem is not None}
+        if problems:
+            raise StackError(
+                redacted(
+                    "\n".join(
+                        f"{self._lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
+                        for name, problem in problems.items()
+                    )
+                )
+            )
+        say(f"not measured on these clusters: {', '.join(self.unmeasured)}")
+
+    def _not_ours(self) -> NoReturn:
+        raise StackError(f"{self._file.path}: these clusters belong to somebody else: nothing is started or stopped")
+
+    def down(self) -> None:
+        self._not_ours()
+
+    def kill(self, service: str) -> None:
+        self._not_ours()
+
+    def stop(self, service: str) -> None:
+        self._not_ours()
+
+    def start(self, service: str) -> None:
+        self._not_ours()
+
+    def states(self) -> list[ServiceState]:
+        return [
+            ServiceState(name, "running" if problem is None else "dead", None, redacted(problem or ""))
+            for name, problem in self._problems().items()
+        ]
+
+    def addresses(self) -> dict[str, str]:
+        found = self._endpoints
+        where = {"kafka": found.kafka, "elasticsearch": str(found.elasticsearch), **found.connect}
+        for name, dsn in (("postgres", found.postgres), ("pgbouncer", found.pgbouncer_admin)):
+            parts = conninfo_to_dict(dsn or "")
+            where[name] = " ".join(f"{key}={parts[key]}" for key in ("host", "port", "dbname") if key in parts)
+        return where
+
+    def cpu_seconds(self) -> dict[str, float | None]:
+        return dict.fromkeys(self._checks())
+
+    def troubles(self) -> dict[str, str]:
+        return {}
+
+    def free_bytes(self) -> int | None:
+        return None
+
+    def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
+        raise StackError(f"{self._file.path}: these clusters belong to somebody else: their logs are with them")
