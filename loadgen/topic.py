@@ -109,10 +109,13 @@ class _Admin:
                 f"bootstrap: the broker at {at} and this client do not come to terms ({self._text(refused[0])}); "
                 "mend security.*, sasl.* and ssl.* in the file of --client-config"
             )
-        why = self._text(self._seen[-1] if self._seen else error)
+        # That all brokers are down is said after each reason for one, and is none itself.
+        reasons = [each for each in self._seen if each.name() != "_ALL_BROKERS_DOWN"]
+        why = self._text(reasons[-1] if reasons else error)
+        more = ", or mend the file of --client-config" if self._settings else ""
         return BrokerError(
             f"bootstrap: no broker answers at {at} within {BROKER_TIMEOUT_SECONDS:g} s ({why}); "
-            "start it, or give its address with --bootstrap"
+            f"start it, or give its address with --bootstrap{more}"
         )
 
     def _text(self, error: Any) -> str:
