@@ -29,7 +29,7 @@ from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import SINKS, open_sink
 from sinkbench.stack import Stack
-from sinkbench.stack.choice import open_stack
+from sinkbench.stack.choice import find_stack, open_stack
 from sinkbench.stack.local import LocalStack
 from sinkbench.store import RunFolder, check_writable, read_summary
 from sinkbench.ui import choose_ui
@@ -54,11 +54,18 @@ def say(line: str) -> None:
 OnStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
 ]
+OnRunningStack = Annotated[
+    str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
+]
 
 
 def _stack(choice: str | None) -> Stack:
     settings = load_settings()
     return open_stack(choice or settings.stack, settings)
+
+
+def _running_stack(choice: str | None) -> Stack:
+    return find_stack(load_settings()) if choice is None else _stack(choice)
 
 
 def _offer_by_hand(stack: Stack) -> None:
@@ -93,9 +100,9 @@ def down(stack_name: OnStack = None) -> None:
 
 
 @app.command()
-def status(stack_name: OnStack = None) -> None:
+def status(stack_name: OnRunningStack = None) -> None:
     """Shows every service of the stack and how to reach it; exit code 1 if one does not run."""
-    stack = _stack(stack_name)
+    stack = _running_stack(stack_name)
     states, where = stack.states(), stack.addresses()
     for state in states:
         say(
@@ -110,10 +117,10 @@ def logs(
     service: Annotated[str, typer.Argument(help="kafka, elasticsearch, postgres, pgbouncer, connect-1, ...")],
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="how many of its last lines")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as the log grows, until Ctrl-C")] = False,
-    stack_name: OnStack = None,
+    stack_name: OnRunningStack = None,
 ) -> None:
     """Shows the end of a service's log."""
-    done = subprocess.run(_stack(stack_name).log_command(service, lines, follow), check=False)
+    done = subprocess.run(_running_stack(stack_name).log_command(service, lines, follow), check=False)
     raise typer.Exit(EXIT_UNUSABLE if done.returncode else EXIT_DONE)
 
 
@@ -125,10 +132,10 @@ def scale(
     connect: Annotated[
         list[str] | None, typer.Option(help="REST address of a worker, may be repeated (default: the stack's)")
     ] = None,
-    stack_name: OnStack = None,
+    stack_name: OnRunningStack = None,
 ) -> None:
     """Gives a running connector MULTIPLE x workers tasks, by Connect's REST alone, and waits until they run."""
-    stack = _stack(stack_name)
+    stack = _running_stack(stack_name)
     count = workers or stack.workers
     tasks = multiple * count
     # Credentials go to the addresses that they were given for, and to no others.

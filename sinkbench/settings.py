@@ -43,9 +43,7 @@ class Settings(BaseSettings):
     kafka_port: Port = 19092
     kafka_controller_port: Port = 19093
     connect_port: Port = Field(default=18083, description="REST of the first worker; each further worker has the next")
-    connect_last_port: Port = Field(default=18098, description="of the containers: the last one that a worker may have")
     connect_metrics_port: Port = Field(default=19404, description="metrics of the first worker; then the next")
-    connect_metrics_last_port: Port = 19419
     elasticsearch_port: Port = 19200
     elasticsearch_transport_port: Port = 19300
     postgres_port: Port = 15432

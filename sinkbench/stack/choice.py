@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from sinkbench.errors import StackError
@@ -9,7 +10,22 @@ from sinkbench.settings import Settings
 from sinkbench.stack import Stack
 from sinkbench.stack.local import LocalStack
 
-__all__ = ["open_stack"]
+__all__ = ["find_stack", "open_stack"]
+
+
+def find_stack(settings: Settings) -> Stack:
+    """The stack to work with where none is named: the one that SINKBENCH_STACK names, else the one that runs here.
+
+    If neither the local stack nor the containers run, that is the local one.
+    """
+    local = LocalStack(settings)
+    if "stack" in settings.model_fields_set or local.running():
+        return open_stack(settings.stack, settings)
+    with suppress(StackError):
+        containers = open_stack("compose", settings)
+        if containers.running():
+            return containers
+    return local
 
 
 def open_stack(choice: str, settings: Settings) -> Stack:

@@ -216,7 +216,7 @@ class ComposeStack:
             return None
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
-        return ["docker", "logs", "--tail", str(lines), *(["--follow"] if follow else []), self._container(service).id]
+        return ["docker", "logs", "--tail", str(lines), *(["--follow"] if follow else []), self.container(service).id]
 
     # --- starting and stopping -------------------------------------------------------------------------------------
 
@@ -253,13 +253,13 @@ class ComposeStack:
         self._forget()
 
     def kill(self, service: str) -> None:
-        self._engine.kill(self._container(service))
+        self._engine.kill(self.container(service))
 
     def stop(self, service: str) -> None:
-        self._engine.stop(self._container(service))
+        self._engine.stop(self.container(service))
 
     def start(self, service: str) -> None:
-        self._engine.start(self._container(service))
+        self._engine.start(self.container(service))
         self._wait_until_healthy([service])
 
     # --- watching --------------------------------------------------------------------------------------------------
@@ -306,7 +306,8 @@ class ComposeStack:
         self._looked = 0.0
         self._looked_at = time.time()
 
-    def _container(self, service: str) -> Container:
+    def container(self, service: str) -> Container:
+        """The container that is called so in tables. Raises StackError if there is none."""
         named = names_of(self._engine.containers())
         if service not in named:
             raise StackError(f"{service}: no such container; there are {', '.join(named) or 'none: start the stack'}")

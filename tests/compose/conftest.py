@@ -1,0 +1,124 @@
+"""The real containers: a copy of this checkout, in a path with a space, as a compose project of its own.
+
+Skipped where no engine can be used; with TESTS_NEED_DOCKER set, as CI has it, that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from containers import OWNER, PROJECT, Run, compose_in
+
+from sinkbench.errors import StackError
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.stack.compose import ComposeStack
+from sinkbench.stack.engine import Engine
+
+PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19700, "POSTGRES": 15932, "PGBOUNCER": 16932}
+SMALL = """
+pipelines: [postgres/jdbc-pgbouncer, elasticsearch/camel-bulk]
+trials: 1
+drain: {window_seconds: 3, pilot_seconds: 2, warm_up_seconds: 6}
+"""
+# A check that fails must show within a trial.
+CHECKS = ("interval: 30s", "interval: 2s")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engine() -> Engine:
+    """The machine's Docker engine."""
+    try:
+        ComposeStack(load_settings())
+        return Engine(PROJECT)
+    except StackError as error:
+        if os.environ.get("TESTS_NEED_DOCKER"):
+            raise
+        pytest.skip(f"no usable Docker engine: {error}")
+
+
+@pytest.fixture(scope="session")
+def checkout(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of what the checkout holds, which tests may change; whatever of it runs in the end is removed."""
+    copy = tmp_path_factory.mktemp("compose") / "a checkout"
+    listed = subprocess.run(
+        ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        if (CHECKOUT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, copy / name)
+    text = (copy / "docker-compose.yml").read_text()
+    assert CHECKS[0] in text
+    (copy / "docker-compose.yml").write_text(text.replace(*CHECKS))
+    (copy / "plans" / "small.yaml").write_text(SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMPOSE_PROJECT_NAME", PROJECT)
+        patch.setenv("SINKBENCH_PLAN", "plans/small.yaml")
+        patch.setenv("SINKBENCH_STACK", "compose")
+        for name, port in PORTS.items():
+            patch.setenv(f"SINKBENCH_{name}_PORT", str(port))
+        if os.geteuid() == 0:
+            for path in [copy, *copy.rglob("*")]:
+                os.chown(path, OWNER, OWNER)
+        try:
+            yield copy
+        finally:
+            compose_in(copy, "down", "--volumes", "--remove-orphans")
+
+
+@pytest.fixture
+def compose(checkout: Path) -> Run:
+    """Runs `docker compose` in the copy, as a user does."""
+    return lambda *arguments: compose_in(checkout, *arguments)
+
+
+@pytest.fixture
+def sinkbench(checkout: Path) -> Run:
+    """Runs the command `sinkbench` of the copy, on this machine, and returns what came of it."""
+
+    def run(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "sinkbench", *arguments],
+            cwd=checkout,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def raced(checkout: Path) -> str:
+    """The log of the controller after `docker compose up --detach --wait`, when its race has ended."""
+    done = compose_in(checkout, "up", "--build", "--detach", "--wait", timeout=1500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "health" in done.stderr.lower()
+    end = "the stack stays up"
+    log = subprocess.run(
+        ["timeout", "400", "sh", "-c", f"docker compose logs --no-log-prefix --follow controller | sed '/{end}/q'"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    assert end in log, log
+    return log
+
+
+@pytest.fixture
+def stack(raced: str, checkout: Path, compose: Run) -> ComposeStack:
+    """The running containers, all of them well, with three workers."""
+    done = compose("up", "--detach", "--wait", "--scale", "connect=3", "--scale", "loadgen=1")
+    assert done.returncode == 0, done.stderr
+    return ComposeStack(load_settings(checkout), checkout)
