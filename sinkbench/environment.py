@@ -20,7 +20,6 @@ from sinkbench.connect import ConnectCluster
 from sinkbench.errors import StackError
 from sinkbench.stack import Endpoints, Stack
 from sinkbench.stack.access import http_client
-from sinkbench.stack.tools import find_java
 
 __all__ = ["describe"]
 
@@ -96,7 +95,7 @@ def _versions(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
         with ConnectCluster(endpoints.connect.values(), endpoints.connect_access) as connect:
             versions["connect"] = connect.version()
         if endpoints.elasticsearch is not None:
-            versions["elasticsearch-server"] = _elasticsearch(endpoints)
+            versions.update(_elasticsearch(endpoints))
         if endpoints.postgres is not None:
             with psycopg.connect(endpoints.postgres) as connection:
                 versions["postgres"] = connection.execute("SHOW server_version").fetchall()[0][0]
@@ -109,8 +108,8 @@ def _versions(stack: Stack, checkout: Path) -> dict[str, JsonValue]:
 
 
 def _shipped(checkout: Path) -> dict[str, JsonValue]:
-    """What a stack of our own is made of: the programs that Maven has brought, and the JDK that they run on."""
-    found: dict[str, JsonValue] = {"java": _java()}
+    """What a stack of our own is made of: the programs that Maven has brought."""
+    found: dict[str, JsonValue] = {}
     properties = ET.parse(checkout / "connect" / "pom.xml").getroot().find(f"{MAVEN}properties")  # noqa: S314 - ours
     for element in [] if properties is None else properties:
         name = element.tag.removeprefix(MAVEN)
@@ -119,18 +118,14 @@ def _shipped(checkout: Path) -> dict[str, JsonValue]:
     return found
 
 
-def _elasticsearch(endpoints: Endpoints) -> str | None:
-    """Elasticsearch's version; None if it does not show its nodes to us."""
+def _elasticsearch(endpoints: Endpoints) -> dict[str, JsonValue]:
+    """Elasticsearch's version and that of its Java, on which a stack of our own runs Kafka and Connect, too.
+
+    None for each if Elasticsearch does not show its nodes to us.
+    """
+    asked = {"filter_path": "nodes.*.version,nodes.*.jvm.version"}
     with http_client(endpoints.elasticsearch_access, TIMEOUT_SECONDS) as http:
-        answer = http.get(f"{endpoints.elasticsearch}/_nodes/_local", params={"filter_path": "nodes.*.version"})
+        answer = http.get(f"{endpoints.elasticsearch}/_nodes/_local", params=asked)
     nodes = answer.json().get("nodes", {}) if answer.status_code == httpx.codes.OK else {}
-    return next((str(node["version"]) for node in nodes.values()), None)
-
-
-def _java() -> str | None:
-    try:
-        release = (find_java() / "release").read_text()
-    except (StackError, OSError):
-        return None
-    found = re.search(r'^JAVA_(?:RUNTIME_)?VERSION="([^"]+)"', release, re.MULTILINE)
-    return found.group(1) if found else None
+    node = next(iter(nodes.values()), {})
+    return {"elasticsearch-server": node.get("version"), "elasticsearch-java": node.get("jvm", {}).get("version")}
