@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -127,5 +128,5 @@ def _elasticsearch(endpoints: Endpoints) -> dict[str, JsonValue]:
     with http_client(endpoints.elasticsearch_access, TIMEOUT_SECONDS) as http:
         answer = http.get(f"{endpoints.elasticsearch}/_nodes/_local", params=asked)
     nodes = answer.json().get("nodes", {}) if answer.status_code == httpx.codes.OK else {}
-    node = next(iter(nodes.values()), {})
+    node: dict[str, Any] = next(iter(nodes.values()), {})
     return {"elasticsearch-server": node.get("version"), "elasticsearch-java": node.get("jvm", {}).get("version")}
