@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -176,7 +177,8 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
         records: how many were drained.
 
     Returns:
-        By service, the Connect workers added up as "connect", and the controller, whose probes run all the while;
+        By service, those that may be several added up ("connect-1" and on as "connect"), and the controller, whose
+        probes run all the while;
         None for a service that could not be seen; empty if the drain did not reach 90 %.
     """
     times, counts = progress(*stored_counts(samples))
@@ -186,7 +188,7 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
     used: dict[str, float | None] = {}
     for name in dict.fromkeys(name for sample in samples for name in sample.cpu_seconds):
         seconds = _used_between(samples, name, float(start), float(end))
-        service = "connect" if name.startswith("connect-") else name
+        service = re.sub(r"-\d+$", "", name)
         before = used.get(service, 0.0)
         used[service] = None if seconds is None or before is None else before + seconds
     millions = (HIGH_SHARE - LOW_SHARE) * records / 1e6

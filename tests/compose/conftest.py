@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from containers import OWNER, PROJECT, Run, compose_in
+from composed import OWNER, PROJECT, Run, compose_in
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, load_settings

@@ -13,17 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from containers import OWNER, PROJECT, Run
+from composed import OWNER, PROJECT, Run, summary_of
 
 from sinkbench.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
 
 ONE = "pipelines: [postgres/jdbc]\ntrials: 2\ndrain: {window_seconds: 8, pilot_seconds: 2, warm_up_seconds: 6}\n"
 SERVICES = {"kafka", "elasticsearch", "postgres", "pgbouncer", "connect"}
-
-
-def summary_of(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "results" / "latest" / "summary.json").read_text()))
 
 
 def trials_of(folder: Path) -> list[dict[str, Any]]:
