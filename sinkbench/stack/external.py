@@ -33,6 +33,8 @@ ADVICE = (
     ("wrong version number", "it does not speak TLS at this address; use http, or another port"),
     ("connecting to an ssl", "it may want TLS: set security.protocol to SSL or SASL_SSL"),
     ("security.protocol", "set security.protocol as its listener has it"),
+    # PgBouncer's words; Kafka's client says "error".
+    ("sasl authentication failed", "check user and password"),
     ("sasl", "check sasl.mechanism, sasl.username and sasl.password"),
     ("401", "check user and password, or the API key"),
     ("password", "check user and password"),

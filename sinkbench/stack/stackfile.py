@@ -158,6 +158,8 @@ class StackFile(_Section):
     def endpoints(self) -> Endpoints:
         """How to reach each service. Worker ids are not in the file, so Connect's own (host:port) stand for them."""
         connect, elasticsearch, postgres, pgbouncer = self.connect, self.elasticsearch, self.postgres, self.pgbouncer
+        # What the workers' own environment may say of the index would be another one than the one that is watched.
+        index = {} if elasticsearch is None else {"ELASTICSEARCH_INDEX": elasticsearch.index}
         return Endpoints(
             kafka=self.kafka.bootstrap,
             connect={f"connect-{number}": url for number, url in enumerate(connect.urls, start=1)},
@@ -171,7 +173,7 @@ class StackFile(_Section):
             elasticsearch_access=Access()
             if elasticsearch is None
             else Access(elasticsearch.user, elasticsearch.password, elasticsearch.api_key, elasticsearch.ca),
-            connect_variables=connect.variables,
+            connect_variables={**index, **connect.variables},
             loadgens={f"loadgen-{number}": url for number, url in enumerate(self.loadgens, start=1)},
             shared=True,
             stack_file=self.path,

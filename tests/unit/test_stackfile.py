@@ -99,6 +99,7 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     assert found.connect == {"connect-1": "https://connect:8083/rest"}
     assert found.connect_access == Access(user="bench", password="from-a-file", ca=ca)  # noqa: S106
     assert found.connect_variables == {
+        "ELASTICSEARCH_INDEX": "others",
         "POSTGRES_HOST": "db.internal",
         "POSTGRES_PORT": "5432",
         "POSTGRES_PASSWORD": SECRET,
