@@ -52,11 +52,14 @@ class Bench:
         self.stack = stack
         self.plan = plan
         self._checkout = checkout
-        endpoints = stack.endpoints
+        self._sinks: dict[str, Sink] = {}
+        self._find_services()
+
+    def _find_services(self) -> None:
+        endpoints = self.stack.endpoints
         self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
-        self._loadgens = Loadgens(stack.endpoints)
-        self._sinks: dict[str, Sink] = {}
+        self._loadgens = Loadgens(endpoints)
 
     def sink(self, name: str) -> Sink:
         """The sink of that name; connected once, used by one thread at a time."""
@@ -73,10 +76,9 @@ class Bench:
         self._sinks.clear()
 
     def reconnect(self) -> None:
-        """Drops the connections to the sinks: one of them has been started anew."""
-        for sink in self._sinks.values():
-            sink.close()
-        self._sinks.clear()
+        """Drops all connections and finds every service anew: one was started again, perhaps at another address."""
+        self.close()
+        self._find_services()
 
     def config(self, cell: Cell, names: Names) -> dict[str, str]:
         """The connector's configuration: its file, with the trial's name, topic and tasks, and the plan's overrides.

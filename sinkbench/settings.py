@@ -132,6 +132,14 @@ def _home(checkout: Path) -> Path:
     return Path("/var/lib/sinkbench") / digest
 
 
+def _account() -> str:
+    """The name of whoever runs this; in a container an account may have none, and its number stands for it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.geteuid())
+
+
 def load_settings(checkout: Path = CHECKOUT) -> Settings:
     """The settings from the environment and from `.env`; the environment wins.
 
@@ -156,7 +164,7 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
         first = error.errors()[0]
         name = PREFIX + str(first["loc"][0]).upper()
         raise SettingsError(f"{name}={first['input']}: {first['msg'].lower()}") from None
-    user = settings.user if os.geteuid() == 0 else getpass.getuser()
+    user = settings.user if os.geteuid() == 0 else _account()
     folders = {"home": (checkout / settings.home).absolute(), "dist": (checkout / settings.dist).absolute()}
     settings = settings.model_copy(update={**folders, "user": user})
     settings.ports()

@@ -91,3 +91,12 @@ def test_a_folder_behind_a_closed_one_is_not_reachable(tmp_path: Path) -> None:
 
 def test_every_field_has_a_default() -> None:
     assert Settings.model_validate({}).workers == 3
+
+
+def test_an_account_without_a_name_goes_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise OSError("No username set in the environment")
+
+    monkeypatch.setattr("sinkbench.settings.getpass.getuser", nameless)
+    monkeypatch.setattr("sinkbench.settings.os.geteuid", lambda: 54_321)
+    assert load_settings(tmp_path).user == "54321"
