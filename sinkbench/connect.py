@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from sinkbench.errors import ConnectError
+from sinkbench.secrets import redacted
 from sinkbench.stack import Access
 from sinkbench.stack.access import http_client
 from sinkbench.suggest import did_you_mean
@@ -227,4 +228,5 @@ def _message(answer: httpx.Response) -> str:
         text = str(answer.json()["message"])
     except (ValueError, KeyError, TypeError):
         text = answer.text
-    return " ".join(text.split())[:500]
+    # Before it is cut: half a secret would not be found any more.
+    return " ".join(redacted(text).split())[:500]

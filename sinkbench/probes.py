@@ -16,6 +16,7 @@ from psycopg import Error as PostgresError
 from elasticsearch import ApiError, TransportError
 from sinkbench.connect import ConnectorStatus
 from sinkbench.errors import ConnectError, StackError
+from sinkbench.secrets import redacted
 from sinkbench.sinks import SinkReading
 
 __all__ = ["CLIENT_ERRORS", "CONTROLLER", "Sample", "Sampler", "Sources", "in_one_line"]
@@ -29,7 +30,8 @@ CLIENT_ERRORS = (OSError, HTTPError, KafkaException, ApiError, TransportError, P
 
 def in_one_line(error: Exception) -> str:
     """A client's error for a person: its kind and what it says, which may be many lines, in one short one."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    # Before it is cut: half a secret would not be found any more.
+    return " ".join(redacted(f"{type(error).__name__}: {error}").split())[:200]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.representer import SafeRepresenter
 
 from sinkbench.errors import UserError
+from sinkbench.secrets import redacted
 from sinkbench.suggest import did_you_mean
 
 __all__ = ["YamlFile", "mistake", "shown", "to_yaml"]
@@ -65,7 +66,8 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    text = repr(value) if isinstance(value, str) else " ".join(str(value).split())
+    # Before it is cut: half a secret would not be found any more.
+    text = redacted(repr(value) if isinstance(value, str) else " ".join(str(value).split()))
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -10,6 +10,7 @@ import psycopg
 
 from sinkbench.errors import StackError
 from sinkbench.kafka import Kafka
+from sinkbench.secrets import redacted
 from sinkbench.stack import Access, Endpoints
 from sinkbench.stack.access import http_client
 
@@ -33,11 +34,16 @@ def _kafka(endpoints: Endpoints, timeout_seconds: float) -> str | None:
         return str(error)
 
 
+def _said(answer: httpx.Response, most: int) -> str:
+    # Before it is cut: half a secret would not be found any more.
+    return " ".join(redacted(answer.text).split())[:most]
+
+
 def _refusal(answer: httpx.Response) -> str | None:
     """What a service says that does not answer with 200, in one short line; None if it does."""
     if answer.status_code == httpx.codes.OK:
         return None
-    said = " ".join(answer.text.split())[:200]
+    said = _said(answer, 200)
     return f"HTTP {answer.status_code} {answer.reason_phrase}".rstrip() + (f": {said}" if said else "")
 
 
@@ -54,7 +60,7 @@ def _elasticsearch(url: str, access: Access, timeout_seconds: float) -> str | No
     try:
         status = answer.json()["status"]
     except (ValueError, KeyError, TypeError):
-        return f"it is no Elasticsearch: {' '.join(answer.text.split())[:100]}"
+        return f"it is no Elasticsearch: {_said(answer, 100)}"
     return None if status in ("green", "yellow") else f"its state is {status}"
 
 
@@ -71,7 +77,7 @@ def _connect(url: str, plugins: frozenset[str], access: Access, timeout_seconds:
     try:
         absent = plugins - {plugin["class"] for plugin in found.json()}
     except (ValueError, KeyError, TypeError):
-        return f"it is no Kafka Connect: {' '.join(found.text.split())[:100]}"
+        return f"it is no Kafka Connect: {_said(found, 100)}"
     if absent:
         raise StackError(
             f"{url}: this worker has no plugin {', '.join(sorted(absent))}; see its log, and its plugin.path"

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench import secrets
+from sinkbench.probes import in_one_line
 from sinkbench.secrets import conceal, redacted, redacted_values
+from sinkbench.yamlfile import shown
 
 SECRETS = st.text(st.characters(exclude_categories=["Cs"]), min_size=secrets.SHORTEST, max_size=20)
 
@@ -73,3 +75,12 @@ def test_keys_and_numbers_of_a_record_stay() -> None:
     conceal("lost")
     conceal("1234")
     assert redacted_values({"lost": 1234, "why": ["all lost", None]}) == {"lost": 1234, "why": ["all ***", None]}
+
+
+def test_a_secret_does_not_slip_through_where_a_message_is_cut() -> None:
+    secret = "s3cret-" * 6
+    conceal(secret)
+    for before in range(130, 210):
+        said = in_one_line(ValueError("x" * before + secret))
+        assert "s3cret" not in said
+    assert "s3cret" not in shown("x" * 40 + secret)
