@@ -175,13 +175,13 @@ def version() -> None:
 
 @app.command()
 def race(
-    plan: Annotated[Path, typer.Argument(help="what to measure")] = CHECKOUT / "plans" / "quick.yaml",
+    plan: Annotated[Path | None, typer.Argument(help="what to measure (default: SINKBENCH_PLAN)")] = None,
     results: Annotated[Path, typer.Option(help="folder for the results of all runs")] = Path("results"),
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
     stack_name: OnStack = None,
 ) -> None:
     """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started."""
-    wanted = load_plan(plan, CHECKOUT / "connectors")
+    wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors")
     if show:
         sys.stdout.write(wanted.show())
         return
