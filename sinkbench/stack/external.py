@@ -32,6 +32,8 @@ ADVICE = (
     ("ssl handshake failed", "check that it speaks TLS at this address, and the CA"),
     ("wrong version number", "it does not speak TLS at this address; use http, or another port"),
     ("connecting to an ssl", "it may want TLS: set security.protocol to SSL or SASL_SSL"),
+    # All that Kafka's client says of a listener that hangs up, such as one that waits for TLS.
+    ("transport failure", "check that it runs, its address, and security.protocol"),
     ("security.protocol", "set security.protocol as its listener has it"),
     # PgBouncer's words; Kafka's client says "error".
     ("sasl authentication failed", "check user and password"),
