@@ -51,6 +51,11 @@ class ConnectorStatus:
         """The tasks in the state FAILED."""
         return tuple(task for task in self.tasks if task.state == "FAILED")
 
+    def settled(self, tasks: int) -> bool:
+        """Whether exactly `tasks` tasks exist, and each runs or has failed."""
+        done = all(task.state in ("RUNNING", "FAILED") for task in self.tasks)
+        return self.state == "RUNNING" and len(self.tasks) == tasks and done
+
     def cause(self) -> str | None:
         """The first line of the cause of the connector's failure, or of the one that most failed tasks share."""
         if self.state == "FAILED":
@@ -169,7 +174,7 @@ class ConnectCluster:
         deadline = time.monotonic() + timeout_seconds
         while True:
             status = self.status(name)
-            if status is not None and (status.state == "FAILED" or _settled(status, tasks)):
+            if status is not None and (status.state == "FAILED" or status.settled(tasks)):
                 return status
             if time.monotonic() > deadline:
                 states = (
@@ -216,11 +221,6 @@ class ConnectCluster:
                 self._urls.remove(url)
                 self._urls.append(url)
         return None, problem
-
-
-def _settled(status: ConnectorStatus, tasks: int) -> bool:
-    done = all(task.state in ("RUNNING", "FAILED") for task in status.tasks)
-    return status.state == "RUNNING" and len(status.tasks) == tasks and done
 
 
 def _message(answer: httpx.Response) -> str:

@@ -229,6 +229,9 @@ def _watch(
             # Whatever is asked of it now would fail, or wait until its client gives up.
             raise TrialFailed(end.reason or "")
         watched.last = bench.connect.status(names.connector)
+        # All may be stored before a sample has seen every task run.
+        if watched.placed is None and watched.last is not None and watched.last.settled(cell.tasks):
+            watched.placed = watched.last
         if end.reason is not None:
             watched.invalid.append(end.reason)
     except ConnectError as error:

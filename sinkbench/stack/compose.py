@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -72,12 +73,14 @@ def too_old(compose: str) -> bool:
     return parts(compose) < parts(LEAST_COMPOSE)
 
 
-def end_of_build(output: str, lines: int = 25) -> str:
-    """What matters in the output of a build that failed: the step that did, with the last lines that it printed."""
+def end_of_build(output: str, lines: int = 15) -> str:
+    """What matters in the output of a build that failed: the step that did, and the last lines that it printed."""
     found = output.strip().splitlines()
     steps = [number for number, line in enumerate(found) if line.startswith(" > [")]
-    shown = found[steps[-1] :] if steps else found
-    return "\n".join(shown[:lines] if steps else shown[-lines:])
+    if not steps:
+        return "\n".join(found[-lines:])
+    printed = list(itertools.takewhile(lambda line: not line.startswith("------"), found[steps[-1] + 1 :]))
+    return "\n".join([found[steps[-1]], *printed[-lines:]])
 
 
 def names_of(containers: Sequence[Container]) -> dict[str, Container]:
@@ -295,7 +298,7 @@ class ComposeStack:
         setting = f"SINKBENCH_{container.service.upper()}_MEMORY"
         if starved or (container.exit_code == 137 and self._engine.was_out_of_memory(container)):
             limit = self._engine.memory_limit_bytes(container) / 2**20
-            return f"was killed for memory: its limit is {limit:,.0f} MB ({setting})"
+            return f"was killed for memory, in part or whole: its limit is {limit:,.0f} MB ({setting})"
         if container.health == "unhealthy":
             return f"became unhealthy: {self._engine.last_check(container)}"
         return None

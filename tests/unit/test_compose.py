@@ -87,6 +87,11 @@ failed to solve: process "/bin/sh -c apt-get install nonsense" did not complete 
     assert shown.splitlines()[0] == " > [programs 5/8] RUN apt-get install nonsense:"
     assert "Unable to locate package nonsense" in shown
     assert "DONE" not in shown
+    assert len(shown.splitlines()) == 2
+    many = output.replace("0.512 E:", "\n".join(f"0.{n} line {n}" for n in range(100)) + "\n0.512 E:")
+    assert end_of_build(many).splitlines()[0] == shown.splitlines()[0]
+    assert end_of_build(many).splitlines()[-1] == shown.splitlines()[-1]
+    assert len(end_of_build(many).splitlines()) == 16
     assert end_of_build("no such thing as an engine\n") == "no such thing as an engine"
 
 
