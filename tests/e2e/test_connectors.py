@@ -18,6 +18,7 @@ from sinkbench.connect import ConnectCluster, is_even, placement
 from sinkbench.errors import ConnectError
 from sinkbench.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import SINKS, open_sink
 from sinkbench.stack.local import LocalStack
 
 FILES = sorted((CHECKOUT / "connectors").glob("*/*.json"))
@@ -32,8 +33,13 @@ def connect(stack: LocalStack) -> Iterator[ConnectCluster]:
 
 @pytest.fixture
 def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
-    """The topic that the files name, with some records in it; made anew for each test."""
+    """The topic that the files name, with some records in it, and what they write to; made anew for each test."""
     kafka.delete_topic("tides")
+    # A test of the sinks may have had the alias stand for an index of its own.
+    for name in SINKS:
+        sink = open_sink(name, stack.endpoints, CHECKOUT)
+        sink.offer_by_hand()
+        sink.close()
     command = [
         sys.executable,
         "-m",
