@@ -19,7 +19,7 @@ from sinkbench.stack import Endpoints, Say, ServiceState
 from sinkbench.stack.engine import Container, Engine
 from sinkbench.stack.readiness import checks
 
-__all__ = ["ComposeStack", "build_command", "down_command", "end_of_build", "too_old", "up_command"]
+__all__ = ["LEAST_COMPOSE", "ComposeStack", "build_command", "down_command", "end_of_build", "too_old", "up_command"]
 
 ACCOUNT = "sinkbench"
 INDEX = "tides"

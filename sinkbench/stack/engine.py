@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from requests.exceptions import RequestException
 
 from sinkbench.errors import StackError
 
-__all__ = ["LEAST_API", "Container", "Engine"]
+__all__ = ["LEAST_ENGINE", "Container", "Engine", "refusal", "too_old"]
 
 # Health checks that are asked often while a service starts and seldom later: Docker engine 25.
 LEAST_ENGINE, LEAST_API = "25.0", (1, 44)
@@ -88,6 +88,25 @@ def _address() -> str | None:
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 
+def refusal(said: str, where: str) -> str:
+    """What to tell a user whose engine at `where` does not answer, by what the client library says of it."""
+    if "Permission denied" in said or "PermissionError" in said:
+        mend = "run `sudo usermod -aG docker $USER`, then log in again"
+        return f"{where}: you may not use the Docker engine's socket; {mend}"
+    mend = "start it, or run scripts/docker-bootstrap, which installs one from Debian's packages"
+    return f"{where}: no Docker engine answers; {mend}"
+
+
+def too_old(version: Mapping[str, Any], where: str) -> str | None:
+    """What to tell a user whose engine is too old, by its own answer of its version; None if it is not."""
+    if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) >= LEAST_API:
+        return None
+    return (
+        f"{where}: the Docker engine is {version['Version']}, {LEAST_ENGINE} or newer is needed (older ones know no "
+        "start_interval of health checks); upgrade it"
+    )
+
+
 def _connect() -> docker.DockerClient:
     """A client of the engine.
 
@@ -100,22 +119,10 @@ def _connect() -> docker.DockerClient:
         client = docker.DockerClient(base_url=address, version="auto", timeout=TIMEOUT_SECONDS)
         version = client.version()
     except (DockerException, RequestException, OSError) as error:
-        said = str(error)
-        if "Permission denied" in said or "PermissionError" in said:
-            raise StackError(
-                f"{where}: you may not use the Docker engine's socket; run `sudo usermod -aG docker $USER`, then "
-                "log in again"
-            ) from None
-        raise StackError(
-            f"{where}: no Docker engine answers; start it, or run scripts/docker-bootstrap, which installs one from "
-            "Debian's packages"
-        ) from None
-    api = tuple(int(part) for part in str(version["ApiVersion"]).split("."))
-    if api < LEAST_API:
-        raise StackError(
-            f"{where}: the Docker engine is {version['Version']}, {LEAST_ENGINE} or newer is needed (older ones know "
-            "no start_interval of health checks); upgrade it"
-        )
+        raise StackError(refusal(str(error), where)) from None
+    complaint = too_old(version, where)
+    if complaint is not None:
+        raise StackError(complaint)
     return client
 
 

@@ -1,0 +1,70 @@
+"""What is read from the Docker engine's answers, and what a user is told who has none that can be used."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from docker import DockerClient
+from docker.errors import DockerException
+
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.compose import LEAST_COMPOSE
+from sinkbench.stack.engine import LEAST_ENGINE, Container, refusal, too_old
+
+WHERE = "unix:///var/run/docker.sock"
+
+
+def container(status: str) -> Container:
+    return Container(id="0123456789abcdef", service="kafka", number=1, state="", status=status, ports={})
+
+
+@pytest.mark.parametrize(
+    ("status", "health", "exit_code"),
+    [
+        ("Up 3 minutes (healthy)", "healthy", None),
+        ("Up 3 minutes (unhealthy)", "unhealthy", None),
+        ("Up 2 seconds (health: starting)", "starting", None),
+        ("Up 2 seconds", None, None),
+        ("Exited (137) 4 seconds ago", None, 137),
+        ("Created", None, None),
+    ],
+)
+def test_health_and_exit_code_are_read_from_the_status(status: str, health: str | None, exit_code: int | None) -> None:
+    assert container(status).health == health
+    assert container(status).exit_code == exit_code
+
+
+def test_a_container_calls_itself_by_the_beginning_of_its_id() -> None:
+    assert container("").hostname == "0123456789ab"
+
+
+def test_an_engine_that_is_too_old_is_named_with_its_version_and_the_reason() -> None:
+    said = too_old({"Version": "20.10.24", "ApiVersion": "1.41"}, WHERE)
+    assert said is not None
+    for part in (WHERE, "20.10.24", LEAST_ENGINE, "start_interval", "upgrade"):
+        assert part in said
+    assert too_old({"Version": "25.0.0", "ApiVersion": "1.44"}, WHERE) is None
+    assert too_old({"Version": "99.0.0", "ApiVersion": "1.100"}, WHERE) is None
+
+
+def test_no_permission_and_no_engine_are_two_things() -> None:
+    assert "usermod -aG docker" in refusal("('Connection aborted.', PermissionError(13, 'Permission denied'))", WHERE)
+    assert "scripts/docker-bootstrap" in refusal("[Errno 2] No such file or directory", WHERE)
+
+
+# The library does not close the socket that it was refused on.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_library_says_permission_denied_in_words_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("socket.socket.connect", refused)
+    with pytest.raises(DockerException) as error:
+        DockerClient(base_url="unix:///nowhere/docker.sock", version="auto")
+    assert "usermod" in refusal(str(error.value), WHERE)
+
+
+def test_the_bootstrap_script_asks_for_the_same_versions() -> None:
+    text = (CHECKOUT / "scripts" / "docker-bootstrap").read_text()
+    assert re.findall(r"^LEAST_(?:ENGINE|COMPOSE)=(.+)$", text, re.MULTILINE) == [LEAST_ENGINE, LEAST_COMPOSE]
