@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from docker import DockerClient
-from docker.errors import DockerException
 
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.compose import LEAST_COMPOSE
@@ -51,18 +49,6 @@ def test_an_engine_that_is_too_old_is_named_with_its_version_and_the_reason() ->
 def test_no_permission_and_no_engine_are_two_things() -> None:
     assert "usermod -aG docker" in refusal("('Connection aborted.', PermissionError(13, 'Permission denied'))", WHERE)
     assert "scripts/docker-bootstrap" in refusal("[Errno 2] No such file or directory", WHERE)
-
-
-# The library does not close the socket that it was refused on.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_library_says_permission_denied_in_words_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("socket.socket.connect", refused)
-    with pytest.raises(DockerException) as error:
-        DockerClient(base_url="unix:///nowhere/docker.sock", version="auto")
-    assert "usermod" in refusal(str(error.value), WHERE)
 
 
 def test_the_bootstrap_script_asks_for_the_same_versions() -> None:
