@@ -25,7 +25,7 @@ PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19700, "POSTGRES": 15932, "PGBOUNCER":
 SMALL = """
 pipelines: [postgres/jdbc-pgbouncer, elasticsearch/camel-bulk]
 trials: 1
-drain: {window_seconds: 3, pilot_seconds: 2, warm_up_seconds: 20}
+drain: {window_seconds: 5, pilot_seconds: 4, warm_up_seconds: 30}
 """
 # A check that fails must show within a trial.
 CHECKS = ("interval: 30s", "interval: 2s")
@@ -74,7 +74,7 @@ def checkout(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         try:
             yield copy
         finally:
-            compose_in(copy, "down", "--volumes", "--remove-orphans")
+            compose_in(copy, "down", "--volumes", "--remove-orphans", "--rmi", "all")
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ def in_container(stack: ComposeStack, name: str, script: str) -> Callable[[], No
 
 
 def test_a_container_that_runs_out_of_memory_is_named_with_its_limit(stack: ComposeStack, checkout: Path) -> None:
-    hog = in_container(stack, "pgbouncer", "head -c 2g /dev/zero | tail > /dev/null")
+    hog = in_container(stack, "pgbouncer", "head -c 2G /dev/zero | tail > /dev/null")
     _, output = during_the_first_trial(stack, checkout, hog)
     first, second = trials_of(checkout)
     assert first["invalid"] == [
@@ -192,14 +192,14 @@ def test_an_image_that_cannot_be_built_shows_the_step(
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", "sinkbench-test-broken")
     dockerfile = checkout / "postgres" / "Dockerfile"
     whole = dockerfile.read_text()
-    dockerfile.write_text(whole.replace("useradd --system", "useradd --sistem"))
+    dockerfile.write_text(whole.replace("install -d -o postgres", "install -d -o nobody-here"))
     try:
         done = sinkbench("up")
     finally:
         dockerfile.write_text(whole)
     assert done.returncode == 2
     assert "an image could not be built" in done.stderr
-    assert "unrecognized option '--sistem'" in done.stderr
+    assert "invalid user 'nobody-here'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

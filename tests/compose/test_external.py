@@ -12,7 +12,7 @@ from sinkbench.stack.compose import ComposeStack
 PLAN = """
 pipelines: [postgres/jdbc-pgbouncer, elasticsearch/camel-bulk]
 trials: 1
-drain: {window_seconds: 3, pilot_seconds: 2, warm_up_seconds: 20}
+drain: {window_seconds: 5, pilot_seconds: 4, warm_up_seconds: 30}
 """
 
 

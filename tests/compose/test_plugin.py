@@ -16,7 +16,7 @@ HERE = Path(__file__).parent / "plugin"
 PLAN = """
 pipelines: [elasticsearch/http]
 trials: 1
-drain: {window_seconds: 3, pilot_seconds: 2, warm_up_seconds: 6}
+drain: {window_seconds: 5, pilot_seconds: 4, warm_up_seconds: 20}
 """
 
 
