@@ -193,6 +193,9 @@ class Plan(_Section):
     )
     load: Load = Field(default=Load(), description="the records and how they are produced")
     drain: Drain = Field(default=Drain(), description="how long a drain trial takes")
+    limits: bool = Field(
+        default=False, description="whether the limits of Kafka, Connect and the sinks are measured, once a run"
+    )
     probe_interval_ms: Annotated[int, Field(gt=0, le=60_000)] = Field(
         250, description="time between two readings of the services, in milliseconds"
     )

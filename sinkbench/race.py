@@ -11,8 +11,10 @@ from pydantic import JsonValue
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell, blocks
+from sinkbench.limits.efficiency import limit_line, with_limits
+from sinkbench.limits.measure import jobs
 from sinkbench.probes import CLIENT_ERRORS
-from sinkbench.results import PlanRef, RunSummary, TrialRecord
+from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
 from sinkbench.sizing import MINIMUM_RECORDS, records_for
 from sinkbench.store import RunFolder
 from sinkbench.summarize import summarize
@@ -29,6 +31,8 @@ PILOT_BYTES = 600_000_000
 FALLBACK_RECORDS_PER_SECOND = 1_000.0
 # Resetting, loading, starting, stopping and auditing, beside the drain itself.
 OVERHEAD_SECONDS = 10.0
+# Measuring a limit: its search takes some ten steps.
+LIMIT_SECONDS = 40.0
 # How long a run waits for a service that is not its own to start again.
 RETURN_SECONDS = 60.0
 
@@ -59,10 +63,12 @@ class Race:
         self._trials: list[TrialRecord] = []
         self._seconds: list[float] = []
         self._step = 0
+        self._limit_jobs = jobs(bench, cells, self._token) if bench.plan.limits else []
+        self._limits: list[Limit] = []
 
     @property
     def _steps(self) -> int:
-        return len(self._cells) * (1 + self._plan.trials)
+        return len(self._cells) * (1 + self._plan.trials) + len(self._limit_jobs)
 
     def run(self) -> RunSummary:
         """Takes all pilots and trials.
@@ -75,6 +81,7 @@ class Race:
         self._bench.begin(self._token)
         try:
             self._pilots()
+            self._measure_limits()
             for number, block in enumerate(blocks(self._cells, self._plan.trials, self._plan.seed or 0), start=1):
                 for cell in block:
                     self._trial(cell, number)
@@ -90,7 +97,8 @@ class Race:
             complete=complete,
             plan=plan,
             environment=self._environment,
-            cells=summarize(self._cells, self._trials),
+            cells=with_limits(summarize(self._cells, self._trials), self._limits),
+            limits=self._limits,
         )
         self._folder.write_summary(summary)
         return summary
@@ -100,9 +108,12 @@ class Race:
         usual = self._plan.drain.window_seconds + OVERHEAD_SECONDS
         mean = sum(self._seconds) / len(self._seconds) if self._seconds else usual
         pilots_left = max(len(self._cells) + 1 - self._step, 0)
-        trials_left = self._steps - max(self._step - 1, len(self._cells))
+        before_trials = len(self._cells) + len(self._limit_jobs)
+        trials_left = self._steps - max(self._step - 1, before_trials)
         pilots = pilots_left * (3 * self._plan.drain.pilot_seconds + OVERHEAD_SECONDS / 2)
-        self._ui.step(self._step, self._steps, name, trials_left * mean + pilots)
+        limits_left = min(max(before_trials + 1 - self._step, 0), len(self._limit_jobs))
+        left = trials_left * mean + pilots + limits_left * LIMIT_SECONDS
+        self._ui.step(self._step, self._steps, name, left)
 
     def _pilots(self) -> None:
         """A short look at every cell, which warms up the workers and tells how many records its trials need."""
@@ -128,6 +139,15 @@ class Race:
                     self._ui.say(f"pilot of {cell.key}: about {found.records_per_second:,.0f} records/s")
         finally:
             self._bench.kafka.delete_topic(shared.topic)
+
+    def _measure_limits(self) -> None:
+        """What Kafka, Connect and the sinks can do alone, now that they are warm; see `sinkbench.limits`."""
+        for job in self._limit_jobs:
+            self._begin(job.name)
+            limit = job.run(self._ui)
+            self._limits.append(limit)
+            self._ui.say(limit_line(limit))
+            self._recover()
 
     def _trial(self, cell: Cell, block: int) -> None:
         self._begin(f"{cell.key}, trial {block} of {self._plan.trials}")

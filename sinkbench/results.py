@@ -16,6 +16,8 @@ __all__ = [
     "CellSummary",
     "Connections",
     "LatencyMs",
+    "Limit",
+    "LimitStep",
     "PlanRef",
     "RatePerSecond",
     "RunSummary",
@@ -77,6 +79,35 @@ class Bottleneck(_Record):
 
     component: str
     evidence: str
+
+
+class LimitStep(_Record):
+    """One measurement of the search for a limit; the last that `confirms` is longer, and gives the limit."""
+
+    batch: Whole | None = None
+    connections: Whole
+    records_per_second: Amount | None = None
+    problem: str | None = None
+    """Why there is no rate."""
+    confirms: bool = False
+
+
+class Limit(_Record):
+    """What a stage of the path can do alone, with the same records: an item of `limits` in summary.json."""
+
+    sink: str
+    """A sink, or what comes before it: "kafka" or "connect"."""
+    way: str
+    """How a plain client wrote or read; of "connect" the pipeline whose connector got none of the records."""
+    records_per_second: Amount | None = None
+    connections: Whole | None = None
+    """Connections, consumers or tasks."""
+    batch: Whole | None = None
+    """Records a request, statement or COPY."""
+    path: list[LimitStep] = []
+    """All measurements, in turn."""
+    note: str | None = None
+    """Why it could not be measured."""
 
 
 class RatePerSecond(_Record):
@@ -196,6 +227,8 @@ class RunSummary(_Record):
     plan: PlanRef
     environment: dict[str, JsonValue] = {}
     cells: list[CellSummary]
+    limits: list[Limit] = []
+    """Empty if the plan asks for none."""
 
     @property
     def passed(self) -> bool:

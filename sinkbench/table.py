@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.limits.efficiency import limit_lines, percent
 from sinkbench.results import CellSummary, RunSummary
 from sinkbench.stats import ratio_to_slowest
 
@@ -77,6 +78,9 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
     table.add_column("pipeline", no_wrap=True)
     for header in ("tasks\n(per\nworker)", "records/s", *(() if narrow else ("low-high",)), "ratio"):
         table.add_column(header, justify="right", no_wrap=True)
+    limited = whole and any(cell.efficiency is not None for cell in summary.cells)
+    if limited:
+        table.add_column("of\nlimit", justify="right", no_wrap=True)
     if whole:
         table.add_column("records\n/write", justify="right", no_wrap=True)
     table.add_column("peak\nconns", justify="right", no_wrap=True)
@@ -93,6 +97,7 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
             f"{cell.tasks} ({cell.tasks_per_worker:g})",
             *([f"{rate}\n{span}"] if narrow and span != rate else [rate] if narrow else [rate, span]),
             f"x{_times(ratio)}" if ratio is not None else _NOT_MEASURED,
+            *([_NOT_MEASURED if cell.efficiency is None else percent(cell.efficiency)] if limited else []),
             *([_per_write(cell)] if whole else []),
             _connections(cell),
             *([_cpu(cell)] if whole else []),
@@ -149,7 +154,7 @@ def _text(summary: RunSummary, console: Console) -> str:
             console.print(Text(line), soft_wrap=True)
         console.print(cells_table(summary, console.width))
         console.print()
-        for line in [*filter(None, [answer(summary)]), *remarks(summary, console.width)]:
+        for line in [*filter(None, [answer(summary)]), *remarks(summary, console.width), *limit_lines(summary)]:
             console.print(Text(line), soft_wrap=True)
     return captured.get()
 

@@ -246,3 +246,13 @@ def test_where_no_name_is_near_those_that_are_known_are_listed() -> None:
     assert did_you_mean("mongo", ["b", "a"]) == "; known: a, b"
     assert did_you_mean("mongo", []) == ""
     assert did_you_mean("mongo", [f"k{i:02}" for i in range(20)]).endswith("k11 and 8 more")
+
+
+def test_limits_are_measured_only_where_a_plan_asks_for_them(folder: Path, connectors: Path) -> None:
+    assert read(folder, connectors, "pipelines: [postgres/jdbc]").limits is False
+    assert read(folder, connectors, "pipelines: [postgres/jdbc]\nlimits: true").limits is True
+    assert load_plan(PLANS / "scaling.yaml", connectors).limits is True
+
+
+def test_limits_that_are_neither_true_nor_false_are_refused(folder: Path, connectors: Path) -> None:
+    assert refusal(folder, connectors, "pipelines: [postgres/jdbc]\nlimits: 3").startswith("mine.yaml:2: limits")

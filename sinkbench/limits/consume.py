@@ -1,0 +1,136 @@
+"""The limits of the path before the sink: how fast Kafka hands out a topic's records, and how fast Connect takes them.
+
+Kafka's is that of a plain consumer group. Connect's is that of a pipeline of the plan from which the transform
+`Filter`, which comes with Connect, takes every record before the connector sees it: the worker polls, converts and
+transforms as ever, and there is nothing to write.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from sinkbench.bench import Bench, Names
+from sinkbench.cells import Cell
+from sinkbench.errors import ConnectError
+from sinkbench.kafka import group_of
+from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.tune import Measured
+from sinkbench.probes import CLIENT_ERRORS, in_one_line
+from sinkbench.stats import drain_rate
+
+__all__ = ["connect_limit", "dropping", "kafka_limit"]
+
+DROP = "sinkbench_drop"
+POLL_SECONDS = 0.1
+COMMIT_MS = 200
+TOO_SHORT = "the topic was read too fast to be measured; a larger record_bytes would take longer"
+
+
+@dataclass
+class _Progress:
+    """How far a topic has been read, over time, until all of it is or nothing moves any more."""
+
+    total: int
+    stall_seconds: float
+    tell: Callable[[int, int], None]
+    times: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    moved: float = field(default_factory=time.monotonic)
+
+    def see(self, at: float, count: int) -> bool:
+        """Takes a reading. Returns whether to go on."""
+        if not self.counts or count > self.counts[-1]:
+            self.moved = time.monotonic()
+        self.times.append(at)
+        self.counts.append(count)
+        self.tell(min(count, self.total), self.total)
+        return count < self.total and time.monotonic() - self.moved < self.stall_seconds
+
+    def measured(self) -> Measured:
+        """The rate between 10 % and 90 % of the records, as a trial's; or why there is none."""
+        reached = self.counts[-1] if self.counts else 0
+        if reached != self.total:
+            return Measured(None, f"{reached:,} of {self.total:,} records were read")
+        rate = drain_rate(self.times, self.counts, self.total)
+        return Measured(None, TOO_SHORT) if rate is None else Measured(round(rate.records_per_second, 1))
+
+
+def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]) -> Measured:
+    """The rate at which a plain consumer group reads a loaded topic.
+
+    Args:
+        bench: the stack.
+        names: the topic, and what the group is called after.
+        records: how many the topic holds.
+        consumers: members of the group, each a process of its own.
+        tell: is told the records read so far, and how many there are.
+    """
+    endpoints = bench.stack.endpoints
+    progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
+    group = group_of(names.connector)
+    settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
+    try:
+        with Clients() as clients:
+            partitions = bench.plan.load.partitions
+            clients.consume(names.topic, group, settings, consumers, partitions, progress.see)
+        return progress.measured()
+    except ClientFailed as error:
+        return Measured(None, str(error))
+    except CLIENT_ERRORS as error:
+        return Measured(None, in_one_line(error))
+    finally:
+        with suppress(*CLIENT_ERRORS):
+            bench.kafka.wait_until_empty(group)
+            bench.kafka.delete_group(group)
+
+
+def dropping(config: dict[str, str]) -> dict[str, str]:
+    """A connector's configuration with a last transform that drops every record.
+
+    Its consumer commits what it has read several times a second, instead of every few seconds: that is how progress is
+    seen where no sink has any.
+    """
+    transforms = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
+    return {
+        **config,
+        "transforms": ",".join([*transforms, DROP]),
+        f"transforms.{DROP}.type": "org.apache.kafka.connect.transforms.Filter",
+        "consumer.override.enable.auto.commit": "true",
+        "consumer.override.auto.commit.interval.ms": str(COMMIT_MS),
+    }
+
+
+def connect_limit(bench: Bench, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]) -> Measured:
+    """The rate at which Connect reads a loaded topic for a cell whose connector gets none of the records.
+
+    Args:
+        bench: the stack.
+        cell: whose pipeline, at how many tasks.
+        names: the topic, and what the connector is called.
+        records: how many the topic holds.
+        tell: is told the records read so far, and how many there are.
+    """
+    progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
+    group = group_of(names.connector)
+    try:
+        bench.connect.create(names.connector, dropping(bench.config(cell, names)))
+        while progress.see(time.monotonic(), bench.kafka.committed(group, names.topic)):
+            time.sleep(POLL_SECONDS)
+        measured = progress.measured()
+        if measured.records_per_second is None:
+            status = bench.connect.status(names.connector)
+            cause = None if status is None else status.cause()
+            measured = Measured(None, cause or measured.problem)
+    except ConnectError as error:
+        return Measured(None, str(error))
+    except CLIENT_ERRORS as error:
+        return Measured(None, in_one_line(error))
+    else:
+        return measured
+    finally:
+        with suppress(*CLIENT_ERRORS):
+            bench.stop_connector(names)
+            bench.kafka.delete_group(group)

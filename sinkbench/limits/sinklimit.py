@@ -1,0 +1,113 @@
+"""The limit of a sink: the rate at which plain clients write the same records to it, tuned until it no longer gains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from sinkbench.bench import Bench, Names
+from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.orders import MakeRecords
+from sinkbench.limits.tune import Measured, Point, Tuned, tune
+from sinkbench.limits.writers import Destination
+from sinkbench.plan import Load
+from sinkbench.probes import CLIENT_ERRORS, in_one_line
+from sinkbench.sinks import Sink
+from sinkbench.stack import Endpoints
+
+__all__ = ["SinkClient", "destination", "sink_limit"]
+
+STEP_SECONDS = 2.5
+CONFIRM_SECONDS = 5.0
+FIRST_BATCH = 256
+LARGEST_BATCH = 16_384
+MOST_CONNECTIONS = 16
+# What each connection has ready to send, again and again; far more than a sink compresses together.
+POOL_BYTES = 16 << 20
+
+
+def destination(endpoints: Endpoints, sink: str, way: str, target: str) -> Destination:
+    """Where and how a plain client writes to a sink of a stack that has it."""
+    if sink == "elasticsearch":
+        alias, access = endpoints.elasticsearch_index, endpoints.elasticsearch_access
+        return Destination(way, target, endpoints.elasticsearch or "", alias, access)
+    return Destination(way, target, endpoints.postgres or "")
+
+
+class SinkClient:
+    """Plain clients of one sink, all of them with records of the plan's load."""
+
+    def __init__(self, sink: Sink, to: Destination, load: Load) -> None:
+        """
+        Args:
+            sink: makes and removes what is written to, and counts.
+            to: where the clients write, and how.
+            load: what the records are like.
+        """
+        pool = max(2, POOL_BYTES // load.record_bytes)
+        self.largest_batch = min(LARGEST_BATCH, pool // 2)
+        self._sink = sink
+        self._to = to
+        self._clients = Clients(MakeRecords(to.target, 0, pool, load.keys, load.record_bytes))
+
+    def measure(self, point: Point, seconds: float) -> Measured:
+        """Writes for so many seconds into a fresh index or table, which is removed however it ends.
+
+        Returns:
+            The records stored per second; none if the sink rejected a record, or holds another number of them than
+            it has acknowledged.
+        """
+        target = self._to.target
+        try:
+            self._sink.create(target)
+            written = self._clients.write(self._to, point.batch, point.connections, seconds)
+            problem = next((each.problem for each in written if each.problem is not None), None)
+            acknowledged = sum(each.stored for each in written)
+            if problem is None:
+                self._sink.settle(target)
+                stored = self._sink.count(target)
+                if stored != acknowledged:
+                    problem = f"{acknowledged:,} records were acknowledged, but {stored:,} are stored"
+            rate = sum(each.in_time for each in written) / seconds
+            return Measured(None, problem) if problem is not None else Measured(round(rate, 1))
+        except ClientFailed as error:
+            return Measured(None, str(error))
+        except CLIENT_ERRORS as error:
+            return Measured(None, in_one_line(error))
+        except BaseException:
+            # Interrupted: a client that still writes would keep PostgreSQL from dropping the table.
+            self._clients.close()
+            raise
+        finally:
+            with suppress(*CLIENT_ERRORS):
+                self._sink.drop(target)
+
+    def close(self) -> None:
+        """Ends the clients."""
+        self._clients.close()
+
+
+def sink_limit(bench: Bench, sink: str, way: str, names: Names, phase: Callable[[str], None]) -> Tuned:
+    """Searches for the highest rate at which a sink takes the plan's records in one way.
+
+    Args:
+        bench: the stack and its plan.
+        sink, way: what to measure; see `limits.writers.WAYS`.
+        names: what the index or table is called.
+        phase: is told what is measured.
+
+    Returns:
+        What was found; the index or table is gone.
+    """
+    to = destination(bench.stack.endpoints, sink, way, names.target)
+    client = SinkClient(bench.sink(sink), to, bench.plan.load)
+
+    def measure(point: Point, confirms: bool) -> Measured:
+        phase(f"{way} of {point.batch:,} records, {point.connections} connections{', for longer' if confirms else ''}")
+        return client.measure(point, CONFIRM_SECONDS if confirms else STEP_SECONDS)
+
+    try:
+        first = Point(min(FIRST_BATCH, client.largest_batch), 1)
+        return tune(measure, first, Point(client.largest_batch, MOST_CONNECTIONS))
+    finally:
+        client.close()

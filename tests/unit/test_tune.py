@@ -1,0 +1,101 @@
+"""The search for the fastest way to write, against simulated clients."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.limits.tune import GAIN, Measured, Point, Tuned, tune
+
+FIRST, LARGEST = Point(256, 1), Point(32_768, 64)
+halves = st.floats(1, 100_000)
+
+
+class Client:
+    """A client whose rate saturates with the batch and with the connections, and that fails beyond some batch."""
+
+    def __init__(self, half_batch: float, half_connections: float, fails_from: int = 10**9) -> None:
+        self.half_batch, self.half_connections, self.fails_from = half_batch, half_connections, fails_from
+        self.asked: list[tuple[Point, bool]] = []
+
+    def rate(self, point: Point) -> float:
+        batch, connections = point.batch, point.connections
+        return 200_000 * batch / (batch + self.half_batch) * connections / (connections + self.half_connections)
+
+    def __call__(self, point: Point, confirms: bool) -> Measured:
+        self.asked.append((point, confirms))
+        if point.batch >= self.fails_from:
+            return Measured(None, "429 Too Many Requests")
+        return Measured(self.rate(point))
+
+
+def best(found: Tuned) -> Point:
+    assert found.best is not None
+    return found.best.point
+
+
+@given(halves, st.floats(0.1, 100))
+def test_no_single_doubling_gains_much_more_than_what_was_found(half_batch: float, half_connections: float) -> None:
+    client = Client(half_batch, half_connections)
+    at = best(tune(client, FIRST, LARGEST))
+    for following in (Point(2 * at.batch, at.connections), Point(at.batch, 2 * at.connections)):
+        if following.batch <= LARGEST.batch and following.connections <= LARGEST.connections:
+            assert client.rate(following) <= client.rate(at) * (1 + GAIN) * (1 + 1e-9)
+
+
+@given(halves, st.floats(0.1, 100), st.integers(256, 65_536))
+def test_a_step_that_fails_is_never_taken(half_batch: float, half_connections: float, fails_from: int) -> None:
+    found = tune(Client(half_batch, half_connections, fails_from), FIRST, LARGEST)
+    if fails_from <= FIRST.batch:
+        assert found.best is None
+    else:
+        assert best(found).batch < fails_from
+
+
+@given(halves, st.floats(0.1, 100))
+def test_each_point_is_measured_once_and_the_chosen_one_confirmed(half_batch: float, half_connections: float) -> None:
+    client = Client(half_batch, half_connections)
+    found = tune(client, FIRST, LARGEST)
+    searched = [point for point, confirms in client.asked if not confirms]
+    assert len(searched) == len(set(searched))
+    assert [point for point, confirms in client.asked if confirms] == [best(found)]
+    assert [(step.point, step.confirms) for step in found.path] == client.asked
+
+
+def test_it_stops_where_a_doubling_no_longer_gains() -> None:
+    rates = {256: 100.0, 512: 150.0, 1024: 155.0}
+    found = tune(lambda point, confirms: Measured(rates[point.batch]), FIRST, Point(32_768, 1))
+    assert [step.point.batch for step in found.path] == [256, 512, 1024, 1024]
+
+
+def test_connections_are_stepped_up_after_the_batch_and_the_batch_again_after_them() -> None:
+    def measure(point: Point, confirms: bool) -> Measured:
+        # A larger batch pays only with two connections, as where one waits while the other works.
+        return Measured(
+            100.0 * min(point.connections, 2) * (2.0 if point.connections == 2 and point.batch > 256 else 1)
+        )
+
+    assert best(tune(measure, FIRST, LARGEST)) == Point(512, 2)
+
+
+def test_the_rate_is_that_of_the_longer_measurement() -> None:
+    found = tune(lambda point, confirms: Measured(90.0 if confirms else 100.0), FIRST, LARGEST)
+    assert found.best is not None
+    assert found.best.measured.records_per_second == 90.0
+
+
+def test_what_cannot_be_confirmed_gives_way_to_the_next_fastest() -> None:
+    def measure(point: Point, confirms: bool) -> Measured:
+        if confirms and point.batch == 512:
+            return Measured(None, "stored 1 of 2")
+        return Measured(float(min(point.batch, 512)))
+
+    assert best(tune(measure, FIRST, Point(512, 1))) == Point(256, 1)
+
+
+@pytest.mark.parametrize("rate", [None, 0.0])
+def test_where_nothing_can_be_written_no_limit_is_found_and_nothing_more_is_tried(rate: float | None) -> None:
+    found = tune(lambda point, confirms: Measured(rate, "no"), FIRST, LARGEST)
+    assert found.best is None
+    assert [step.point for step in found.path] == [FIRST]
