@@ -187,7 +187,7 @@ def test_a_second_race_is_refused_wherever_the_first_one_runs(
 
 
 def test_an_image_that_cannot_be_built_shows_the_step(
-    stack: ComposeStack, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    stack: ComposeStack, compose: Run, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", "sinkbench-test-broken")
     dockerfile = checkout / "postgres" / "Dockerfile"
@@ -197,6 +197,7 @@ def test_an_image_that_cannot_be_built_shows_the_step(
         done = sinkbench("up")
     finally:
         dockerfile.write_text(whole)
+        compose("down", "--rmi", "all")
     assert done.returncode == 2
     assert "an image could not be built" in done.stderr
     assert "invalid user 'nobody-here'" in done.stderr
