@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell
 from sinkbench.errors import ConnectError
 from sinkbench.kafka import group_of
+from sinkbench.limits.cleaning import cleaning
 from sinkbench.limits.clients import ClientFailed, Clients
 from sinkbench.limits.tune import Measured
 from sinkbench.probes import CLIENT_ERRORS, in_one_line
@@ -72,19 +72,21 @@ def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: 
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
     settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
-    try:
-        with Clients() as clients:
-            partitions = bench.plan.load.partitions
-            clients.consume(names.topic, group, settings, consumers, partitions, progress.see)
-        return progress.measured()
-    except ClientFailed as error:
-        return Measured(None, str(error))
-    except CLIENT_ERRORS as error:
-        return Measured(None, in_one_line(error))
-    finally:
-        with suppress(*CLIENT_ERRORS):
-            bench.kafka.wait_until_empty(group)
-            bench.kafka.delete_group(group)
+
+    def clean() -> None:
+        bench.kafka.wait_until_empty(group)
+        bench.kafka.delete_group(group)
+
+    with cleaning(clean):
+        try:
+            with Clients() as clients:
+                partitions = bench.plan.load.partitions
+                clients.consume(names.topic, group, settings, consumers, partitions, progress.see)
+            return progress.measured()
+        except ClientFailed as error:
+            return Measured(None, str(error))
+        except CLIENT_ERRORS as error:
+            return Measured(None, in_one_line(error))
 
 
 def dropping(config: dict[str, str]) -> dict[str, str]:
@@ -115,22 +117,22 @@ def connect_limit(bench: Bench, cell: Cell, names: Names, records: int, tell: Ca
     """
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
-    try:
-        bench.connect.create(names.connector, dropping(bench.config(cell, names)))
-        while progress.see(time.monotonic(), bench.kafka.committed(group, names.topic)):
-            time.sleep(POLL_SECONDS)
-        measured = progress.measured()
-        if measured.records_per_second is None:
+
+    def clean() -> None:
+        bench.stop_connector(names)
+        bench.kafka.delete_group(group)
+
+    with cleaning(clean):
+        try:
+            bench.connect.create(names.connector, dropping(bench.config(cell, names)))
+            while progress.see(time.monotonic(), bench.kafka.committed(group, names.topic)):
+                time.sleep(POLL_SECONDS)
+            measured = progress.measured()
+            if measured.records_per_second is not None:
+                return measured
             status = bench.connect.status(names.connector)
-            cause = None if status is None else status.cause()
-            measured = Measured(None, cause or measured.problem)
-    except ConnectError as error:
-        return Measured(None, str(error))
-    except CLIENT_ERRORS as error:
-        return Measured(None, in_one_line(error))
-    else:
-        return measured
-    finally:
-        with suppress(*CLIENT_ERRORS):
-            bench.stop_connector(names)
-            bench.kafka.delete_group(group)
+            return Measured(None, (None if status is None else status.cause()) or measured.problem)
+        except ConnectError as error:
+            return Measured(None, str(error))
+        except CLIENT_ERRORS as error:
+            return Measured(None, in_one_line(error))

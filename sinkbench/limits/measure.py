@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell
 from sinkbench.errors import TrialFailed
+from sinkbench.limits.cleaning import cleaning
 from sinkbench.limits.consume import connect_limit, kafka_limit
 from sinkbench.limits.efficiency import CONNECT, KAFKA
 from sinkbench.limits.sinklimit import sink_limit
@@ -88,12 +89,12 @@ def jobs(bench: Bench, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     numbers = sorted(lead)
 
     def kafka(observer: Observer) -> Tuned:
-        with _Topic(bench, reading, observer) as records:
+        with _topic(bench, reading, observer) as records:
             observer.phase("reading by a plain consumer group")
             return step_up(lambda number: kafka_limit(bench, reading, records, number, observer.progress), numbers)
 
     def connect(observer: Observer) -> Tuned:
-        with _Topic(bench, reading, observer) as records:
+        with _topic(bench, reading, observer) as records:
             observer.phase("reading by Connect")
             return step_up(
                 lambda number: connect_limit(bench, lead[number], reading, records, observer.progress), numbers
@@ -116,27 +117,15 @@ def _search_of(bench: Bench, sink: str, way: str, names: Names) -> Callable[[Obs
     return lambda observer: sink_limit(bench, sink, way, names, observer.phase)
 
 
-class _Topic:
-    """A loaded topic, for as long as it is read."""
+@contextmanager
+def _topic(bench: Bench, names: Names, observer: Observer) -> Iterator[int]:
+    """A loaded topic, for as long as it is read, and how many records it holds.
 
-    def __init__(self, bench: Bench, names: Names, observer: Observer) -> None:
-        self._bench = bench
-        self._names = names
-        self._observer = observer
-
-    def __enter__(self) -> int:
-        """Returns how many records the topic holds. Raises TrialFailed or StackError if it cannot be loaded."""
-        fit = TOPIC_BYTES // self._bench.plan.load.record_bytes
-        records = max(min(TOPIC_RECORDS, fit), MINIMUM_RECORDS)
-        try:
-            self._bench.check_disk(records)
-            self._observer.phase("loading the topic")
-            self._bench.load(self._names, records, lambda done: self._observer.progress(done, records))
-        except BaseException:
-            self.__exit__()
-            raise
-        return records
-
-    def __exit__(self, *ended: object) -> None:
-        with suppress(*CLIENT_ERRORS):
-            self._bench.kafka.delete_topic(self._names.topic)
+    Raises TrialFailed or StackError if it cannot be loaded.
+    """
+    records = max(min(TOPIC_RECORDS, TOPIC_BYTES // bench.plan.load.record_bytes), MINIMUM_RECORDS)
+    bench.check_disk(records)
+    with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
+        observer.phase("loading the topic")
+        bench.load(names, records, lambda done: observer.progress(done, records))
+        yield records

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from sinkbench.bench import Bench, Names
+from sinkbench.limits.cleaning import cleaning
 from sinkbench.limits.clients import ClientFailed, Clients
 from sinkbench.limits.orders import MakeRecords
 from sinkbench.limits.tune import Measured, Point, Tuned, tune
@@ -56,38 +56,54 @@ class SinkClient:
         Returns:
             The records stored per second; none if the sink rejected a record, or holds another number of them than
             it has acknowledged.
+
+        Raises:
+            What the sink's own client raises, if the index or table cannot be removed.
         """
+        with cleaning(self._clean):
+            try:
+                return self._measure(point, seconds)
+            except ClientFailed as error:
+                # What is left of them may still wait for something.
+                self._clients.close()
+                return Measured(None, str(error))
+            except CLIENT_ERRORS as error:
+                return Measured(None, in_one_line(error))
+            except BaseException:
+                # A client that still writes would keep PostgreSQL from dropping the table.
+                self._clients.close()
+                raise
+
+    def _measure(self, point: Point, seconds: float) -> Measured:
         target = self._to.target
-        try:
-            self._sink.create(target)
-            written = self._clients.write(self._to, point.batch, point.connections, seconds)
-            problem = next((each.problem for each in written if each.problem is not None), None)
-            acknowledged = sum(each.stored for each in written)
-            if problem is None:
-                self._sink.settle(target)
-                stored = self._sink.count(target)
-                if stored != acknowledged:
-                    problem = f"{acknowledged:,} records were acknowledged, but {stored:,} are stored"
-            rate = sum(each.in_time for each in written) / seconds
-            return Measured(None, problem) if problem is not None else Measured(round(rate, 1))
-        except ClientFailed as error:
-            return Measured(None, str(error))
-        except CLIENT_ERRORS as error:
-            return Measured(None, in_one_line(error))
-        except BaseException:
-            # Interrupted: a client that still writes would keep PostgreSQL from dropping the table.
-            self._clients.close()
-            raise
-        finally:
-            with suppress(*CLIENT_ERRORS):
-                self._sink.drop(target)
+        self._sink.create(target)
+        written = self._clients.write(self._to, point.batch, point.connections, seconds)
+        problem = next((each.problem for each in written if each.problem is not None), None)
+        if problem is not None:
+            return Measured(None, problem)
+        self._sink.settle(target)
+        acknowledged, stored = sum(each.stored for each in written), self._sink.count(target)
+        if stored != acknowledged:
+            return Measured(None, f"{acknowledged:,} records were acknowledged, but {stored:,} are stored")
+        return Measured(round(sum(each.in_time for each in written) / seconds, 1))
+
+    def _clean(self) -> None:
+        self._sink.drop(self._to.target)
 
     def close(self) -> None:
         """Ends the clients."""
         self._clients.close()
 
 
-def sink_limit(bench: Bench, sink: str, way: str, names: Names, phase: Callable[[str], None]) -> Tuned:
+def sink_limit(
+    bench: Bench,
+    sink: str,
+    way: str,
+    names: Names,
+    phase: Callable[[str], None],
+    step_seconds: float = STEP_SECONDS,
+    confirm_seconds: float = CONFIRM_SECONDS,
+) -> Tuned:
     """Searches for the highest rate at which a sink takes the plan's records in one way.
 
     Args:
@@ -95,6 +111,7 @@ def sink_limit(bench: Bench, sink: str, way: str, names: Names, phase: Callable[
         sink, way: what to measure; see `limits.writers.WAYS`.
         names: what the index or table is called.
         phase: is told what is measured.
+        step_seconds, confirm_seconds: how long a step of the search is measured, and how long its result.
 
     Returns:
         What was found; the index or table is gone.
@@ -104,7 +121,7 @@ def sink_limit(bench: Bench, sink: str, way: str, names: Names, phase: Callable[
 
     def measure(point: Point, confirms: bool) -> Measured:
         phase(f"{way} of {point.batch:,} records, {point.connections} connections{', for longer' if confirms else ''}")
-        return client.measure(point, CONFIRM_SECONDS if confirms else STEP_SECONDS)
+        return client.measure(point, confirm_seconds if confirms else step_seconds)
 
     try:
         first = Point(min(FIRST_BATCH, client.largest_batch), 1)

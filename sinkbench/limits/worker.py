@@ -71,7 +71,8 @@ def consume(connection: Connection, order: Consume) -> None:
         connection.send(Seen(time.monotonic(), len(given), 0))
 
     consumer = Consumer(
-        {**order.settings, "group.id": order.group, "auto.offset.reset": "earliest", "enable.partition.eof": "false"}
+        # Nothing is committed, so that a group whose controller was killed is gone with its members.
+        {**order.settings, "group.id": order.group, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     )
     try:
         consumer.subscribe([order.topic], on_assign=assigned, on_revoke=lambda *_: partitions.clear())
