@@ -44,6 +44,8 @@ class Sources:
         status: the connector and its tasks.
         cpu_seconds: CPU seconds of each service so far; a service that was not looked at this time is not in it.
         troubles: what is wrong with services, by their names.
+        tasks: the signs that the workers' metrics give of the connector's tasks; empty when they were not looked at.
+        machine: CPU seconds that all processes of the machine together have used so far; None if that is not known.
     """
 
     sink: Callable[[], SinkReading]
@@ -51,6 +53,8 @@ class Sources:
     status: Callable[[], ConnectorStatus | None]
     cpu_seconds: Callable[[], Mapping[str, float | None]]
     troubles: Callable[[], Mapping[str, str]] = dict
+    tasks: Callable[[], Mapping[str, float]] = dict
+    machine: Callable[[], float | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Sample:
             for one that was not looked at.
         troubles: what is wrong with services, by their names.
         problems: what went wrong while reading, if anything did.
+        signs: further readings by name, as in SinkReading, of the tasks and of the machine too; what was not read this
+            time is absent, never repeated.
     """
 
     seconds: float
@@ -80,6 +86,7 @@ class Sample:
     cpu_seconds: Mapping[str, float | None] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     troubles: Mapping[str, str] = field(default_factory=dict)
+    signs: Mapping[str, float] = field(default_factory=dict)
 
     def row(self) -> dict[str, float | int | str | None]:
         """The sample as a flat row for a table of samples; CPU seconds in a column for each service."""
@@ -96,6 +103,7 @@ class Sample:
                 f"cpu_seconds_{name}": None if used is None else round(used, 3)
                 for name, used in self.cpu_seconds.items()
             },
+            **{name: round(value, 4) for name, value in self.signs.items()},
             "problems": "; ".join([*self.problems, *(f"{name} {text}" for name, text in self.troubles.items())])
             or None,
         }
@@ -182,6 +190,8 @@ class Sampler:
         seconds = (before + time.monotonic()) / 2 - self._started
         consumed = attempt(self._sources.consumed)
         status = attempt(self._sources.status)
+        tasks = attempt(self._sources.tasks) or {}
+        machine = attempt(self._sources.machine)
         own = self._me.cpu_times()
         cpu_seconds = {**(attempt(self._sources.cpu_seconds) or {}), CONTROLLER: own.user + own.system}
         troubles = attempt(self._sources.troubles) or {}
@@ -197,4 +207,9 @@ class Sampler:
             cpu_seconds=cpu_seconds,
             problems=tuple(problems),
             troubles=troubles,
+            signs={
+                **({} if sink is None else sink.signs),
+                **tasks,
+                **({} if machine is None else {"machine_cpu_seconds_total": machine}),
+            },
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,21 @@ PAGE = 50_000
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
 # Kept in the mappings of an index that sinkbench has made; what lacks it belongs to somebody else.
 MARK = {"made_by": "sinkbench"}
+# How hard the nodes work: what `causes` looks at, each by where `_nodes/stats` has it and the factor to its unit. It is
+# asked for once a second, since it costs the nodes more than their progress does.
+SIGNS_SECONDS = 1.0
+SIGNS = {
+    "es_write_queue": ("thread_pool.write.queue", 1.0),
+    "es_write_active": ("thread_pool.write.active", 1.0),
+    "es_write_rejected_total": ("thread_pool.write.rejected", 1.0),
+    "es_indexing_throttled_seconds_total": ("indices.indexing.throttle_time_in_millis", 1e-3),
+    "es_merges": ("indices.merges.current", 1.0),
+    "es_merge_seconds_total": ("indices.merges.total_time_in_millis", 1e-3),
+    "es_merge_throttled_seconds_total": ("indices.merges.total_throttled_time_in_millis", 1e-3),
+    "es_refresh_seconds_total": ("indices.refresh.total_time_in_millis", 1e-3),
+    "es_pressure_bytes": ("indexing_pressure.memory.current.all_in_bytes", 1.0),
+    "es_pressure_limit_bytes": ("indexing_pressure.memory.limit_in_bytes", 1.0),
+}
 # What a cluster answers whose nodes we may not see, or that shows none of them.
 NOT_SHOWN = (400, 403, 404, 405, 410)
 
@@ -48,6 +65,7 @@ class ElasticsearchSink:
         self._alias = alias
         self._index_file = index_file
         self._shows_nodes = True
+        self._signs_at = -math.inf
         options: dict[str, Any] = {"ssl_context": tls(access)} if url.startswith("https:") else {}
         self._client = Elasticsearch(
             url,
@@ -141,14 +159,31 @@ class ElasticsearchSink:
             for node in nodes.get("nodes", {}).values()
             for client in node["http"].get("clients", [])
         )
-        return SinkReading(stored=stored, backends=open_clients)
+        return SinkReading(stored=stored, backends=open_clients, signs=self._signs())
 
-    def _nodes(self, wanted: str) -> Any:
-        """What the nodes count of their HTTP interface; None if they do not show it to us."""
+    def _signs(self) -> dict[str, float]:
+        """How hard all nodes together work; empty if they were asked less than a second ago."""
+        if time.monotonic() - self._signs_at < SIGNS_SECONDS:
+            return {}
+        self._signs_at = time.monotonic()
+        wanted = ",".join(f"nodes.*.{path}" for path, _ in SIGNS.values())
+        stats = self._nodes(wanted, "indices,thread_pool,indexing_pressure") or {}
+        found: dict[str, float] = {}
+        for node in stats.get("nodes", {}).values():
+            for name, (path, factor) in SIGNS.items():
+                value: Any = node
+                for key in path.split("."):
+                    value = value.get(key) if isinstance(value, dict) else None
+                if value is not None:
+                    found[name] = round(found.get(name, 0.0) + value * factor, 4)
+        return found
+
+    def _nodes(self, wanted: str, metric: str = "http") -> Any:
+        """What the nodes count of their HTTP interface, or of another metric; None if they do not show it to us."""
         if not self._shows_nodes:
             return None
         try:
-            return self._client.nodes.stats(metric="http", filter_path=wanted)
+            return self._client.nodes.stats(metric=metric, filter_path=wanted)
         except ApiError as error:
             if error.status_code not in NOT_SHOWN:
                 raise

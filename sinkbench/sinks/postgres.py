@@ -32,10 +32,21 @@ COPY_TRAILER = b"\xff\xff"
 RELATIONS = """
     SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relname <> %s AND relkind IN ('i', 'S')
 """
-BACKENDS = """
-    SELECT count(*) FROM pg_stat_activity
+# What each backend does at this moment. WAL's waits have names of their own within LWLock and IO; a backend that waits
+# for its client while no transaction is open has nothing to do.
+ACTIVITY = {
+    "backends": "count(*)",
+    "pg_busy": "count(*) FILTER (WHERE state <> 'idle')",
+    "pg_wait_lock": "count(*) FILTER (WHERE wait_event_type = 'Lock')",
+    "pg_wait_wal": "count(*) FILTER (WHERE wait_event_type IN ('LWLock', 'IO') AND wait_event ILIKE 'wal%%')",
+    "pg_wait_lwlock": "count(*) FILTER (WHERE wait_event_type = 'LWLock' AND wait_event NOT ILIKE 'wal%%')",
+    "pg_wait_io": "count(*) FILTER (WHERE wait_event_type = 'IO' AND wait_event NOT ILIKE 'wal%%')",
+    "pg_wait_client": "count(*) FILTER (WHERE wait_event_type = 'Client' AND state <> 'idle')",
+}
+READ = f"""
+    SELECT coalesce(pg_sequence_last_value(%s), 0), {", ".join(ACTIVITY.values())} FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
-"""
+"""  # noqa: S608 - of the constants above
 # Whoever lacks this right sees of others' connections neither kind nor name.
 SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 COMMENT = "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(quote_ident(%s))"
@@ -130,20 +141,24 @@ class PostgresSink:
 
     def read(self, target: str) -> SinkReading:
         sequence = self._sequence(target)
-        query = sql.SQL("SELECT coalesce(pg_sequence_last_value(%s), 0), ({})").format(sql.SQL(BACKENDS))
-        ((stored, seen),) = self._query(query, sequence, APPLICATION)
-        backends = seen if self._sees_backends else None
+        ((stored, *seen),) = self._query(sql.SQL(READ), sequence, APPLICATION)
+        signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
+        backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
         if self._pooler is None:
-            return SinkReading(stored=stored, backends=backends)
-        clients = servers = 0
+            return SinkReading(stored=stored, backends=backends, signs=signs)
+        clients = servers = waiting = 0
+        longest = 0.0
         cursor = self._pooler.execute("SHOW POOLS")
         names = [column.name for column in cursor.description or []]
         for row in cursor.fetchall():
             pool = dict(zip(names, row, strict=True))
             if pool["database"] == self._database:
                 clients += int(pool["cl_active"]) + int(pool["cl_waiting"])
+                waiting += int(pool["cl_waiting"])
+                longest = max(longest, int(pool["maxwait"]) + int(pool["maxwait_us"]) / 1e6)
                 servers += sum(int(pool[kind]) for kind in ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login"))
-        return SinkReading(stored=stored, backends=backends, pool_clients=clients, pool_servers=servers)
+        signs |= {"pool_waiting": waiting, "pool_max_wait_seconds": longest}
+        return SinkReading(stored=stored, backends=backends, pool_clients=clients, pool_servers=servers, signs=signs)
 
     def settle(self, target: str) -> None:
         """Nothing to do: what is committed is visible."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 __all__ = ["SinkReading"]
 
@@ -16,9 +17,12 @@ class SinkReading:
         backends: connections open at the database itself, but for sinkbench's own.
         pool_clients: connections that clients hold to the pooler before it.
         pool_servers: connections that the pooler holds to the database.
+        signs: further readings, each a column of the samples, for what the sink's own rules in `causes` look at; what
+            only ever grows ends in `_total`. One that was not read this time is absent.
     """
 
     stored: int
     backends: int | None
     pool_clients: int | None = None
     pool_servers: int | None = None
+    signs: Mapping[str, float] = field(default_factory=dict)

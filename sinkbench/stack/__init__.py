@@ -50,6 +50,7 @@ class Endpoints:
         kafka_settings: further settings of Kafka's clients (librdkafka's names), such as those for SASL and TLS.
         connect_access, elasticsearch_access: what these want before they answer.
         connect_variables: what ${env:NAME} in a connector file stands for, where the workers do not know it themselves.
+        connect_metrics: address of each worker's metrics (Prometheus text) by the worker's name, if they are shown.
         loadgens: address of each load generator that runs as a service; where there is none, the controller starts one.
         loadgen_kafka: bootstrap servers as the load generators reach them; None if that is `kafka`, too.
         shared: whether others use these clusters, so that nothing may be touched but what a trial surely has made.
@@ -67,6 +68,7 @@ class Endpoints:
     connect_access: Access = Access()
     elasticsearch_access: Access = Access()
     connect_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_metrics: Mapping[str, str] = field(default_factory=dict)
     loadgens: Mapping[str, str] = field(default_factory=dict)
     loadgen_kafka: str | None = None
     shared: bool = False
@@ -149,6 +151,15 @@ class Stack(Protocol):
 
         None for a service that cannot be seen. One that could be seen before and no longer can has died.
         """
+        ...
+
+    @property
+    def cpu_limits(self) -> dict[str, float]:
+        """How many cores a service, or each worker, may use at most, by the service's name; absent: no limit."""
+        ...
+
+    def machine_cpu(self) -> tuple[float, int] | None:
+        """CPU seconds that the machine of all services has spent so far, and its cores; None if that cannot be seen."""
         ...
 
     def troubles(self) -> dict[str, str]:

@@ -17,6 +17,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Say, ServiceState
 from sinkbench.stack.engine import Container, Engine
+from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.readiness import checks
 
 __all__ = ["LEAST_COMPOSE", "ComposeStack", "build_command", "down_command", "end_of_build", "too_old", "up_command"]
@@ -28,6 +29,7 @@ SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadg
 SCALED = ("connect", "loadgen")
 # The ports inside, where the services find one another.
 PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}
+METRICS_PORT = 9404
 READY_SECONDS = 240
 LOOK_SECONDS = 0.5
 LOG_LINES = 15
@@ -125,6 +127,12 @@ def endpoints_of(containers: Sequence[Container], inside: bool) -> Endpoints:
             raise StackError(f"{name}: its port {port} is not published on 127.0.0.1; see docker-compose.yml")
         return "127.0.0.1", published
 
+    def metrics(container: Container) -> str | None:
+        if inside:
+            return f"http://{container.hostname}:{METRICS_PORT}/metrics"
+        published = container.ports.get(METRICS_PORT)
+        return None if published is None else f"http://127.0.0.1:{published}/metrics"
+
     def url(name: str) -> str:
         host, port = address(name)
         return f"http://{host}:{port}"
@@ -141,6 +149,7 @@ def endpoints_of(containers: Sequence[Container], inside: bool) -> Endpoints:
         elasticsearch_index=INDEX,
         postgres=dsn("postgres", ACCOUNT),
         pgbouncer_admin=dsn("pgbouncer", "pgbouncer"),
+        connect_metrics={name: shown for name, each in workers.items() if (shown := metrics(each)) is not None},
         loadgens={name: url(name) for name in loadgens},
         loadgen_kafka=f"kafka:{PORTS['kafka']}",
     )
@@ -273,6 +282,15 @@ class ComposeStack:
         Empty between two readings.
         """
         return self._cpu if self._look() else {}
+
+    @property
+    def cpu_limits(self) -> dict[str, float]:
+        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
+        return {name: cores for name, cores in given.items() if cores > 0}
+
+    def machine_cpu(self) -> tuple[float, int] | None:
+        # A container sees the whole machine's times, too.
+        return machine_cpu()
 
     def troubles(self) -> dict[str, str]:
         self._look()

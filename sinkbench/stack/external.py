@@ -169,6 +169,13 @@ class ExternalStack:
     def cpu_seconds(self) -> dict[str, float | None]:
         return dict.fromkeys(self._checks())
 
+    @property
+    def cpu_limits(self) -> dict[str, float]:
+        return {}
+
+    def machine_cpu(self) -> tuple[float, int] | None:
+        return None
+
     def troubles(self) -> dict[str, str]:
         return {}
 

@@ -19,7 +19,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, reachable_by_others
 from sinkbench.stack import Endpoints, Say, ServiceState
 from sinkbench.stack.distributions import Distributions, ensure_distributions
-from sinkbench.stack.processes import CpuClock, check_ports_free, end_leftovers
+from sinkbench.stack.processes import CpuClock, check_ports_free, end_leftovers, machine_cpu
 from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.supervisor import Supervisor
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres
@@ -84,6 +84,9 @@ class LocalStack:
             elasticsearch_index=INDEX,
             postgres=f"{login} port={port('postgres_port')} dbname={ACCOUNT}",
             pgbouncer_admin=f"{login} port={port('pgbouncer_port')} dbname=pgbouncer",
+            connect_metrics={
+                name: f"http://{HOST}:{port('connect_metrics_port') + n}/metrics" for n, name in enumerate(names)
+            },
         )
 
     @property
@@ -196,6 +199,13 @@ class LocalStack:
                 if program.running and (known is None or known.pid != program.pid):
                     self._clocks[program.name] = CpuClock(program.pid)
         return {name: clock.seconds() if (clock := self._clocks.get(name)) else None for name in services}
+
+    @property
+    def cpu_limits(self) -> dict[str, float]:
+        return {}
+
+    def machine_cpu(self) -> tuple[float, int] | None:
+        return machine_cpu()
 
     def free_bytes(self) -> int | None:
         existing = self.home

@@ -12,7 +12,7 @@ import psutil
 
 from sinkbench.errors import StackError
 
-__all__ = ["CpuClock", "check_ports_free", "end_leftovers"]
+__all__ = ["CpuClock", "check_ports_free", "end_leftovers", "machine_cpu"]
 
 HOST = "127.0.0.1"
 # Services start few children, and to look for them means to read a file for each of a JVM's threads.
@@ -99,6 +99,17 @@ def _descendants(process: psutil.Process) -> set[int]:
                 found |= children
                 waiting += children
     return found
+
+
+def machine_cpu() -> tuple[float, int]:
+    """CPU seconds that this machine's cores could not give to anybody else so far, and how many cores it has.
+
+    Time that a hypervisor gave to another machine is in it: it was not to be had either.
+    """
+    times = psutil.cpu_times()
+    # Linux counts the time of guests in user time, too.
+    guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
+    return sum(times) - times.idle - getattr(times, "iowait", 0.0) - guests, psutil.cpu_count() or 1
 
 
 class CpuClock:

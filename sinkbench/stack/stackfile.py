@@ -87,6 +87,9 @@ class Connect(_Http):
     workers: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         default=None, description="number of workers (default: of urls); Connect does not tell"
     )
+    metrics: Annotated[tuple[Url, ...], Field(strict=False), BeforeValidator(several)] = Field(
+        default=(), description="each worker's metrics: the Prometheus JMX exporter with connect/metrics.yaml"
+    )
     variables: Variables = Field(
         default_factory=dict, description="what ${env:NAME} in a connector file stands for", repr=False
     )
@@ -173,6 +176,7 @@ class StackFile(_Section):
             elasticsearch_access=Access()
             if elasticsearch is None
             else Access(elasticsearch.user, elasticsearch.password, elasticsearch.api_key, elasticsearch.ca),
+            connect_metrics={f"connect-{number}": url for number, url in enumerate(connect.metrics, start=1)},
             connect_variables={**index, **connect.variables},
             loadgens={f"loadgen-{number}": url for number, url in enumerate(self.loadgens, start=1)},
             shared=True,

@@ -41,7 +41,7 @@ def container(service: str, number: int = 1, state: str = "running", status: str
 
 
 STACK = [
-    container("connect", 1, p8083=18083),
+    container("connect", 1, p8083=18083, p9404=32901),
     container("connect", 2, p8083=18084),
     container("controller", 1),
     container("elasticsearch", p9200=19200),
@@ -104,6 +104,7 @@ def test_from_outside_services_are_reached_by_their_published_ports() -> None:
     assert "port=15432" in str(found.postgres)
     assert "port=16432" in str(found.pgbouncer_admin)
     assert found.loadgens == {"loadgen-1": "http://127.0.0.1:32768"}
+    assert found.connect_metrics == {"connect-1": "http://127.0.0.1:32901/metrics"}
     # A load generator runs among the containers, wherever the controller is.
     assert found.loadgen_kafka == "kafka:9092"
 
@@ -113,6 +114,7 @@ def test_from_inside_they_are_reached_by_their_names() -> None:
     assert found.kafka == "kafka:9092"
     assert found.connect == {"connect-1": "http://connect10000:8083", "connect-2": "http://connect20000:8083"}
     assert "host=pgbouncer" in str(found.pgbouncer_admin)
+    assert found.connect_metrics["connect-2"] == "http://connect20000:9404/metrics"
 
 
 @pytest.mark.parametrize("inside", [False, True])

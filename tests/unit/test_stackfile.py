@@ -31,6 +31,7 @@ connect:
   user: bench
   password: {file: password}
   ca: ca.pem
+  metrics: [http://connect1:9404/metrics, http://connect2:9404/metrics]
   variables:
     POSTGRES_HOST: db.internal
     POSTGRES_PORT: 5432
@@ -98,6 +99,10 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     }
     assert found.connect == {"connect-1": "https://connect:8083/rest"}
     assert found.connect_access == Access(user="bench", password="from-a-file", ca=ca)  # noqa: S106
+    assert found.connect_metrics == {
+        "connect-1": "http://connect1:9404/metrics",
+        "connect-2": "http://connect2:9404/metrics",
+    }
     assert found.connect_variables == {
         "ELASTICSEARCH_INDEX": "others",
         "POSTGRES_HOST": "db.internal",
