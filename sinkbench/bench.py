@@ -12,15 +12,16 @@ from sinkbench.audit import SeqAudit
 from sinkbench.cells import Cell
 from sinkbench.connect import ConnectCluster, ConnectorStatus
 from sinkbench.errors import ConnectError, PlanError, TrialFailed
+from sinkbench.jmx import ConnectMetrics
 from sinkbench.kafka import Kafka, group_of
 from sinkbench.leftovers import PREFIX, Book, is_leftover
 from sinkbench.load import Loadgens
 from sinkbench.plan import Plan
 from sinkbench.probes import Sampler, Sources
 from sinkbench.sinks import Sink, open_sink, sinks_of
-from sinkbench.stack import Stack
+from sinkbench.stack import Access, Stack
 
-__all__ = ["PREFIX", "Bench", "Names"]
+__all__ = ["PREFIX", "Bench", "Loaded", "Names"]
 
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
@@ -45,6 +46,17 @@ class Names:
         return self.topic
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """A trial's topic after its load: records that were sent, acknowledged and are in it, and its partitions."""
+
+    sent: int
+    acknowledged: int
+    in_topic: int
+    partitions: int
+    partitions_with_records: int
+
+
 class Bench:
     """One stack, its clients and the plan that is run on it."""
 
@@ -60,6 +72,8 @@ class Bench:
         self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
         self._loadgens = Loadgens(endpoints)
+        # They have an address of their own, which the user and password of Connect are none of the business of.
+        self._metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
 
     def sink(self, name: str) -> Sink:
         """The sink of that name; connected once, used by one thread at a time."""
@@ -71,6 +85,7 @@ class Bench:
         """Closes all connections, and ends the load generator that was started, if any."""
         self._loadgens.close()
         self.connect.close()
+        self._metrics.close()
         for sink in self._sinks.values():
             sink.close()
         self._sinks.clear()
@@ -143,22 +158,31 @@ class Bench:
                 "free some, or set SINKBENCH_HOME to another disk"
             )
 
-    def load(self, names: Names, records: int, progress: Callable[[int], None]) -> None:
-        """Fills the trial's topic. Raises TrialFailed if not every record is in it."""
-        self._loadgens.load(names.topic, names.trial, records, self.plan.load, progress)
-        stored = sum(self.kafka.end_offsets(names.topic).values())
-        if stored != records:
-            raise TrialFailed(f"{records:,} records were acknowledged, but the topic holds {stored:,}")
+    def load(self, names: Names, records: int, progress: Callable[[int], None]) -> Loaded:
+        """Fills the trial's topic and says what came of it. Raises TrialFailed if not all records were acknowledged."""
+        done = self._loadgens.load(names.topic, names.trial, records, self.plan.load, progress)
+        ends = self.kafka.end_offsets(names.topic).values()
+        return Loaded(done.sent, done.acknowledged, sum(ends), len(ends), sum(end > 0 for end in ends))
+
+    def consumed(self, names: Names) -> int:
+        """Sum of the offsets that the trial's connector has committed."""
+        return self.kafka.committed(group_of(names.connector), names.topic)
+
+    def put_total(self, names: Names, records: int) -> int | None:
+        """Records that the connector's tasks have put, once all `records` are stored; None if no metrics tell."""
+        return self._metrics.put_total(names.connector, records)
 
     def sampler(self, cell: Cell, names: Names, records: int) -> Sampler:
         """A sampler of everything that matters for this trial."""
         sink = self.sink(cell.sink)
         sources = Sources(
             sink=lambda: sink.read(names.target),
-            consumed=lambda: self.kafka.committed(group_of(names.connector), names.topic),
+            consumed=lambda: self.consumed(names),
             status=lambda: self.connect.status(names.connector),
             cpu_seconds=self.stack.cpu_seconds,
             troubles=self.stack.troubles,
+            tasks=lambda: self._metrics.read(names.connector),
+            machine=lambda: None if (found := self.stack.machine_cpu()) is None else found[0],
         )
         return Sampler(sources, records, self.plan.probe_interval_ms / 1000)
 

@@ -20,6 +20,7 @@ __all__ = [
     "LimitStep",
     "PlanRef",
     "RatePerSecond",
+    "Reconciliation",
     "RunSummary",
     "TrialRecord",
 ]
@@ -78,7 +79,28 @@ class Bottleneck(_Record):
     """The component that limits a cell, and what shows it."""
 
     component: str
+    """A service, or machine, connector, topic, generator, sink; "not identified" if nothing shows what it is."""
     evidence: str
+    cause: str = ""
+    """What about the component, in two to four words that are the same for the same cause."""
+    also: list[str] = []
+    """What else was found, but follows from it or accounts for less."""
+
+
+class Reconciliation(_Record):
+    """Counts of the same records in the order they take, which should all be equal; None is what is not known."""
+
+    sent: Whole | None = None
+    """By the load generators."""
+    acknowledged: Whole | None = None
+    in_topic: Whole | None = None
+    """The sum of the topic's end offsets."""
+    consumed: Whole | None = None
+    """The sum of the offsets that the connector's group has committed."""
+    put: Whole | None = None
+    """What the tasks have handed to the connector's `put`, by their own metrics."""
+    stored: Whole | None = None
+    """What the audit has counted."""
 
 
 class LimitStep(_Record):
@@ -161,8 +183,11 @@ class TrialRecord(_Record):
     limit_records_per_second: Amount | None = None
     efficiency: Amount | None = None
     bottleneck: Bottleneck | None = None
+    reconciliation: Reconciliation | None = None
     invalid: list[str] = []
     """Why its numbers must not be used; empty if they may be."""
+    notes: list[str] = []
+    """What a reader must know of numbers that may be used, such as counts that disagree."""
     samples: str | None = None
     """The file of its samples, relative to the run's folder."""
     pilot: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
+from sinkbench.causes import shared_cause
 from sinkbench.cells import Cell
 from sinkbench.results import Audit, CellSummary, Connections, RatePerSecond, TrialRecord
 from sinkbench.stats import median_low_high
@@ -69,7 +70,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
     elif not valid:
         invalid = list(dict.fromkeys(reason for trial in trials for reason in _reasons(trial)))
     else:
-        notes = _notes(trials)
+        notes = [*_notes(trials), *dict.fromkeys(note for trial in valid for note in trial.notes)]
     failed_tasks = max((trial.failed_tasks for trial in trials), default=0)
     failure = next((trial.failure for trial in trials if trial.failure), None)
     audit = _sum(trial.audit for trial in trials)
@@ -107,6 +108,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
         cpu_seconds_per_million=_cpu(valid),
         limit_records_per_second=_median(trial.limit_records_per_second for trial in valid),
         efficiency=_median(trial.efficiency for trial in valid),
+        bottleneck=shared_cause(trial.bottleneck for trial in valid or trials),
         invalid=invalid,
         notes=notes,
         passed=words == "ok",

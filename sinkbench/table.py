@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.causes import NOT_IDENTIFIED
 from sinkbench.limits.efficiency import limit_lines, percent
-from sinkbench.results import CellSummary, RunSummary
+from sinkbench.results import Bottleneck, CellSummary, RunSummary
 from sinkbench.stats import ratio_to_slowest
 
 __all__ = ["answer", "cells_table", "heading", "remarks", "render", "show"]
@@ -117,6 +118,8 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         if not cell.passed:
             lines.append(f"{name}: {cell.verdict}")
         lines += [f"{name}: {reason}" for reason in cell.invalid if reason not in cell.verdict]
+        if cell.bottleneck is not None:
+            lines.append(_limited(name, cell.bottleneck))
         lines += [f"* {name}: {note}" for note in cell.notes]
     if width < _WHOLE_WIDTH:
         lines.append(f"Records per write and CPU seconds are shown from {_WHOLE_WIDTH} columns on.")
@@ -215,6 +218,12 @@ def _in_short(cell: CellSummary) -> str:
         r"\d+ of \d+ tasks (?=FAILED)|\d+ trials? (?=NOT AUDITED)|(?<=LOST) [\d,]+|(?<=DUPLICATED) [\d,]+", "", text
     )
     return text.replace("; ", "\n") + (" *" if cell.notes else "")
+
+
+def _limited(name: str, found: Bottleneck) -> str:
+    if found.cause == NOT_IDENTIFIED:
+        return f"{name}: what limits it is not identified ({found.evidence})"
+    return f"{name}: limited by {found.component}, {found.cause}: {found.evidence}"
 
 
 def _name(cell: CellSummary, summary: RunSummary) -> str:

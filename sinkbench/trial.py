@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from sinkbench.bench import Bench, Names
+from sinkbench.bench import Bench, Loaded, Names
+from sinkbench.causes import cause_of
 from sinkbench.cells import Cell
 from sinkbench.connect import ConnectorStatus, is_even, placement
 from sinkbench.errors import ConnectError, TrialFailed
-from sinkbench.kafka import group_of
+from sinkbench.evidence import Circumstances, evidence_of
 from sinkbench.probes import CLIENT_ERRORS, Sample, in_one_line
-from sinkbench.results import Audit, Connections, TrialRecord
+from sinkbench.reconcile import Disagreement, reconcile
+from sinkbench.results import Audit, Bottleneck, Connections, Reconciliation, TrialRecord
 from sinkbench.sizing import rate_from_pilot
 from sinkbench.stats import drain_rate
 from sinkbench.watch import (
@@ -57,6 +59,20 @@ class _Watched:
     """Just before the connector was deleted."""
     invalid: list[str] = field(default_factory=list)
     connection_limit: int | None = None
+    loaded: Loaded | None = None
+    consumed: int | None = None
+    put: int | None = None
+
+    def counts(self, audit: Audit | None) -> Reconciliation:
+        """The same records at each step of their way."""
+        return Reconciliation(
+            sent=None if self.loaded is None else self.loaded.sent,
+            acknowledged=None if self.loaded is None else self.loaded.acknowledged,
+            in_topic=None if self.loaded is None else self.loaded.in_topic,
+            consumed=self.consumed,
+            put=self.put,
+            stored=None if audit is None else audit.stored,
+        )
 
     def cause(self) -> str | None:
         """Why tasks failed, if some did: what they say themselves, after what they may not know."""
@@ -91,21 +107,25 @@ def drain_trial(
     audit: Audit | None = None
     lost_ranges = ""
     records_per_write: float | None = None
+    disagreements: list[Disagreement] = []
     try:
         bench.check_disk(records)
         sink = bench.sink(cell.sink)
         observer.phase("resetting the sink")
         sink.create(names.target)
         observer.phase("loading the topic")
-        bench.load(names, records, lambda done: observer.progress(done, records))
+        watched.loaded = bench.load(names, records, lambda done: observer.progress(done, records))
+        _check_loaded(watched)
         writes = sink.writes(names.target)
         watched.connection_limit = sink.connection_limit()
         observer.phase("draining")
         _watch(bench, cell, names, records, watched, observer)
         observer.phase("stopping the connector")
+        watched.put = bench.put_total(names, records)
         bench.stop_connector(names)
         counts = {} if watched.placed is None else placement(watched.placed, bench.stack.endpoints.worker_ids)
-        unread = _unread(bench, names, records)
+        watched.consumed = bench.consumed(names)
+        unread = _unread(watched.consumed, records)
         watched.invalid += _failures(cell, watched, counts)
         # What is wrong already explains why not everything was read.
         watched.invalid += [] if watched.invalid else unread
@@ -117,6 +137,9 @@ def drain_trial(
             lost_ranges = counted.lost_ranges()
             if audit.foreign:
                 watched.invalid.append(f"{audit.foreign:,} rows in the sink are none of this trial's records")
+            disagreements = reconcile(watched.counts(audit))
+            # What is wrong already explains why counts differ.
+            watched.invalid += [] if watched.invalid else [each.text for each in disagreements if each.invalid]
         written = None if writes is None else (sink.writes(names.target) or 0) - writes
         if written and audit is not None and not watched.invalid:
             records_per_write = round(audit.stored / written, 2)
@@ -151,7 +174,10 @@ def drain_trial(
         connections=Connections(clients_peak=clients, server_peak=servers),
         audit=audit,
         cpu_seconds_per_million=cpu_seconds_per_million(watched.samples, records),
+        bottleneck=_bottleneck(bench, cell, watched, records, records_per_write),
+        reconciliation=watched.counts(audit),
         invalid=watched.invalid,
+        notes=[each.text for each in disagreements],
         records_per_second=None if rate is None else round(rate.records_per_second, 1),
         window_seconds=None if window is None else round(window, 3),
         records_per_write=records_per_write,
@@ -259,9 +285,36 @@ def _failures(cell: Cell, watched: _Watched, counts: Mapping[str, int]) -> list[
     return []
 
 
-def _unread(bench: Bench, names: Names, records: int) -> list[str]:
+def _check_loaded(watched: _Watched) -> None:
+    """Raises TrialFailed if the topic does not hold what was sent and acknowledged."""
+    wrong = reconcile(watched.counts(None))
+    if wrong:
+        raise TrialFailed("; ".join(each.text for each in wrong))
+
+
+def _bottleneck(
+    bench: Bench, cell: Cell, watched: _Watched, records: int, records_per_write: float | None
+) -> Bottleneck | None:
+    """What has limited the trial, as far as its samples tell."""
+    machine, loaded = bench.stack.machine_cpu(), watched.loaded
+    around = Circumstances(
+        mode=cell.mode,
+        tasks=cell.tasks,
+        failed_tasks=0 if watched.last is None else len(watched.last.failed),
+        placement={} if watched.placed is None else placement(watched.placed, bench.stack.endpoints.worker_ids),
+        records_per_write=records_per_write,
+        used_connections=used_up(watched.samples, watched.connection_limit),
+        connection_limit=watched.connection_limit,
+        partitions=None if loaded is None else loaded.partitions,
+        partitions_with_records=None if loaded is None else loaded.partitions_with_records,
+        machine_cores=None if machine is None else machine[1],
+        cpu_limits=bench.stack.cpu_limits,
+    )
+    return cause_of(evidence_of(watched.samples, records, around))
+
+
+def _unread(consumed: int, records: int) -> list[str]:
     """The reason to give if the connector has not committed the offsets of all records when it stopped."""
-    consumed = bench.kafka.committed(group_of(names.connector), names.topic)
     return (
         [] if consumed == records else [f"the connector committed {consumed:,} of {records:,} records when it stopped"]
     )

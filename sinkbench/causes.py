@@ -1,0 +1,96 @@
+"""The verdict on what limits a trial, and a cell: which of the findings counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from sinkbench import rules
+from sinkbench.evidence import Evidence
+from sinkbench.results import Bottleneck
+from sinkbench.rules import Finding, percent
+
+__all__ = ["NOT_IDENTIFIED", "RANKS", "Rule", "cause_of", "shared_cause"]
+
+Rule = Callable[[Evidence], Finding | None]
+
+NOT_IDENTIFIED = "not identified"
+
+RANKS: tuple[tuple[Rule, ...], ...] = (
+    # Neither of them is mended by anything that the others name.
+    (rules.connections_used_up, rules.generator),
+    # What the CPU is spent on comes before that it is spent.
+    (rules.request_a_record,),
+    # With no CPU left, whatever else waits does so for that reason.
+    (rules.machine_saturated,),
+    (
+        rules.service_saturated,
+        rules.lock_waits,
+        rules.pool_waits,
+        rules.wal_waits,
+        rules.postgres_waits_for_disk,
+        rules.postgres_waits_for_client,
+        rules.write_queue,
+        rules.merges_throttle,
+        rules.refreshes,
+        rules.idle_tasks,
+        rules.uneven_records,
+        rules.uneven_placement,
+    ),
+    # What these say is true of most of the above; they are left where nothing explains it.
+    (rules.waits_for_sink, rules.waits_for_records),
+)
+"""All rules, the ranks that count most first. Within a rank the finding with the largest share counts."""
+
+
+def cause_of(seen: Evidence | None) -> Bottleneck | None:
+    """What limits a trial: the largest finding of the first rank that has one.
+
+    Args:
+        seen: the trial's evidence; None if it has none.
+
+    Returns:
+        The component, the cause and the figures that show it, with what else was found; "not identified", with the
+        figures that there are, if no rule applies; None without evidence.
+    """
+    if seen is None:
+        return None
+    found: list[Finding] = []
+    for rank in RANKS:
+        in_rank = [finding for rule in rank if (finding := rule(seen)) is not None]
+        # Where shares are equal, the order of the rules stays.
+        found += sorted(in_rank, key=lambda finding: -finding.share)
+    if not found:
+        return Bottleneck(component=NOT_IDENTIFIED, cause=NOT_IDENTIFIED, evidence=_figures(seen))
+    first, *others = found
+    return Bottleneck(
+        component=first.component,
+        cause=first.cause,
+        evidence=first.evidence,
+        also=[f"{other.cause}: {other.evidence}" for other in others],
+    )
+
+
+def shared_cause(trials: Iterable[Bottleneck | None]) -> Bottleneck | None:
+    """The verdict that most trials of a cell share, with the evidence of the first of these; None if none has one.
+
+    Where only some share it, the evidence says how many. Of verdicts that equally many share, the earliest counts.
+    """
+    known = [each for each in trials if each is not None]
+    if not known:
+        return None
+    ((cause, count),) = Counter((each.component, each.cause) for each in known).most_common(1)
+    first = next(each for each in known if (each.component, each.cause) == cause)
+    if count == len(known):
+        return first
+    return first.model_copy(update={"evidence": f"{first.evidence} (so in {count} of {len(known)} trials)"})
+
+
+def _figures(seen: Evidence) -> str:
+    shares = {
+        "machine CPU": seen.machine_busy,
+        "put": seen.levels.get("tasks_put_share"),
+        "poll": seen.levels.get("tasks_poll_share"),
+    }
+    known = [f"{name} {percent(share)}" for name, share in shares.items() if share is not None]
+    return ", ".join(known) or "the services show too little"
