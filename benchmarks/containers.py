@@ -2,9 +2,9 @@
 
     .venv/bin/python benchmarks/containers.py [times] [agreement]
 
-`times`: building all images with warm download caches and no layer kept, starting until all is healthy, stopping, and the
-images' sizes; about four minutes. `agreement`: plans/quick.yaml on the local stack, then on the containers, and how the
-ratios between pipelines differ; about 15 minutes. Neither stack may be running.
+`times`: building all images with warm download caches and no layer kept, starting until all is healthy, stopping, and
+the images' sizes; about four minutes. `agreement`: plans/quick.yaml on the local stack, then on the containers, and how
+the ratios between pipelines differ; about 15 minutes. Neither stack may be running.
 """
 
 from __future__ import annotations
