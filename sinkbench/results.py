@@ -15,13 +15,19 @@ __all__ = [
     "Bottleneck",
     "CellSummary",
     "Connections",
+    "Fit",
+    "Interval",
     "LatencyMs",
     "Limit",
     "LimitStep",
+    "Noise",
     "PlanRef",
     "RatePerSecond",
+    "RatioTo",
     "Reconciliation",
     "RunSummary",
+    "Scaling",
+    "ScalingPoint",
     "TrialRecord",
 ]
 
@@ -132,13 +138,38 @@ class Limit(_Record):
     """Why it could not be measured."""
 
 
+class Interval(_Record):
+    """Where the true value lies with so much confidence (0.95: 95 %), by which method, from how many blocks."""
+
+    low: float
+    high: float
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    method: str
+    blocks: Whole
+
+
 class RatePerSecond(_Record):
     """Records per second of a cell's valid trials: `values` in the order they were measured in."""
 
     median: Amount
     low: Amount
+    """The lowest of the values; the interval's own bounds are in `interval`."""
     high: Amount
     values: list[Amount]
+    interval: Interval | None = None
+    """Of the median; None of fewer than 5 values."""
+
+
+class RatioTo(_Record):
+    """How many times as fast a cell is as another, from the blocks in which both have a valid rate."""
+
+    to: str
+    """The key of the other cell."""
+    estimate: Annotated[float, Field(gt=0)]
+    """The median of the blocks' ratios, on the log scale."""
+    blocks: Whole
+    interval: Interval | None = None
+    """Of the estimate; None of fewer than 5 blocks."""
 
 
 class TrialRecord(_Record):
@@ -166,7 +197,11 @@ class TrialRecord(_Record):
     """How many records its topic was loaded with."""
     records_per_second: Amount | None = None
     window_seconds: Amount | None = None
-    """How long the drain took, from the first record to the last; the rate is that between 10 % and 90 % of them."""
+    """How long the drain took, from the first record to the last; the rate is that of a part of it."""
+    steady: bool | None = None
+    """Whether its throughput became steady; None if too few samples tell."""
+    warm_up_seconds: Amount | None = None
+    """How long it was not yet steady, which the rate leaves out; None if `steady` is not true."""
     records_per_write: Amount | None = None
     placement: dict[str, int] = {}
     """Tasks on each worker."""
@@ -209,6 +244,8 @@ class CellSummary(_Record):
     """Trials that were taken, valid or not."""
     records_per_second: RatePerSecond | None = None
     """Of the valid trials; None if there are none."""
+    ratio: RatioTo | None = None
+    """To the run's slowest cell; None for that one itself, and where no block has both."""
     records_per_write: Amount | None = None
     placement: dict[str, int] = {}
     failed_tasks: Whole = 0
@@ -229,6 +266,61 @@ class CellSummary(_Record):
     """Whether the numbers may be used and everything that is checked held."""
     verdict: str
     """That in words: "ok", or what is wrong."""
+
+
+class Fit(_Record):
+    """A fitted number and, from at least 5 blocks, its interval."""
+
+    estimate: float
+    interval: Interval | None = None
+
+
+class ScalingPoint(_Record):
+    """One number of tasks of a pipeline: what was measured there, and what the fitted law gives."""
+
+    tasks: Whole
+    measured: Amount
+    """The median, in records per second."""
+    fitted: Amount | None = None
+    added_worker: float | None = None
+    """What one more worker with as many tasks as each has here would add by the law, in records per second."""
+
+
+class Scaling(_Record):
+    """How a pipeline's rate grows with its tasks: the universal scalability law over its cells."""
+
+    label: str
+    supported: bool
+    """Whether the law describes the data; if not, `why` says what is missing, and the fit must not be used."""
+    why: str | None = None
+    points: list[ScalingPoint]
+    one_task: Fit | None = None
+    """lambda: the rate of one task, in records per second."""
+    contention: Fit | None = None
+    """sigma: the share of the work that tasks cannot do at once."""
+    coherency: Fit | None = None
+    """kappa: the cost of each pair of tasks that must agree."""
+    r_squared: float | None = None
+    largest_residual: Amount | None = None
+    """The most by which a measured rate is off the fitted one, as a share of it."""
+    peak_tasks: Fit | None = None
+    """The tasks at which the rate is highest; None if there is no peak within the data."""
+
+
+class Noise(_Record):
+    """What comparing a pipeline with itself has shown: the outcome of `sinkbench selftest noise`."""
+
+    blocks: Whole
+    """Blocks in which both have a valid rate."""
+    comparisons: Whole
+    claimed: Whole
+    """Comparisons whose interval of the ratio excluded 1: a difference where there is none."""
+    share: Interval
+    """Of claimed among the comparisons."""
+    ratio: RatioTo
+    """B to A over all blocks."""
+    smallest_difference_percent: Amount
+    """The half width of that interval: a difference below it is not seen."""
 
 
 class PlanRef(_Record):
@@ -254,6 +346,9 @@ class RunSummary(_Record):
     cells: list[CellSummary]
     limits: list[Limit] = []
     """Empty if the plan asks for none."""
+    scaling: list[Scaling] = []
+    """One for each label with cells at several numbers of tasks."""
+    noise: Noise | None = None
 
     @property
     def passed(self) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from sinkbench.causes import shared_cause
 from sinkbench.cells import Cell
-from sinkbench.results import Audit, CellSummary, Connections, RatePerSecond, TrialRecord
+from sinkbench.certainty import interval_of_median, ratio_by_block
+from sinkbench.results import Audit, CellSummary, Connections, RatePerSecond, Scaling, TrialRecord
+from sinkbench.scalability import scaling_of
 from sinkbench.stats import median_low_high
 
-__all__ = ["summarize", "verdict"]
+__all__ = ["scalings", "summarize", "valid_by_block", "verdict"]
 
 _NO_RATE = "no rate could be measured"
 
@@ -20,16 +22,24 @@ def summarize(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Cell
 
     Rates, records per write and CPU seconds are medians over the valid trials. Counts of what went wrong (lost,
     duplicated, failed tasks) and peaks of connections are taken over all trials, so that an invalid one hides none.
-    A cell without a valid trial is invalid. ValueError if a trial is of none of the cells.
+    A cell without a valid trial is invalid. Every cell but the slowest has its ratio to that one, from the blocks in
+    which both are valid. ValueError if a trial is of none of the cells.
     """
-    taken: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
-    for trial in trials:
-        if trial.pilot:
-            continue
-        if trial.cell not in taken:
-            raise ValueError(f"trial {trial.trial} is of cell {trial.cell}, which is not in the plan")
-        taken[trial.cell].append(trial)
-    return [_summary(cell, taken[cell.key]) for cell in cells]
+    taken = _by_cell(cells, trials)
+    return _with_ratios([_summary(cell, taken[cell.key]) for cell in cells], taken)
+
+
+def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scaling]:
+    """How each label that was measured at several numbers of tasks scales, in the plan's order."""
+    taken = _by_cell(cells, trials)
+    by_label: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_label.setdefault(cell.label, []).append(cell)
+    return [
+        scaling_of(label, each[0].workers, {cell.tasks: valid_by_block(taken[cell.key]) for cell in each})
+        for label, each in by_label.items()
+        if len({cell.tasks for cell in each}) > 1
+    ]
 
 
 def verdict(
@@ -57,6 +67,36 @@ def verdict(
     if invalid and not failed_tasks:
         wrong.append(f"invalid: {invalid[0]}")
     return "; ".join(wrong) or "ok"
+
+
+def _by_cell(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
+    taken: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
+    for trial in trials:
+        if trial.pilot:
+            continue
+        if trial.cell not in taken:
+            raise ValueError(f"trial {trial.trial} is of cell {trial.cell}, which is not in the plan")
+        taken[trial.cell].append(trial)
+    return taken
+
+
+def valid_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
+    """The valid rates of one cell in records per second, by block; pilots are left out."""
+    return {trial.block: trial.records_per_second or 0.0 for trial in trials if not (trial.pilot or _reasons(trial))}
+
+
+def _with_ratios(summaries: list[CellSummary], taken: dict[str, list[TrialRecord]]) -> list[CellSummary]:
+    rated = [(each.records_per_second.median, each.cell) for each in summaries if each.records_per_second is not None]
+    if not rated:
+        return summaries
+    slowest = min(rated, key=lambda each: each[0])[1]
+    below = valid_by_block(taken[slowest])
+    return [
+        each
+        if each.cell == slowest
+        else each.model_copy(update={"ratio": ratio_by_block(slowest, valid_by_block(taken[each.cell]), below)})
+        for each in summaries
+    ]
 
 
 def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
@@ -95,7 +135,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
         trials=len(trials),
         records_per_second=None
         if span is None
-        else RatePerSecond(median=span[0], low=span[1], high=span[2], values=rates),
+        else RatePerSecond(median=span[0], low=span[1], high=span[2], values=rates, interval=interval_of_median(rates)),
         records_per_write=_median(trial.records_per_write for trial in valid),
         placement=next((trial.placement for trial in [*reversed(valid), *reversed(trials)] if trial.placement), {}),
         failed_tasks=failed_tasks,
@@ -122,11 +162,16 @@ def _reasons(trial: TrialRecord) -> list[str]:
 
 
 def _notes(trials: Sequence[TrialRecord]) -> list[str]:
+    notes = []
     left_out = [reasons for trial in trials if (reasons := _reasons(trial))]
-    if not left_out:
-        return []
-    why = "; ".join(dict.fromkeys(reason for reasons in left_out for reason in reasons))
-    return [f"{len(left_out)} of {len(trials)} trials invalid: {why}"]
+    if left_out:
+        why = "; ".join(dict.fromkeys(reason for reasons in left_out for reason in reasons))
+        notes.append(f"{len(left_out)} of {len(trials)} trials invalid: {why}")
+    valid = [trial for trial in trials if not _reasons(trial)]
+    unsteady = sum(trial.steady is False for trial in valid)
+    if unsteady:
+        notes.append(f"{unsteady} of {len(valid)} trials never became steady")
+    return notes
 
 
 def _sum(audits: Iterable[Audit | None]) -> Audit | None:

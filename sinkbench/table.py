@@ -19,7 +19,8 @@ from rich.text import Text
 
 from sinkbench.causes import NOT_IDENTIFIED
 from sinkbench.limits.efficiency import limit_lines, percent
-from sinkbench.results import Bottleneck, CellSummary, RunSummary
+from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
+from sinkbench.scalingtable import scaling_line, scaling_table
 from sinkbench.stats import ratio_to_slowest
 
 __all__ = ["answer", "cells_table", "heading", "remarks", "render", "show"]
@@ -70,14 +71,15 @@ def heading(summary: RunSummary) -> list[str]:
 def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
     """One row a cell, in the plan's order. An invalid cell shows no rate; `remarks` has its reason in full.
 
-    Below 132 columns the span of the trials stands under the rate. Below 100 there is no room for the records per
-    write and the CPU seconds, which `remarks` then says.
+    Beside a rate stands its 95 % interval; the span of the trials, lowest and highest, where they are too few for one,
+    in brackets if other cells have one. Below 132 columns that stands under the rate. Below 100 there is no room for
+    the records per write and the CPU seconds, which `remarks` then says.
     """
     narrow, whole = width < _ROOMY_WIDTH, width >= _WHOLE_WIDTH
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     # Only the CPU seconds may wrap: rich takes room from every column that may, names and verdicts included.
     table.add_column("pipeline", no_wrap=True)
-    for header in ("tasks\n(per\nworker)", "records/s", *(() if narrow else ("low-high",)), "ratio"):
+    for header in ("tasks\n(per\nworker)", "records/s", *(() if narrow else (_spread_header(summary),)), "ratio"):
         table.add_column(header, justify="right", no_wrap=True)
     limited = whole and any(cell.efficiency is not None for cell in summary.cells)
     if limited:
@@ -90,9 +92,12 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
     for header in ("lost", "dupl."):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    ratios = ratio_to_slowest([_median(cell) for cell in summary.cells])
-    for cell, ratio in zip(summary.cells, ratios, strict=True):
-        rate, span = _rate_and_span(cell)
+    of_medians = ratio_to_slowest([_median(cell) for cell in summary.cells])
+    in_brackets = any(_interval(cell) for cell in summary.cells)
+    for cell, of_median in zip(summary.cells, of_medians, strict=True):
+        rate, span = _rate_and_span(cell, in_brackets)
+        # Paired by block it is the better one, and that which the answer below gives.
+        ratio = cell.ratio.estimate if of_median is not None and cell.ratio and cell.ratio.interval else of_median
         row = [
             _folded(cell.label, narrow),
             f"{cell.tasks} ({cell.tasks_per_worker:g})",
@@ -121,6 +126,9 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         if cell.bottleneck is not None:
             lines.append(_limited(name, cell.bottleneck))
         lines += [f"* {name}: {note}" for note in cell.notes]
+    if any(cell.records_per_second and not cell.invalid and not _interval(cell) for cell in summary.cells):
+        where = "In brackets" if any(map(_interval, summary.cells)) else "Beside a rate"
+        lines.append(f"{where} are its lowest and highest trial: too few trials for an interval.")
     if width < _WHOLE_WIDTH:
         lines.append(f"Records per write and CPU seconds are shown from {_WHOLE_WIDTH} columns on.")
     return lines
@@ -129,8 +137,9 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
 def answer(summary: RunSummary) -> str | None:
     """The run in one sentence: how much faster the fastest cell is than the slowest.
 
-    It gives the ratio of their medians, and that of the fastest's lowest trial to the slowest's highest, which is
-    what remains if chance was on the fastest's side. None if there are fewer than two cells, or one did not pass:
+    It gives their ratio by block with its 95 % interval, and finds no difference if that holds 1. Of too few trials it
+    gives the ratio of their medians, and that of the fastest's lowest trial to the slowest's highest, which is what
+    remains if chance was on the fastest's side. None if there are fewer than two cells, or one did not pass:
     a rate with records lost, or without a rate to compare, is no answer.
     """
     if len(summary.cells) < 2 or not all(cell.passed for cell in summary.cells):
@@ -142,6 +151,9 @@ def answer(summary: RunSummary) -> str | None:
     if len(ranked) < len(summary.cells) or ranked[0][0] <= 0:
         return None
     (_, slow, slowest), (_, fast, fastest) = ranked[0], ranked[-1]
+    paired = fastest.ratio
+    if paired is not None and paired.to == slowest.cell and paired.interval is not None:
+        return _compared(_name(fastest, summary), _name(slowest, summary), paired.estimate, paired.interval)
     sentence = (
         f"{_name(fastest, summary)} stored {_times(fast.median / slow.median)} times as many records/s as"
         f" {_name(slowest, summary)}"
@@ -157,14 +169,43 @@ def _text(summary: RunSummary, console: Console) -> str:
             console.print(Text(line), soft_wrap=True)
         console.print(cells_table(summary, console.width))
         console.print()
+        if summary.scaling:
+            console.print(scaling_table(summary.scaling))
+            console.print()
+            for line in map(scaling_line, summary.scaling):
+                console.print(Text(line), soft_wrap=True)
         for line in [*filter(None, [answer(summary)]), *remarks(summary, console.width), *limit_lines(summary)]:
             console.print(Text(line), soft_wrap=True)
     return captured.get()
 
 
-def _rate_and_span(cell: CellSummary) -> tuple[str, str]:
-    rate = None if cell.invalid else cell.records_per_second
-    return (f"{rate.median:,.0f}", f"{rate.low:,.0f}-{rate.high:,.0f}") if rate else (_NOT_MEASURED, _NOT_MEASURED)
+def _compared(fastest: str, slowest: str, estimate: float, interval: Interval) -> str:
+    low, high = (f"{bound:.2f}" if bound < 1.95 else _times(bound) for bound in (interval.low, interval.high))
+    sure = f"between {low} and {high} times, {100 * interval.confidence:.0f} %"
+    if interval.low <= 1 <= interval.high:
+        return f"No difference found between {fastest} and {slowest} ({sure}, {interval.blocks} blocks)."
+    return (
+        f"{fastest} stored {_times(estimate)} times as many records/s as {slowest} ({sure}, {interval.blocks} blocks)."
+    )
+
+
+def _interval(cell: CellSummary) -> Interval | None:
+    return None if cell.invalid or cell.records_per_second is None else cell.records_per_second.interval
+
+
+def _spread_header(summary: RunSummary) -> str:
+    return "95 %\ninterval" if any(map(_interval, summary.cells)) else "low-high"
+
+
+def _rate_and_span(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
+    """The rate, and its interval or the span of its trials."""
+    rate, interval = None if cell.invalid else cell.records_per_second, _interval(cell)
+    if rate is None:
+        return _NOT_MEASURED, _NOT_MEASURED
+    if interval is not None:
+        return f"{rate.median:,.0f}", f"{interval.low:,.0f}-{interval.high:,.0f}"
+    span = f"{rate.low:,.0f}-{rate.high:,.0f}"
+    return f"{rate.median:,.0f}", f"({span})" if in_brackets else span
 
 
 def _per_write(cell: CellSummary) -> str:

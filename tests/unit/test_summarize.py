@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sinkbench.cells import Cell
 from sinkbench.results import Audit, CellSummary, Connections, TrialRecord
-from sinkbench.summarize import summarize
+from sinkbench.summarize import scalings, summarize
 
 CELL = Cell("postgres/jdbc", "postgres/jdbc", "postgres", 8, 3)
 OTHER = Cell("elasticsearch/camel-bulk", "elasticsearch/camel-bulk", "elasticsearch", 1, 3)
@@ -49,6 +49,7 @@ def test_a_cell_has_the_median_and_the_span_of_its_trials() -> None:
         "low": 1000.0,
         "high": 3000.0,
         "values": [3000.0, 1000.0, 2000.0],
+        "interval": None,
     }
     assert cell.trials == 3
     assert cell.verdict == "ok"
@@ -168,3 +169,45 @@ def test_numbers_and_reasons_never_contradict_each_other(drawn: list[tuple[float
     assert (cell.audit.lost if cell.audit else 0) == sum(lost for _, _, lost in drawn)
     if cell.records_per_second is not None:
         assert cell.records_per_second.low <= cell.records_per_second.median <= cell.records_per_second.high
+
+
+def test_from_five_valid_trials_on_a_rate_has_an_interval() -> None:
+    few = cell_of(*(trial(1000.0 + block, block=block) for block in range(4)), trial(9.0, invalid=["x"]))
+    assert few.records_per_second is not None
+    assert few.records_per_second.interval is None
+    enough = cell_of(*(trial(1000.0 + block, block=block) for block in range(5))).records_per_second
+    assert enough is not None
+    assert enough.interval is not None
+    assert enough.interval.blocks == 5
+
+
+def test_ratios_are_to_the_slowest_cell_from_blocks_in_which_both_are_valid() -> None:
+    fast = [trial(3000.0 * block, block=block) for block in range(1, 8)]
+    slow = [trial(1000.0 * block, OTHER, block=block, invalid=["x"] if block == 7 else []) for block in range(1, 8)]
+    first, second = summarize([CELL, OTHER], [*fast, *slow])
+    assert first.ratio is not None
+    assert (first.ratio.to, first.ratio.blocks, first.ratio.estimate) == (OTHER.key, 6, pytest.approx(3))
+    assert second.ratio is None
+
+
+@pytest.mark.parametrize("rate", [0.0, None])
+def test_a_cell_without_a_rate_above_0_has_no_ratio(rate: float | None) -> None:
+    taken = [trial(rate, OTHER, block=block) for block in range(6)] + [trial(5.0, block=block) for block in range(6)]
+    first, second = summarize([CELL, OTHER], taken)
+    assert first.ratio is None
+    assert second.ratio is None
+    assert (first.model_dump_json() + second.model_dump_json()).count("NaN") == 0
+
+
+def test_trials_that_never_became_steady_are_noted_and_used() -> None:
+    cell = cell_of(trial(steady=False), trial(steady=True), trial(steady=None), trial(invalid=["x"], steady=False))
+    assert cell.notes == ["1 of 4 trials invalid: x", "1 of 3 trials never became steady"]
+    assert cell.passed
+
+
+def test_only_a_label_with_several_numbers_of_tasks_has_a_scaling() -> None:
+    cells = [Cell("p", "p/p", "p", multiple, 3) for multiple in (1, 2, 4, 8)]
+    taken = [trial(100.0 * cell.tasks, cell) for cell in cells] + [trial(cell=OTHER)]
+    (only,) = scalings([*cells, OTHER], taken)
+    assert (only.label, only.supported) == ("p", True)
+    assert [point.tasks for point in only.points] == [3, 6, 12, 24]

@@ -214,3 +214,68 @@ def test_trials_that_overlap_are_not_called_a_difference() -> None:
 )
 def test_there_is_no_answer_without_two_cells_that_passed(cells: list[CellSummary]) -> None:
     assert answer(summary(*cells)) is None
+
+
+RATE = {"median": 100, "low": 90, "high": 130, "values": [90, 95, 100, 105, 130]}
+
+
+def sure(low: float, high: float) -> dict[str, object]:
+    return {"low": low, "high": high, "confidence": 0.95, "method": "m", "blocks": 5}
+
+
+def compared(low: float, high: float) -> list[CellSummary]:
+    slow = cell("a/b", records_per_second={**RATE, "interval": sure(92, 118)})
+    ratio = {"to": slow.cell, "estimate": 171.7, "blocks": 5, "interval": sure(low, high)}
+    fast = {"median": 17_000, "low": 1, "high": 2, "values": [1, 2], "interval": sure(15_000, 19_000)}
+    return [slow, cell("c/d", records_per_second=fast, ratio=ratio)]
+
+
+def test_an_interval_stands_in_place_of_the_span() -> None:
+    text = render(summary(*compared(150.2, 190.4)))
+    assert line_of(text, "a/b")[4] == "92-118"
+    assert line_of(text, "c/d")[4:6] == ["15,000-19,000", "x172"]
+    assert "low-high" not in text
+    assert "too few trials" not in text
+
+
+def test_too_few_trials_for_an_interval_show_their_span_and_say_so() -> None:
+    said = "too few trials for an interval"
+    assert said in render(summary(cell("a/b", 90, 100, 120)))
+    mixed = render(summary(*compared(150, 190), cell("e/f", 900, 1_000, 1_200)))
+    assert line_of(mixed, "e/f")[4] == "(900-1,200)"
+    assert f"In brackets are its lowest and highest trial: {said}." in mixed
+
+
+def test_the_answer_says_how_sure_it_is() -> None:
+    assert answer(summary(*compared(150.2, 190.4))) == (
+        "c/d stored 172 times as many records/s as a/b (between 150 and 190 times, 95 %, 5 blocks)."
+    )
+
+
+def test_an_interval_that_holds_1_is_no_difference() -> None:
+    assert answer(summary(*compared(0.97, 1.0349))) == (
+        "No difference found between c/d and a/b (between 0.97 and 1.03 times, 95 %, 5 blocks)."
+    )
+
+
+def test_scaling_is_shown_below_with_its_peak_or_why_there_is_no_fit() -> None:
+    law = {
+        "label": "a/b",
+        "supported": True,
+        "points": [{"tasks": 3, "measured": 3_000, "fitted": 2_990, "added_worker": 880.4}],
+        "one_task": {"estimate": 1_020, "interval": sure(1_000, 1_040)},
+        "contention": {"estimate": 0.0512},
+        "coherency": {"estimate": 0.01, "interval": sure(0.008, 0.012)},
+        "peak_tasks": {"estimate": 9.7, "interval": sure(9, 11)},
+    }
+    none = {"label": "c/d", "supported": False, "why": "too few", "points": [{"tasks": 6, "measured": 5, "fitted": 9}]}
+    text = render(summary(cell("a/b", 5), scaling=[law, none]))
+    assert ["a/b", "3", "3,000", "2,990", "+880"] in [line.split() for line in text.splitlines()]
+    assert ["c/d", "6", "5", "-", "-"] in [line.split() for line in text.splitlines()]
+    assert (
+        "a/b: one task 1,020 (1,000 to 1,040) records/s, contention 0.051, coherency 0.01 (0.008 to 0.012);"
+        " the rate peaks at 10 (9 to 11) tasks\n"
+    ) in text
+    assert "c/d: the data do not support a fit: too few\n" in text
+    flat = {**law, "peak_tasks": None, "coherency": {"estimate": 0}}
+    assert "no peak within the data (too few trials for an interval)" in render(summary(scaling=[flat]))

@@ -1,0 +1,167 @@
+"""How a pipeline's rate grows with its tasks: the universal scalability law.
+
+    X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1))
+
+N tasks store X records per second; lambda is the rate of one, sigma the contention (work that only one can do at a
+time), kappa the coherency (pairs that must agree). N. J. Gunther, Guerrilla Capacity Planning, Springer 2007, chapters
+4 to 6; the form with lambda: B. Schwartz, Practical Scalability Analysis with the Universal Scalability Law, 2015. With
+sigma and kappa 0 it is a straight line; with kappa above 0 it has a peak at N* = sqrt((1 - sigma) / kappa).
+
+Its inverse is linear, N / X = a + b (N - 1) + c N (N - 1) with a = 1 / lambda, b = sigma a, c = kappa a, and all three
+are at least 0. So it is fitted by least squares with that constraint (`scipy.optimize.nnls`), of the residuals relative
+to the rate, (fitted inverse) x measured - 1: the noise of a rate grows with it, and no start value has to be guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.certainty import CONFIDENCE, FEWEST_BLOCKS, seed_of, widened_level
+from sinkbench.results import Fit, Interval, Scaling, ScalingPoint
+
+__all__ = ["FEWEST_POINTS", "Law", "fit", "scaling_of"]
+
+FEWEST_POINTS = 4
+RESAMPLES = 1_000
+# A law that is nowhere further off than this describes the data, even where they are level and R^2 says nothing.
+CLOSE = 0.10
+# Further off it must explain most of the differences, and be nowhere further off than FAR.
+LEAST_R_SQUARED = 0.95
+FAR = 0.25
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law with its three numbers: lambda in records per second, sigma, and kappa."""
+
+    one_task: float
+    contention: float
+    coherency: float
+
+    def rate(self, tasks: float) -> float:
+        """Records per second of so many tasks."""
+        more = tasks - 1
+        return self.one_task * tasks / (1 + self.contention * more + self.coherency * tasks * more)
+
+    @property
+    def peak(self) -> float:
+        """The tasks at which the rate is highest: at least 1, infinite if it rises for ever."""
+        if self.contention >= 1:
+            return 1.0
+        return max(1.0, math.sqrt((1 - self.contention) / self.coherency)) if self.coherency > 0 else math.inf
+
+
+def fit(rates: Mapping[int, float]) -> Law | None:
+    """The law nearest to rates in records per second by tasks. None for fewer than 4, if one is 0, or none fits."""
+    if len(rates) < FEWEST_POINTS or any(rate <= 0 for rate in rates.values()):
+        return None
+    from scipy import optimize
+
+    tasks = np.array(list(rates), dtype=np.float64)
+    measured = np.array(list(rates.values()), dtype=np.float64)
+    unit = float(measured.max())
+    terms = np.stack([np.ones_like(tasks), tasks - 1, tasks * (tasks - 1)], axis=1)
+    found, _ = optimize.nnls(terms * (measured / unit / tasks)[:, None], np.ones_like(tasks))
+    if found[0] <= 0:
+        return None
+    return Law(unit / float(found[0]), float(found[1] / found[0]), float(found[2] / found[0]))
+
+
+def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]]) -> Scaling:
+    """How one pipeline scales, with intervals by bootstrap over blocks if there are at least 5.
+
+    Args:
+        label: of the pipeline.
+        workers: how many there are; tasks are a multiple of it.
+        rates: by tasks, then by block: the valid rates in records per second. A number of tasks may have none.
+
+    Returns:
+        The fit. It is not `supported` with fewer than 4 numbers of tasks that have a rate above 0, or where the law
+        does not describe the medians: one is more than 10 % off it and R^2 is below 0.95, or one is more than 25 % off.
+        A peak is given if kappa's interval is above 0 and the peak not beyond the most tasks measured.
+    """
+    medians = {tasks: float(np.median(list(each.values()))) for tasks, each in sorted(rates.items()) if each}
+    usable = {tasks: rate for tasks, rate in medians.items() if rate > 0}
+    bare = [ScalingPoint(tasks=tasks, measured=rate) for tasks, rate in medians.items()]
+    if len(usable) < FEWEST_POINTS:
+        why = f"a fit needs rates at {FEWEST_POINTS} numbers of tasks, there are {len(usable)}"
+        return Scaling(label=label, supported=False, why=why, points=bare)
+    law = fit(usable)
+    if law is None:
+        why = "the rates grow faster than the tasks from the first on, which the law does not know"
+        return Scaling(label=label, supported=False, why=why, points=bare)
+    measured = np.array(list(usable.values()))
+    fitted = np.array([law.rate(tasks) for tasks in usable])
+    largest = float(np.max(np.abs(measured / fitted - 1)))
+    spread = float(np.sum((measured - measured.mean()) ** 2))
+    r_squared = 1 - float(np.sum((measured - fitted) ** 2)) / spread if spread > 0 else None
+    supported = largest <= CLOSE or (largest <= FAR and r_squared is not None and r_squared >= LEAST_R_SQUARED)
+    intervals = _intervals({tasks: rates[tasks] for tasks in usable})
+    coherency = intervals.get("coherency")
+    peak_shows = coherency is not None and coherency.low > 0 and law.peak <= max(usable)
+    return Scaling(
+        label=label,
+        supported=supported,
+        why=None if supported else f"a measured rate is {100 * largest:.0f} % off the fitted one",
+        points=[
+            ScalingPoint(
+                tasks=tasks,
+                measured=rate,
+                fitted=law.rate(tasks),
+                added_worker=law.rate(tasks + tasks / workers) - law.rate(tasks),
+            )
+            for tasks, rate in medians.items()
+        ],
+        one_task=Fit(estimate=law.one_task, interval=intervals.get("one_task")),
+        contention=Fit(estimate=law.contention, interval=intervals.get("contention")),
+        coherency=Fit(estimate=law.coherency, interval=coherency),
+        r_squared=r_squared,
+        largest_residual=largest,
+        peak_tasks=Fit(estimate=law.peak, interval=intervals.get("peak")) if peak_shows else None,
+    )
+
+
+def _intervals(rates: Mapping[int, Mapping[int, float]]) -> dict[str, Interval]:
+    """Percentile intervals of the law's numbers and its peak; empty for fewer than 5 blocks.
+
+    Whole blocks are drawn, so that what slowed a block slows it at every number of tasks. A peak that one resample in
+    forty puts at infinity has no upper end, and no interval.
+    """
+    blocks = sorted(set.intersection(*(set(each) for each in rates.values())))
+    if len(blocks) < FEWEST_BLOCKS:
+        return {}
+    values: npt.NDArray[np.float64] = np.array([[each[block] for block in blocks] for each in rates.values()])
+    draw = np.random.default_rng(seed_of(values.ravel().tolist()))
+    laws = []
+    for _ in range(RESAMPLES):
+        picked = np.median(values[:, draw.integers(0, len(blocks), len(blocks))], axis=1)
+        law = fit(dict(zip(rates, picked.tolist(), strict=True)))
+        if law is not None:
+            laws.append(law)
+    if not laws:
+        return {}
+    tail = (1 - widened_level(len(blocks))) / 2
+    found = {
+        "one_task": _ends([law.one_task for law in laws], tail),
+        "contention": _ends([law.contention for law in laws], tail),
+        "coherency": _ends([law.coherency for law in laws], tail),
+        "peak": _ends([law.peak for law in laws], tail),
+    }
+    method = "percentile bootstrap over blocks"
+    return {
+        name: Interval(low=low, high=high, confidence=CONFIDENCE, method=method, blocks=len(blocks))
+        for name, (low, high) in found.items()
+        if math.isfinite(high)
+    }
+
+
+def _ends(values: Sequence[float], tail: float) -> tuple[float, float]:
+    # Values, not points between two: between a number and infinity there are none.
+    ranked = sorted(values)
+    last = len(ranked) - 1
+    return ranked[math.floor(tail * last)], ranked[math.ceil((1 - tail) * last)]
