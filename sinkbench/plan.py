@@ -30,7 +30,7 @@ from sinkbench.errors import PlanError
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import YamlFile, mistake, shown, to_yaml
 
-__all__ = ["Drain", "Load", "PipelineEntry", "Plan", "known_pipelines", "load_plan"]
+__all__ = ["Drain", "Load", "PipelineEntry", "Plan", "Until", "known_pipelines", "load_plan"]
 
 _FEWEST_SAMPLES_A_WINDOW = 10
 _SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
@@ -177,6 +177,15 @@ class Drain(_Section):
         return self
 
 
+class Until(_Section):
+    """How sure a run shall be, and what it may cost: further blocks are taken until either is reached."""
+
+    interval_percent: Annotated[float, Field(gt=0, le=100)] = Field(
+        description="until every cell's 95 % interval is at most so wide, in percent of its median"
+    )
+    trials: Annotated[int, Field(gt=0, le=10_000)] = Field(description="but at most so many trials a cell")
+
+
 class Plan(_Section):
     """A whole plan, with every default filled in. Made by `load_plan`."""
 
@@ -186,7 +195,10 @@ class Plan(_Section):
     )
     multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
-        default=3, description="trials a cell, which is also the blocks"
+        default=3, description="trials a cell, which is also the blocks; with 'until' the least"
+    )
+    until: Until | None = Field(
+        default=None, description="more trials until the intervals are narrow; null: as many as 'trials' says"
     )
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
         default=None, description="seed of the order of trials; null: drawn at random, and recorded"
@@ -220,6 +232,16 @@ class Plan(_Section):
                     index,
                     "label",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _until_goes_beyond_trials(self) -> Self:
+        if self.until is not None and self.until.trials < self.trials:
+            raise mistake(
+                f"until.trials {self.until.trials} is less than trials {self.trials}, which is the least; raise it",
+                "until",
+                "trials",
+            )
         return self
 
     @model_validator(mode="after")
@@ -277,7 +299,13 @@ def load_plan(path: Path, connectors: Path) -> Plan:
     try:
         plan = Plan.model_validate({"name": stem or "plan", **source.content}, context={"pipelines": known})
     except ValidationError as invalid:
-        models: dict[str, type[BaseModel]] = {"": Plan, "pipelines": PipelineEntry, "load": Load, "drain": Drain}
+        models: dict[str, type[BaseModel]] = {
+            "": Plan,
+            "pipelines": PipelineEntry,
+            "until": Until,
+            "load": Load,
+            "drain": Drain,
+        }
         raise PlanError(source.explain(invalid, models)) from None
     plan._source = source
     return plan

@@ -17,9 +17,10 @@ from sinkbench.probes import CLIENT_ERRORS
 from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
 from sinkbench.sizing import MINIMUM_RECORDS, records_for
 from sinkbench.store import RunFolder
-from sinkbench.summarize import summarize
+from sinkbench.summarize import scalings, summarize
 from sinkbench.trial import drain_trial, pilot
 from sinkbench.ui import Ui, trial_line
+from sinkbench.until import is_enough, most_blocks, valid_rates
 
 __all__ = ["Race"]
 
@@ -41,7 +42,13 @@ class Race:
     """One run of a plan."""
 
     def __init__(
-        self, bench: Bench, cells: Sequence[Cell], folder: RunFolder, ui: Ui, environment: dict[str, JsonValue]
+        self,
+        bench: Bench,
+        cells: Sequence[Cell],
+        folder: RunFolder,
+        ui: Ui,
+        environment: dict[str, JsonValue],
+        seconds: float | None = None,
     ) -> None:
         """
         Args:
@@ -50,6 +57,7 @@ class Race:
             folder: where results go.
             ui: what a person sees.
             environment: what the summary says of the machine.
+            seconds: no block begins that would be expected to end later than so long after the run's start.
         """
         self._bench = bench
         self._plan = bench.plan
@@ -65,10 +73,12 @@ class Race:
         self._step = 0
         self._limit_jobs = jobs(bench, cells, self._token) if bench.plan.limits else []
         self._limits: list[Limit] = []
+        self._most = most_blocks(bench.plan)
+        self._deadline = None if seconds is None else time.monotonic() + seconds
 
     @property
     def _steps(self) -> int:
-        return len(self._cells) * (1 + self._plan.trials) + len(self._limit_jobs)
+        return len(self._cells) * (1 + self._most) + len(self._limit_jobs)
 
     def run(self) -> RunSummary:
         """Takes all pilots and trials.
@@ -82,13 +92,27 @@ class Race:
         try:
             self._pilots()
             self._measure_limits()
-            for number, block in enumerate(blocks(self._cells, self._plan.trials, self._plan.seed or 0), start=1):
+            for number, block in enumerate(blocks(self._cells, self._most, self._plan.seed or 0), start=1):
+                if self._is_over(number - 1):
+                    break
                 for cell in block:
                     self._trial(cell, number)
         except BaseException:
             self._write_summary(complete=False)
             raise
         return self._write_summary(complete=True)
+
+    def _is_over(self, done: int) -> bool:
+        """Whether no further block is to be taken; only whole blocks are, so that ratios have both of their trials."""
+        if self._deadline is not None and done:
+            return time.monotonic() + len(self._cells) * self._trial_seconds() > self._deadline
+        rates = valid_rates([cell.key for cell in self._cells], self._trials)
+        return is_enough(self._plan, done, rates)
+
+    def _trial_seconds(self) -> float:
+        """How long a trial takes: the mean of those so far."""
+        usual = self._plan.drain.window_seconds + OVERHEAD_SECONDS
+        return sum(self._seconds) / len(self._seconds) if self._seconds else usual
 
     def _write_summary(self, *, complete: bool) -> RunSummary:
         plan = PlanRef(name=self._plan.name, sha256=self._plan.sha256, seed=self._plan.seed, trials=self._plan.trials)
@@ -99,20 +123,22 @@ class Race:
             environment=self._environment,
             cells=with_limits(summarize(self._cells, self._trials), self._limits),
             limits=self._limits,
+            scaling=scalings(self._cells, self._trials),
         )
         self._folder.write_summary(summary)
         return summary
 
     def _begin(self, name: str) -> None:
         self._step += 1
-        usual = self._plan.drain.window_seconds + OVERHEAD_SECONDS
-        mean = sum(self._seconds) / len(self._seconds) if self._seconds else usual
+        mean = self._trial_seconds()
         pilots_left = max(len(self._cells) + 1 - self._step, 0)
         before_trials = len(self._cells) + len(self._limit_jobs)
         trials_left = self._steps - max(self._step - 1, before_trials)
         pilots = pilots_left * (3 * self._plan.drain.pilot_seconds + OVERHEAD_SECONDS / 2)
         limits_left = min(max(before_trials + 1 - self._step, 0), len(self._limit_jobs))
         left = trials_left * mean + pilots + limits_left * LIMIT_SECONDS
+        if self._deadline is not None:
+            left = min(left, max(self._deadline - time.monotonic(), 0.0))
         self._ui.step(self._step, self._steps, name, left)
 
     def _pilots(self) -> None:
@@ -150,7 +176,8 @@ class Race:
             self._recover()
 
     def _trial(self, cell: Cell, block: int) -> None:
-        self._begin(f"{cell.key}, trial {block} of {self._plan.trials}")
+        at_most = "" if self._plan.until is None and self._deadline is None else "at most "
+        self._begin(f"{cell.key}, trial {block} of {at_most}{self._most}")
         started = time.monotonic()
         rate = self._rates.get(cell.key, FALLBACK_RECORDS_PER_SECOND)
         records = max(records_for(rate, self._plan.drain.window_seconds), MINIMUM_RECORDS)
