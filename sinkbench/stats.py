@@ -36,18 +36,23 @@ class DrainRate:
 
 
 def drain_rate(
-    times_seconds: npt.ArrayLike, stored: npt.ArrayLike, total: int, fewest_samples: int = FEWEST_SAMPLES
+    times_seconds: npt.ArrayLike,
+    stored: npt.ArrayLike,
+    total: int,
+    fewest_samples: int = FEWEST_SAMPLES,
+    from_seconds: float | None = None,
 ) -> DrainRate | None:
-    """The mean rate at which a drain stored the records between 10 % and 90 % of its `total`.
+    """The mean rate at which a drain stored its records once it was warm, until 90 % of its `total` were stored.
 
-    `times_seconds` and `stored` are its samples: when, and how many records the sink held. The start is left out for
-    the connector's start-up, the end for the partitions that run dry one after the other.
+    `times_seconds` and `stored` are its samples: when, and how many records the sink held. The end is left out for the
+    partitions that run dry one after the other, the start for the connector's start-up: what comes before
+    `from_seconds`, on the samples' clock, where the samples show when the rate was steady; else the first 10 %.
 
-    The times at which 10 % and 90 % were stored are interpolated linearly between the samples around them, and the
-    rate is 0.8 x total / (t90 - t10). That is the mean over the window by definition: records over time. A
-    least-squares slope is not: it weighs samples by their distance from the middle, so a stall counts for more or
-    less by where it falls, and by how densely it was sampled. The error of this one is at most one sampling interval
-    at either end of the window.
+    The times at which 10 % and 90 % were stored are interpolated linearly between the samples around them, and so is
+    what was stored at `from_seconds`. The rate is that between the two ends, 0.8 x total / (t90 - t10) without
+    `from_seconds`: the mean over the window by definition, records over time. A least-squares slope is not: it weighs
+    samples by their distance from the middle, so a stall counts for more or less by where it falls, and by how densely
+    it was sampled. The error of this one is at most one sampling interval at either end of the window.
 
     None if either share was not seen to be crossed, or if fewer than `fewest_samples` samples within the window show
     progress: a window that short, or a sink that stores in so few steps, cannot give a number.
@@ -55,7 +60,7 @@ def drain_rate(
     if total < 1:
         raise ValueError(f"total must be at least 1, found {total}")
     times, counts = progress(times_seconds, stored)
-    start = _crossing(times, counts, LOW_SHARE * total)
+    start = _crossing(times, counts, LOW_SHARE * total) if from_seconds is None else from_seconds
     end = _crossing(times, counts, HIGH_SHARE * total)
     if start is None or end is None or end <= start:
         return None
@@ -64,7 +69,8 @@ def drain_rate(
     if samples < fewest_samples:
         return None
     window_seconds = end - start
-    return DrainRate((HIGH_SHARE - LOW_SHARE) * total / window_seconds, window_seconds, samples)
+    before = LOW_SHARE * total if from_seconds is None else float(np.interp(start, times, counts))
+    return DrainRate((HIGH_SHARE * total - before) / window_seconds, window_seconds, samples)
 
 
 def median_low_high(values: Sequence[float]) -> tuple[float, float, float] | None:

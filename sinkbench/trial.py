@@ -19,6 +19,7 @@ from sinkbench.reconcile import Disagreement, reconcile
 from sinkbench.results import Audit, Bottleneck, Connections, Reconciliation, TrialRecord
 from sinkbench.sizing import rate_from_pilot
 from sinkbench.stats import drain_rate
+from sinkbench.steady import steadiness
 from sinkbench.watch import (
     DrainWatch,
     End,
@@ -147,7 +148,9 @@ def drain_trial(
         watched.invalid.append(str(error))
     except CLIENT_ERRORS as error:
         watched.invalid.append(in_one_line(error))
-    rate = drain_rate(*stored_counts(watched.samples), records)
+    seen = stored_counts(watched.samples)
+    warm = steadiness(*seen, records)
+    rate = drain_rate(*seen, records, from_seconds=warm.from_seconds)
     if rate is None and not watched.invalid:
         watched.invalid.append("too few samples between 10 % and 90 % of the records; ask for a longer window_seconds")
     window = window_seconds(watched.samples, records)
@@ -180,6 +183,8 @@ def drain_trial(
         notes=[each.text for each in disagreements],
         records_per_second=None if rate is None else round(rate.records_per_second, 1),
         window_seconds=None if window is None else round(window, 3),
+        steady=warm.steady,
+        warm_up_seconds=None if warm.warm_up_seconds is None else round(warm.warm_up_seconds, 3),
         records_per_write=records_per_write,
         lost_ranges=lost_ranges,
     )
