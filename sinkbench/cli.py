@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -16,33 +14,27 @@ import typer
 from rich.console import Console
 
 from sinkbench import __version__, table
-from sinkbench.bench import Bench
-from sinkbench.cells import expand
 from sinkbench.connect import ConnectCluster, is_even, placement
-from sinkbench.environment import describe
-from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, SinkbenchError, StackError
-from sinkbench.kafka import Kafka
+from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, SinkbenchError
 from sinkbench.plan import load_plan
 from sinkbench.probes import CLIENT_ERRORS, in_one_line
-from sinkbench.race import Race
+from sinkbench.running import Interrupted, offer_by_hand, run_plan
 from sinkbench.secrets import redacted
+from sinkbench.selftest_command import selftest
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks import SINKS, open_sink
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import find_stack, open_stack
 from sinkbench.stack.local import LocalStack
-from sinkbench.store import RunFolder, check_writable, read_summary
-from sinkbench.ui import choose_ui
+from sinkbench.store import read_summary
 
-__all__ = ["main"]
+__all__ = ["Interrupted", "main"]
 
-LEAST_FREE_BYTES = 4_000_000_000
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-BY_HAND_PARTITIONS = 24
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
 )
+app.add_typer(selftest, name="selftest")
 console = Console(soft_wrap=True)
 
 
@@ -68,17 +60,6 @@ def _running_stack(choice: str | None) -> Stack:
     return find_stack(load_settings()) if choice is None else _stack(choice)
 
 
-def _offer_by_hand(stack: Stack) -> None:
-    """Makes the topic, the index and the table that connector files name, so that they can be posted as they stand."""
-    if stack.endpoints.shared:
-        return
-    Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings).create_topic("tides", BY_HAND_PARTITIONS)
-    for name in SINKS:
-        sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_by_hand()
-        sink.close()
-
-
 @app.command()
 def up(stack_name: OnStack = None) -> None:
     """Starts the stack and returns when all of it is ready. A second call changes nothing."""
@@ -87,7 +68,7 @@ def up(stack_name: OnStack = None) -> None:
     if stack.endpoints.shared:
         say("every endpoint answers; `sinkbench status` asks them again")
         return
-    _offer_by_hand(stack)
+    offer_by_hand(stack)
     say("the stack is up; `sinkbench status` shows where, `sinkbench down` stops it")
 
 
@@ -185,76 +166,12 @@ def race(
     if show:
         sys.stdout.write(wanted.show())
         return
-    stack = _stack(stack_name)
-    cells = expand(wanted, stack.workers)
-    check_writable(results)
-    with _only_one(stack):
-        _check_disk(stack)
-        found_running = stack.running()
-        # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
-        try:
-            say("asking the services" if found_running else "starting the stack")
-            stack.up(say)
-            wanted = wanted.seeded()
-            with closing(Bench(stack, wanted, CHECKOUT)) as bench:
-                plugins = bench.preflight(cells)
-                for thing in bench.sweep():
-                    say(f"removed what an earlier run left behind: {thing}")
-                folder = RunFolder.create(results, wanted, CHECKOUT / "connectors")
-                try:
-                    with choose_ui(console) as ui:
-                        summary = Race(bench, cells, folder, ui, describe(stack, CHECKOUT, plugins)).run()
-                except Interrupted:
-                    say(f"interrupted; the finished trials are in {folder.path}")
-                    raise
-            if found_running:
-                _offer_by_hand(stack)
-        finally:
-            if not found_running:
-                # A terminal that was closed takes no more lines.
-                with suppress(OSError):
-                    say("stopping the stack")
-                stack.down()
+    folder, summary = run_plan(_stack(stack_name), wanted, results, console)
     # As it was stored, with nothing in it that must not be shown.
     table.show(read_summary(folder.path))
     say(f"results: {folder.path}")
     if not summary.passed:
         raise typer.Exit(EXIT_CHECK_FAILED)
-
-
-def _check_disk(stack: Stack) -> None:
-    free = stack.free_bytes()
-    if free is not None and free < LEAST_FREE_BYTES:
-        raise StackError(
-            f"{free / 1e9:.1f} GB free where the services keep their data, at least {LEAST_FREE_BYTES / 1e9:.0f} GB "
-            "are needed; free some, or (local stack) set SINKBENCH_HOME to a folder on another disk"
-        )
-
-
-@contextmanager
-def _only_one(stack: Stack) -> Iterator[None]:
-    """One race on a stack at a time; the kernel drops the lock with its holder, however that ends."""
-    stack.lock_file.parent.mkdir(parents=True, exist_ok=True)
-    with stack.lock_file.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise StackError(
-                f"another race is running on this stack (pid {file.read().strip() or 'unknown'}); wait for it"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
-
-
-class Interrupted(SystemExit):
-    """Ctrl-C, a closed terminal, or a polite request to end.
-
-    Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since for that psycopg
-    breaks off a query, so that its connection can be used to clean up.
-    """
 
 
 def _complain(text: str) -> None:

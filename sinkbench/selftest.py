@@ -1,0 +1,104 @@
+"""What comparing a pipeline with itself tells of the comparisons: how often they claim what is not, and what they miss.
+
+A and B are the same pipeline, so every claim is a false one, and about one in twenty is what 95 % allow. A comparison
+takes a subset of the run's blocks and, in each, names the two trials A and B at random, which they might as well have
+been: their order in the block was drawn. So there are many more comparisons than one run would give. They share the
+blocks, though, so the binomial interval of their share is narrower than that of as many runs would be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from sinkbench.certainty import CONFIDENCE, FEWEST_BLOCKS, ratio_by_block, seed_of
+from sinkbench.plan import Drain, PipelineEntry, Plan
+from sinkbench.results import Interval, Noise
+
+__all__ = ["COMPARISONS", "LABELS", "noise_lines", "noise_of", "noise_plan"]
+
+LABELS = ("A", "B")
+COMPARISONS = 200
+WINDOW_SECONDS = 10.0
+WARM_UP_SECONDS = 30.0
+
+
+def noise_plan(pipeline: str, minutes: float) -> Plan:
+    """A plan that races one pipeline against itself, with more blocks than so many minutes have room for."""
+    return Plan.model_validate(
+        {
+            "name": "noise",
+            "pipelines": [PipelineEntry(pipeline=pipeline, label=label) for label in LABELS],
+            "trials": min(10_000, max(FEWEST_BLOCKS, math.ceil(minutes * 60 / (len(LABELS) * WINDOW_SECONDS)))),
+            "drain": Drain(window_seconds=WINDOW_SECONDS, warm_up_seconds=WARM_UP_SECONDS),
+        }
+    )
+
+
+def noise_of(first: Mapping[int, float], second: Mapping[int, float]) -> Noise | None:
+    """What the blocks of such a run show.
+
+    Args:
+        first: valid rates of A in records per second, by block.
+        second: those of B.
+
+    Returns:
+        How many of 200 comparisons claimed a difference, and the least difference that the whole run would show. None
+        of fewer than 5 blocks in which both are valid, or if a rate is 0: there is nothing to compare. The same rates
+        give the same outcome.
+    """
+    whole = ratio_by_block(LABELS[0], second, first)
+    if whole is None or whole.interval is None:
+        return None
+    shared = sorted(first.keys() & second.keys())
+    draw = np.random.default_rng(seed_of([rate for block in shared for rate in (first[block], second[block])]))
+    # Half of the blocks, since all of them would give nearly the same comparison each time.
+    size = max(FEWEST_BLOCKS, len(shared) // 2)
+    claimed = 0
+    for _ in range(COMPARISONS):
+        picked = draw.choice(shared, size, replace=False).tolist()
+        swapped = dict(zip(picked, draw.random(size) < 0.5, strict=True))
+        one = {block: second[block] if swapped[block] else first[block] for block in picked}
+        other = {block: first[block] if swapped[block] else second[block] for block in picked}
+        found = ratio_by_block(LABELS[0], one, other)
+        interval = None if found is None else found.interval
+        claimed += interval is not None and not interval.low <= 1 <= interval.high
+    half_width = math.log(whole.interval.high / whole.interval.low) / 2
+    return Noise(
+        blocks=len(shared),
+        comparisons=COMPARISONS,
+        claimed=claimed,
+        share=_share(claimed, COMPARISONS, size),
+        ratio=whole,
+        smallest_difference_percent=100 * math.expm1(half_width),
+    )
+
+
+def noise_lines(noise: Noise, pipeline: str) -> list[str]:
+    """The outcome in words, a line each: false claims, the smallest difference, and whether the run claimed one."""
+    share, whole = noise.share, noise.ratio.interval
+    claimed = 100 * noise.claimed / noise.comparisons
+    lines = [
+        f"{pipeline} against itself, {noise.blocks} blocks: {noise.claimed} of {noise.comparisons} comparisons claimed"
+        f" a difference, {claimed:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f} %;"
+        f" {100 * (1 - CONFIDENCE):.0f} % are due to chance).",
+        f"The smallest difference found in as long a run: about {noise.smallest_difference_percent:.1f} %.",
+    ]
+    if whole is not None and not whole.low <= 1 <= whole.high:
+        lines.append(
+            f"All blocks together claim one, B to A {noise.ratio.estimate:.3f} ({whole.low:.3f} to {whole.high:.3f}):"
+            " chance, or something that makes their trials differ; run it again."
+        )
+    return lines
+
+
+def _share(claimed: int, comparisons: int, blocks: int) -> Interval:
+    """The exact binomial interval (Clopper and Pearson 1934)."""
+    from scipy import stats
+
+    found = stats.binomtest(claimed, comparisons).proportion_ci(CONFIDENCE, method="exact")
+    return Interval(
+        low=float(found.low), high=float(found.high), confidence=CONFIDENCE, method="exact binomial", blocks=blocks
+    )
