@@ -168,9 +168,9 @@ class Bench:
         """Sum of the offsets that the trial's connector has committed."""
         return self.kafka.committed(group_of(names.connector), names.topic)
 
-    def put_total(self, names: Names, records: int) -> int | None:
-        """Records that the connector's tasks have put, once all `records` are stored; None if no metrics tell."""
-        return self._metrics.put_total(names.connector, records)
+    def last_signs(self, names: Names, records: int) -> dict[str, float]:
+        """What the metrics of the connector's tasks say once all `records` are stored; empty if there are none."""
+        return self._metrics.last(names.connector, records)
 
     def sampler(self, cell: Cell, names: Names, records: int) -> Sampler:
         """A sampler of everything that matters for this trial."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from sinkbench import rules
+from sinkbench import rules, sinkrules
 from sinkbench.evidence import Evidence
 from sinkbench.results import Bottleneck
 from sinkbench.rules import Finding, percent
@@ -25,14 +25,14 @@ RANKS: tuple[tuple[Rule, ...], ...] = (
     (rules.machine_saturated,),
     (
         rules.service_saturated,
-        rules.lock_waits,
-        rules.pool_waits,
-        rules.wal_waits,
-        rules.postgres_waits_for_disk,
-        rules.postgres_waits_for_client,
-        rules.write_queue,
-        rules.merges_throttle,
-        rules.refreshes,
+        sinkrules.lock_waits,
+        sinkrules.pool_waits,
+        sinkrules.wal_waits,
+        sinkrules.postgres_waits_for_disk,
+        sinkrules.postgres_waits_for_client,
+        sinkrules.write_queue,
+        sinkrules.merges_throttle,
+        sinkrules.refreshes,
         rules.idle_tasks,
         rules.uneven_records,
         rules.uneven_placement,

@@ -19,6 +19,7 @@ __all__ = ["COUNTED", "Circumstances", "Evidence", "evidence_of"]
 COUNTED = "_total"
 # Its share of the time is that of a running average, whose last value is of the longest time.
 AVERAGED = "tasks_"
+DIVIDED = ("tasks_without_partitions", "tasks_without_records", "tasks_busiest_share")
 MACHINE = "machine_cpu_seconds_total"
 
 
@@ -84,13 +85,16 @@ class Evidence:
         return added
 
 
-def evidence_of(samples: Sequence[Sample], records: int, around: Circumstances) -> Evidence | None:
+def evidence_of(
+    samples: Sequence[Sample], records: int, around: Circumstances, last: Mapping[str, float] | None = None
+) -> Evidence | None:
     """Sums up a trial's samples.
 
     Args:
         samples: of one trial.
         records: how many were in its topic.
         around: what else is known of it.
+        last: the signs of the tasks after all records were stored.
 
     Returns:
         None if there are too few samples for anything to be said.
@@ -117,6 +121,8 @@ def evidence_of(samples: Sequence[Sample], records: int, around: Circumstances) 
                 rises[name.removesuffix(COUNTED)] = rise
         elif (level := _level(name, readings, start, end)) is not None:
             levels[name] = level
+    # How the records came to be divided is known for sure at the end only.
+    levels |= {name: value for name, value in (last or {}).items() if name in DIVIDED}
     # Of somebody else's workers only their own metrics tell.
     if "connect_cpu_seconds" in rises and not any(name.startswith("connect") for name in cores):
         cores["connect"] = rises["connect_cpu_seconds"]

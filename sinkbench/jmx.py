@@ -96,8 +96,9 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
         tasks_records_per_put: mean size of the batches that are put.
         tasks_read_total, tasks_put_total: records read from the topic, and handed to `put`, so far.
         tasks_active_records: records read and not committed yet.
-        tasks_without_partitions, tasks_without_records: number of tasks that have none.
-        tasks_busiest_share: share of the records that the task with most of them has put.
+        tasks_without_partitions, tasks_without_records: number of tasks that have none, or have read none.
+        tasks_busiest_share: share of the records that the task with most of them has read; a put of 500 records can
+            take seconds, until which none of them counts as put.
         tasks_lag_max_records, tasks_fetch_ms, tasks_commit_ms: the largest lag of a partition, the mean time of a fetch
             and that of a commit of offsets.
         tasks_running_share: share of their time that tasks were in the state RUNNING.
@@ -119,9 +120,10 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
         return found
     puts = [task["sink_record_send"] for task in counted]
     found["tasks_put_total"] = sum(puts)
-    found["tasks_without_records"] = float(sum(count == 0 for count in puts))
-    if sum(puts) > 0:
-        found["tasks_busiest_share"] = max(puts) / sum(puts)
+    reads = [task.get("sink_record_read", put) for task, put in zip(counted, puts, strict=True)]
+    found["tasks_without_records"] = float(sum(count == 0 for count in reads))
+    if sum(reads) > 0:
+        found["tasks_busiest_share"] = max(reads) / sum(reads)
     busy = [task for task, count in zip(counted, puts, strict=True) if count > 0]
     found["tasks_without_partitions"] = float(sum(task.get("partition_count") == 0 for task in counted))
     for sign, values in {
@@ -188,24 +190,24 @@ class ConnectMetrics:
         self._next_at = time.monotonic() + SCRAPE_SECONDS
         return found
 
-    def put_total(self, connector: str, records: int) -> int | None:
-        """How many records the tasks of `connector` have handed to `put`, when all of them should have been.
+    def last(self, connector: str, records: int) -> dict[str, float]:
+        """The signs of `connector` when all `records` should have been put, before it is deleted.
 
-        It waits up to three seconds for `records`, since a put is counted only after it has come back.
+        It waits up to three seconds for these, since a put is counted only after it has come back.
 
         Returns:
-            That number; None if there are no metrics or a worker does not answer.
+            Nothing if there are no metrics or a worker does not answer.
         """
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._urls:
             try:
-                found = self._scrape(connector).get("tasks_put_total")
+                found = self._scrape(connector)
             except httpx.HTTPError:
-                return None
-            if found is None or found >= records or time.monotonic() > deadline:
-                return None if found is None else round(found)
+                break
+            if found.get("tasks_put_total", records) >= records or time.monotonic() > deadline:
+                return found
             time.sleep(0.2)
-        return None
+        return {}
 
     def _scrape(self, connector: str) -> dict[str, float]:
         workers = []

@@ -1,4 +1,4 @@
-"""The causes that can limit a trial: one function each, with its threshold and the reason for it.
+"""The causes that can limit a trial, but for those within a sink: a function each, with its threshold and the reason.
 
 Each takes the evidence of a trial and returns a finding, or None: it is not this, or a figure that it needs was not
 measured, which proves nothing. In which order they count is up to `causes`.
@@ -15,36 +15,24 @@ __all__ = [
     "connections_used_up",
     "generator",
     "idle_tasks",
-    "lock_waits",
     "machine_saturated",
-    "merges_throttle",
-    "pool_waits",
-    "postgres_waits_for_client",
-    "postgres_waits_for_disk",
-    "refreshes",
+    "percent",
     "request_a_record",
     "service_saturated",
     "uneven_placement",
     "uneven_records",
     "waits_for_records",
     "waits_for_sink",
-    "wal_waits",
-    "write_queue",
 ]
 
 SATURATED = 0.9
 LEAST_OFFERED = 0.995
 PUT_BOUND = 0.8
-MAY_BE_SINK = 0.3
+ONE_BY_ONE = 0.5
 FEW_RECORDS_PER_WRITE = 1.5
-WAITING = 0.3
-CLIENT_WAITING = 0.5
 POLLING = 0.5
 IDLE = 0.1
 UNEVEN = 1.5
-REFRESHING = 0.3
-THROTTLED = 0.1
-PRESSED = 0.8
 # PgBouncer does all its work in one thread, whatever cores there are.
 ONE_THREAD = {"pgbouncer": 1.0}
 
@@ -71,17 +59,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _is_sink(seen: Evidence) -> bool:
-    """Whether the sink may be what the tasks wait for; where their time in `put` is not known, it may."""
-    return seen.levels.get("tasks_put_share", 1.0) >= MAY_BE_SINK
-
-
-def _of_tasks(seen: Evidence, sign: str) -> float | None:
-    """A number of waiting backends or clients as a share of the tasks: each task works through one at a time."""
-    found = seen.levels.get(sign)
-    return None if found is None else min(found / max(seen.around.tasks, 1), 1.0)
-
-
 def connections_used_up(seen: Evidence) -> Finding | None:
     """Tasks FAILED while all connections of the database were open, but for those too few to serve another task."""
     around = seen.around
@@ -103,15 +80,17 @@ def generator(seen: Evidence) -> Finding | None:
 
 
 def request_a_record(seen: Evidence) -> Finding | None:
-    """Tasks spend 80 % of their time and more in `put`, and the sink counted fewer than 1.5 records a write.
+    """Tasks spend half of their time and more in `put`, and the sink counted fewer than 1.5 records a write.
 
-    Then a round trip is paid for each record, one after the other; neither a faster sink nor more CPU saves that.
+    Then a round trip is paid for each record, one after the other; neither a faster sink nor more CPU saves that. Half
+    is enough: a put of many such records takes so long that the group's rebalances, and other tasks, wait for it.
     """
     put, per_write = seen.levels.get("tasks_put_share"), seen.around.records_per_write
-    if put is None or put < PUT_BOUND or per_write is None or per_write > FEW_RECORDS_PER_WRITE:
+    if put is None or put < ONE_BY_ONE or per_write is None or per_write > FEW_RECORDS_PER_WRITE:
         return None
     each = _ms_a_record(seen)
-    text = f"one request a record{'' if each is None else f', {each:.2g} ms each'}; {percent(put)} of the tasks' time"
+    took = "" if each is None else f", {each:.2g} ms each"
+    text = f"one request a record{took}; {percent(put)} of the tasks' time"
     return Finding("connector", "a request a record", text, put)
 
 
@@ -128,9 +107,10 @@ def machine_saturated(seen: Evidence) -> Finding | None:
     text = f"its {cores} cores are {percent(busy)} busy"
     used = seen.cores_by_service()
     if used:
-        used["processes outside the stack"] = busy * cores - sum(used.values())
         most = max(used, key=lambda name: used[name])
-        text += f", the largest part {most} ({used[most]:.1f} cores)"
+        services = sum(used.values()) - used[most]
+        text += f": {most} {used[most]:.1f} cores, other services {services:.1f}"
+        text += f", what is no part of the stack {max(busy * cores - services - used[most], 0.0):.1f}"
     return Finding("machine", "machine CPU", text, busy)
 
 
@@ -164,87 +144,6 @@ def _limits(seen: Evidence, name: str, service: str) -> list[tuple[float, str]]:
     return limits
 
 
-def lock_waits(seen: Evidence) -> Finding | None:
-    """Backends of 30 % of the tasks, on average, wait for a lock that another transaction holds."""
-    share = _of_tasks(seen, "pg_wait_lock")
-    if share is None or share < WAITING:
-        return None
-    return Finding(
-        "postgres", "lock waits", f"{percent(share)} of the tasks' time their inserts wait for a lock", share
-    )
-
-
-def wal_waits(seen: Evidence) -> Finding | None:
-    """30 % of the tasks' time goes into PostgreSQL's write-ahead log: its locks, its writes and its syncs."""
-    share = _of_tasks(seen, "pg_wait_wal")
-    if share is None or share < WAITING or not _is_sink(seen):
-        return None
-    return Finding("postgres", "WAL", f"{percent(share)} of the tasks' time PostgreSQL waits for its WAL", share)
-
-
-def postgres_waits_for_disk(seen: Evidence) -> Finding | None:
-    """30 % of the tasks' time PostgreSQL reads or writes files of tables, or waits for others that do."""
-    shares = [_of_tasks(seen, sign) for sign in ("pg_wait_io", "pg_wait_lwlock")]
-    if any(share is None for share in shares):
-        return None
-    disk, latches = (share or 0.0 for share in shares)
-    if disk + latches < WAITING or not _is_sink(seen):
-        return None
-    text = f"{percent(disk)} of the tasks' time PostgreSQL waits for its files, {percent(latches)} for its own latches"
-    return Finding("postgres", "PostgreSQL I/O", text, min(disk + latches, 1.0))
-
-
-def postgres_waits_for_client(seen: Evidence) -> Finding | None:
-    """Half of the tasks' time their backends wait in an open transaction for the connector to say more."""
-    share = _of_tasks(seen, "pg_wait_client")
-    if share is None or share < CLIENT_WAITING:
-        return None
-    text = f"{percent(share)} of the tasks' time PostgreSQL waits for the connector within a transaction"
-    return Finding("connect", "PostgreSQL waits for Connect", text, share)
-
-
-def pool_waits(seen: Evidence) -> Finding | None:
-    """Clients of 30 % of the tasks, on average, wait for a connection of PgBouncer's pool to be free."""
-    share = _of_tasks(seen, "pool_waiting")
-    if share is None or share < WAITING:
-        return None
-    text = f"{seen.levels['pool_waiting']:.1f} clients wait for a connection of the pool"
-    if "pool_max_wait_seconds" in seen.levels:
-        text += f", the longest {seen.levels['pool_max_wait_seconds']:.2g} s on average"
-    return Finding("pgbouncer", "pool waits", text, share)
-
-
-def write_queue(seen: Evidence) -> Finding | None:
-    """Elasticsearch rejects writes, queues more than there are tasks, or holds 80 % of what it may of unfinished ones.
-
-    A rejection alone is enough: the connector must repeat it, or loses the records.
-    """
-    rejected = seen.rises.get("es_write_rejected", 0.0) * seen.seconds
-    queue, tasks = seen.levels.get("es_write_queue", 0.0), max(seen.around.tasks, 1)
-    held, most = seen.levels.get("es_pressure_bytes"), seen.levels.get("es_pressure_limit_bytes")
-    pressed = held / most if held is not None and most else 0.0
-    if rejected < 0.5 and queue < tasks and pressed < PRESSED:
-        return None
-    text = f"{rejected:,.0f} writes rejected, {queue:.1f} queued, {percent(pressed)} of its memory for writes in use"
-    return Finding("elasticsearch", "write queue", text, 1.0)
-
-
-def merges_throttle(seen: Evidence) -> Finding | None:
-    """A tenth of the time Elasticsearch holds indexing back, since merges of its segments do not keep up."""
-    share = seen.rises.get("es_indexing_throttled_seconds")
-    if share is None or share < THROTTLED:
-        return None
-    return Finding("elasticsearch", "merges", f"indexing held back for merges {percent(share)} of the time", share)
-
-
-def refreshes(seen: Evidence) -> Finding | None:
-    """30 % of the time and more a shard makes what was written visible: `refresh_interval` is too short."""
-    share = seen.rises.get("es_refresh_seconds")
-    if share is None or share < REFRESHING or not _is_sink(seen):
-        return None
-    return Finding("elasticsearch", "refreshes", f"refreshing {percent(share)} of the time", min(share, 1.0))
-
-
 def idle_tasks(seen: Evidence) -> Finding | None:
     """A tenth of the tasks and more have no partition, or none with records in it: too few partitions, or keys."""
     around = seen.around
@@ -264,9 +163,12 @@ def idle_tasks(seen: Evidence) -> Finding | None:
 
 
 def uneven_records(seen: Evidence) -> Finding | None:
-    """One task has half as many records again as an even share would be: too few keys, or partitions, to divide."""
+    """One task has half as many records again as an even share would be: too few keys, or partitions, to divide.
+
+    Where tasks have none at all, that says it better.
+    """
     share, tasks = seen.levels.get("tasks_busiest_share"), seen.around.tasks
-    if share is None or tasks < 2 or share * tasks < UNEVEN:
+    if share is None or tasks < 2 or share * tasks < UNEVEN or idle_tasks(seen) is not None:
         return None
     text = f"one task has {percent(share)} of the records, {percent(1 / tasks)} would be even"
     return Finding("topic", "uneven records", text, share - 1 / tasks)
@@ -295,8 +197,14 @@ def waits_for_sink(seen: Evidence) -> Finding | None:
 
 
 def waits_for_records(seen: Evidence) -> Finding | None:
-    """In a drain, with all records there from the start, tasks wait half of their time and more for some to arrive."""
+    """In a drain, with all records there from the start, tasks wait half of their time and more for some to arrive.
+
+    The share is a mean over polls, short and long alike, and the first waits for partitions: where `put` takes half of
+    the time, this is no more than that.
+    """
     poll = seen.levels.get("tasks_poll_share")
     if poll is None or poll < POLLING or seen.around.mode != "drain":
+        return None
+    if seen.levels.get("tasks_put_share", 0.0) >= POLLING:
         return None
     return Finding("kafka", "waits for records", f"tasks wait for records {percent(poll)} of their time", poll)

@@ -62,7 +62,8 @@ class _Watched:
     connection_limit: int | None = None
     loaded: Loaded | None = None
     consumed: int | None = None
-    put: int | None = None
+    tasks: Mapping[str, float] = field(default_factory=dict)
+    """What the metrics of all tasks said then."""
 
     def counts(self, audit: Audit | None) -> Reconciliation:
         """The same records at each step of their way."""
@@ -71,7 +72,7 @@ class _Watched:
             acknowledged=None if self.loaded is None else self.loaded.acknowledged,
             in_topic=None if self.loaded is None else self.loaded.in_topic,
             consumed=self.consumed,
-            put=self.put,
+            put=None if (put := self.tasks.get("tasks_put_total")) is None else round(put),
             stored=None if audit is None else audit.stored,
         )
 
@@ -122,7 +123,7 @@ def drain_trial(
         observer.phase("draining")
         _watch(bench, cell, names, records, watched, observer)
         observer.phase("stopping the connector")
-        watched.put = bench.put_total(names, records)
+        watched.tasks = bench.last_signs(names, records)
         bench.stop_connector(names)
         counts = {} if watched.placed is None else placement(watched.placed, bench.stack.endpoints.worker_ids)
         watched.consumed = bench.consumed(names)
@@ -315,7 +316,7 @@ def _bottleneck(
         machine_cores=None if machine is None else machine[1],
         cpu_limits=bench.stack.cpu_limits,
     )
-    return cause_of(evidence_of(watched.samples, records, around))
+    return cause_of(evidence_of(watched.samples, records, around, watched.tasks))
 
 
 def _unread(consumed: int, records: int) -> list[str]:

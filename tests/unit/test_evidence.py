@@ -67,6 +67,13 @@ def test_of_the_tasks_averages_the_last_counts_since_it_is_of_the_longest_time()
     assert found.levels["tasks_put_share"] == pytest.approx(0.9)
 
 
+def test_how_the_records_were_divided_is_told_by_the_end() -> None:
+    samples = [sample(n, 100 * n, tasks_without_records=2.0, tasks_put_share=0.5) for n in range(11)]
+    found = evidence_of(samples, 1000, TWO_CORES, {"tasks_without_records": 0.0, "tasks_put_share": 0.1})
+    assert found is not None
+    assert found.levels == {"tasks_without_records": 0, "tasks_put_share": 0.5}
+
+
 def test_a_trial_that_did_not_get_far_is_looked_at_as_a_whole() -> None:
     found = whole([sample(0, 0, pg_wait_lock=3.0), sample(1, 50, pg_wait_lock=1.0), sample(4, None)])
     assert found.seconds == 4

@@ -65,6 +65,11 @@ def test_tasks_without_records_are_counted_and_left_out_of_the_shares() -> None:
     assert found["tasks_busiest_share"] == 1
 
 
+def test_a_task_whose_first_put_is_still_under_way_has_records() -> None:
+    slow = WorkerMetrics({("tides_a_001", 0): {"sink_record_send": 0.0, "sink_record_read": 500.0}})
+    assert signs([slow], "tides_a_001")["tasks_without_records"] == 0
+
+
 def test_what_has_not_happened_yet_is_absent_and_not_zero() -> None:
     found = signs([worker(0, poll="NaN")], "tides_a_001")
     assert "tasks_poll_share" not in found
@@ -113,8 +118,8 @@ def test_a_value_is_read_once_and_not_repeated_until_it_is_due_again(metrics: Co
 
 
 def test_the_last_count_waits_for_the_puts_that_are_under_way(metrics: ConnectMetrics) -> None:
-    assert metrics.put_total("tides_a_001", 3000) == 3000
-    assert metrics.put_total("tides_b_001", 3000) is None
+    assert metrics.last("tides_a_001", 3000)["tasks_put_total"] == 3000
+    assert "tasks_put_total" not in metrics.last("tides_b_001", 3000)
 
 
 def test_a_worker_that_refuses_is_told_and_then_left_alone(metrics: ConnectMetrics) -> None:
@@ -122,11 +127,11 @@ def test_a_worker_that_refuses_is_told_and_then_left_alone(metrics: ConnectMetri
     with pytest.raises(httpx.HTTPError):
         metrics.read("tides_a_001")
     assert metrics.read("tides_a_001") == {}
-    assert metrics.put_total("tides_a_001", 1) is None
+    assert metrics.last("tides_a_001", 1) == {}
 
 
 def test_without_metrics_nothing_is_known() -> None:
     metrics = ConnectMetrics({})
     assert metrics.read("any") == {}
-    assert metrics.put_total("any", 1) is None
+    assert metrics.last("any", 1) == {}
     metrics.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench import rules
+from sinkbench import rules, sinkrules
 from sinkbench.causes import NOT_IDENTIFIED, RANKS, Rule, cause_of, shared_cause
 from sinkbench.evidence import Circumstances, Evidence
 from sinkbench.results import Bottleneck
@@ -81,13 +81,13 @@ CASES: list[tuple[Rule, Evidence, str, str, Evidence]] = [
         seen(tasks_put_share=0.97, records_per_write=1.0, tasks_put_ms=900.0, tasks_records_per_put=500.0),
         "connector",
         "one request a record, 1.8 ms each; 97 % of the tasks' time",
-        seen(tasks_put_share=0.79, records_per_write=1.0),
+        seen(tasks_put_share=0.49, records_per_write=1.0),
     ),
     (
         rules.machine_saturated,
         seen(busy=0.97, machine_cores=2, cores={"connect-1": 0.4, "connect-2": 0.4, "postgres": 0.7}),
         "machine",
-        "its 2 cores are 97 % busy, the largest part connect (0.8 cores)",
+        "its 2 cores are 97 % busy: connect 0.8 cores, other services 0.7, what is no part of the stack 0.4",
         seen(busy=0.89, machine_cores=2),
     ),
     (rules.service_saturated, seen(cores={"pgbouncer": 0.95}), "pgbouncer", "only thread", seen(cores={"kafka": 3.0})),
@@ -112,46 +112,46 @@ CASES: list[tuple[Rule, Evidence, str, str, Evidence]] = [
         "2.9 of the 3 cores that a process for each task can use",
         seen(cores={"postgres": 2.0}),
     ),
-    (rules.lock_waits, seen(pg_wait_lock=1.5), "postgres", "50 % of the tasks' time", seen(pg_wait_lock=0.8)),
-    (rules.pool_waits, seen(pool_waiting=2.4), "pgbouncer", "2.4 clients wait", seen(pool_waiting=0.8)),
+    (sinkrules.lock_waits, seen(pg_wait_lock=1.5), "postgres", "50 % of the tasks' time", seen(pg_wait_lock=0.8)),
+    (sinkrules.pool_waits, seen(pool_waiting=2.4), "pgbouncer", "2.4 clients wait", seen(pool_waiting=0.8)),
     (
-        rules.wal_waits,
+        sinkrules.wal_waits,
         seen(pg_wait_wal=1.2),
         "postgres",
         "40 % of the tasks' time",
         seen(pg_wait_wal=1.2, tasks_put_share=0.2),
     ),
     (
-        rules.postgres_waits_for_disk,
+        sinkrules.postgres_waits_for_disk,
         seen(pg_wait_io=0.9, pg_wait_lwlock=0.3),
         "postgres",
         "30 % of the tasks' time PostgreSQL waits for its files, 10 %",
         seen(pg_wait_io=0.5, pg_wait_lwlock=0.3),
     ),
-    (rules.postgres_waits_for_client, seen(pg_wait_client=1.8), "connect", "60 %", seen(pg_wait_client=1.4)),
+    (sinkrules.postgres_waits_for_client, seen(pg_wait_client=1.8), "connect", "60 %", seen(pg_wait_client=1.4)),
     (
-        rules.write_queue,
+        sinkrules.write_queue,
         seen(rises={"es_write_rejected": 0.2}, es_write_queue=9.0),
         "elasticsearch",
         "2 writes rejected, 9.0 queued",
         seen(rises={"es_write_rejected": 0.0}, es_write_queue=2.9),
     ),
     (
-        rules.write_queue,
+        sinkrules.write_queue,
         seen(es_pressure_bytes=9e7, es_pressure_limit_bytes=1e8),
         "elasticsearch",
         "90 % of its memory for writes",
         seen(es_pressure_bytes=7e7, es_pressure_limit_bytes=1e8),
     ),
     (
-        rules.merges_throttle,
+        sinkrules.merges_throttle,
         seen(rises={"es_indexing_throttled_seconds": 0.4}),
         "elasticsearch",
         "held back for merges 40 % of the time",
         seen(rises={"es_indexing_throttled_seconds": 0.05}),
     ),
     (
-        rules.refreshes,
+        sinkrules.refreshes,
         seen(rises={"es_refresh_seconds": 0.5}),
         "elasticsearch",
         "refreshing 50 % of the time",
@@ -245,10 +245,24 @@ def test_one_request_a_record_counts_more_than_the_cpu_that_it_uses_up_which_is_
     assert found.also[1].startswith("waits for the sink")
 
 
+def test_open_transactions_of_others_are_not_the_connectors() -> None:
+    assert sinkrules.postgres_waits_for_client(seen(pg_wait_client=9.3)) is None
+
+
+def test_tasks_without_any_records_are_told_once() -> None:
+    evidence = seen(tasks_busiest_share=1.0, tasks_without_records=2.0, tasks_without_partitions=0.0)
+    found = cause_of(evidence)
+    assert found is not None
+    assert (found.cause, found.also) == ("idle tasks", [])
+
+
 def test_cpu_that_others_than_the_stack_use_up_is_told() -> None:
     found = rules.machine_saturated(seen(busy=1.0, machine_cores=4, cores={"connect-1": 0.9, "postgres": 0.4}))
     assert found is not None
-    assert found.evidence == "its 4 cores are 100 % busy, the largest part processes outside the stack (2.7 cores)"
+    assert (
+        found.evidence
+        == "its 4 cores are 100 % busy: connect 0.9 cores, other services 0.4, what is no part of the stack 2.7"
+    )
 
 
 def test_what_waits_while_there_is_no_cpu_left_waits_for_the_cpu() -> None:

@@ -1,0 +1,169 @@
+"""What limits a trial, on the real stack: each cause brought about on purpose, and runs in which it stays silent."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from conftest import Run
+from psycopg import sql
+from test_race import a_race, summary_of
+
+from sinkbench.kafka import Kafka
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import open_sink
+from sinkbench.stack.local import LocalStack
+
+PLAN = """
+pipelines: [{pipelines}]
+trials: 1
+load: {{keys: {keys}}}
+drain: {{window_seconds: 6, pilot_seconds: 2, warm_up_seconds: {warm_up}}}
+"""
+
+
+def plan(*pipelines: str, keys: int = 10_000, warm_up: int = 6) -> str:
+    return PLAN.format(pipelines=", ".join(pipelines), keys=keys, warm_up=warm_up)
+
+
+def race(sinkbench: Run, folder: Path, text: str) -> list[dict[str, Any]]:
+    """The trials of a race of that plan."""
+    (folder / "mine.yaml").write_text(text)
+    done = sinkbench("race", "mine.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    trials = trials_of(folder)
+    for trial in trials:
+        # The reader of the table sees what limits each pipeline.
+        assert f"{trial['pipeline']}: limited by" in done.stdout or "is not identified" in done.stdout
+    return trials
+
+
+def trials_of(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "results" / "latest" / "trials.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def causes_of(trial: dict[str, Any]) -> list[str]:
+    """The cause of a trial, and after it what else was found.
+
+    Without the CPU: whoever else works on the machine while the tests run may use it up at any time.
+    """
+    found = trial["bottleneck"]
+    causes = [found["cause"], *(each.split(":")[0] for each in found["also"])]
+    return [cause for cause in causes if cause != "machine CPU"] or causes
+
+
+BROUGHT_ABOUT = {"lock waits", "pool waits", "idle tasks", "uneven records", "uneven placement", "connections used up"}
+BROUGHT_ABOUT |= {"generator too slow", "merges"}
+
+
+def test_nothing_is_found_that_is_not_there_all_counts_agree_and_one_request_a_record_is_named(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path
+) -> None:
+    pipelines = ("postgres/jdbc", "elasticsearch/camel-index", "elasticsearch/camel-bulk")
+    jdbc, index, bulk = sorted(
+        race(sinkbench, tmp_path, plan(*pipelines, warm_up=15)), key=lambda trial: pipelines.index(trial["pipeline"])
+    )
+    for trial in (jdbc, index, bulk):
+        assert BROUGHT_ABOUT.isdisjoint(causes_of(trial)), trial
+        assert trial["notes"] == trial["invalid"] == [], trial
+        # Sent, acknowledged, in the topic, consumed, put and stored.
+        assert set(trial["reconciliation"].values()) == {trial["records"]}, trial
+    assert causes_of(index)[0] == "a request a record", index
+    assert " ms each" in str(index["bottleneck"])
+    assert "a request a record" not in causes_of(jdbc) + causes_of(bulk)
+    cells = summary_of(tmp_path)["cells"]
+    assert [cell["bottleneck"] for cell in cells] == [trial["bottleneck"] for trial in (jdbc, index, bulk)]
+    columns = (tmp_path / "results" / "latest" / jdbc["samples"]).read_text().splitlines()[0].split(",")
+    assert {"tasks_put_share", "pg_wait_lock", "pool_waiting", "machine_cpu_seconds_total"} <= set(columns)
+    columns = (tmp_path / "results" / "latest" / bulk["samples"]).read_text().splitlines()[0].split(",")
+    assert {"tasks_put_share", "es_write_queue", "es_refresh_seconds_total", "es_pressure_bytes"} <= set(columns)
+
+
+def test_tasks_for_which_there_are_no_keys_are_idle(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
+    (trial,) = race(sinkbench, tmp_path, plan("postgres/jdbc", keys=1))
+    assert causes_of(trial)[0] == "idle tasks", trial
+    assert "2 of 3 tasks never had records; 1 of 24 partitions" in str(trial["bottleneck"])
+    assert set(trial["reconciliation"].values()) == {trial["records"]}, trial
+
+
+@contextmanager
+def held_pool(stack: LocalStack, connections: int) -> Iterator[None]:
+    """So many of PgBouncer's connections to PostgreSQL kept busy by transactions that stay open."""
+    where = str(stack.endpoints.pgbouncer_admin).replace("dbname=pgbouncer", "dbname=sinkbench")
+    with ExitStack() as open_ones:
+        for _ in range(connections):
+            held = psycopg.connect(where, prepare_threshold=None)
+            open_ones.callback(held.close)
+            held.execute("SELECT 1")
+        yield
+
+
+def test_a_pool_whose_connections_are_held_by_others_is_waited_for(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path
+) -> None:
+    with held_pool(stack, 9):
+        (trial,) = race(sinkbench, tmp_path, plan("postgres/jdbc-pgbouncer"))
+    assert causes_of(trial)[0] == "pool waits", trial
+
+
+def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: LocalStack, tmp_path: Path) -> None:
+    with a_race(tmp_path, plan("postgres/jdbc")) as running:
+        table = wait_for_a_third(stack, "_002")
+        with psycopg.connect(str(stack.endpoints.postgres)) as other:
+            other.execute(sql.SQL("LOCK TABLE {} IN EXCLUSIVE MODE").format(sql.Identifier(table)))
+            time.sleep(10)
+        output, _ = running.communicate(timeout=200)
+    (trial,) = trials_of(tmp_path)
+    assert causes_of(trial)[0] == "lock waits", (trial, output)
+
+
+def wait_for_a_third(stack: LocalStack, number: str) -> str:
+    """Waits until a third of the records of the trial of that number are stored; returns its table's name."""
+    sink = open_sink("postgres", stack.endpoints, CHECKOUT)
+    kafka = Kafka(stack.endpoints.kafka)
+    deadline = time.monotonic() + 120
+    try:
+        while time.monotonic() < deadline:
+            for name in (name for name in sink.leftovers("tides_") if name.endswith(number)):
+                stored = sink.read(name).stored
+                # A topic that has just been made may have no leader to tell its offsets.
+                if stored and stored > sum(kafka.end_offsets(name).values()) / 3:
+                    return name
+            time.sleep(0.05)
+    finally:
+        sink.close()
+    raise AssertionError("no trial stored a third of its records in 120 s")
+
+
+def burn() -> None:
+    """Uses up a core."""
+    while True:
+        pass
+
+
+@pytest.fixture
+def burned_cpu() -> Iterator[None]:
+    """No CPU left for anybody."""
+    burners = [multiprocessing.Process(target=burn, daemon=True) for _ in range(multiprocessing.cpu_count())]
+    for burner in burners:
+        burner.start()
+    yield
+    for burner in burners:
+        burner.kill()
+        burner.join()
+
+
+def test_a_machine_without_cpu_left_is_what_limits_whatever_else_waits(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path, burned_cpu: None
+) -> None:
+    (trial,) = race(sinkbench, tmp_path, plan("postgres/jdbc"))
+    assert trial["bottleneck"]["cause"] == "machine CPU", trial
+    assert "what is no part of the stack" in trial["bottleneck"]["evidence"]
