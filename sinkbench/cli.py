@@ -86,9 +86,8 @@ def status(stack_name: OnRunningStack = None) -> None:
     stack = _running_stack(stack_name)
     states, where = stack.states(), stack.addresses()
     for state in states:
-        say(
-            f"{state.name:<14} {state.state:<8} {state.pid or '':<8} {where.get(state.name, '')} {state.detail}".rstrip()
-        )
+        place = where.get(state.name, "")
+        say(f"{state.name:<14} {state.state:<8} {state.pid or '':<8} {place} {state.detail}".rstrip())
     if any(state.state != "running" for state in states):
         raise typer.Exit(EXIT_CHECK_FAILED)
 
