@@ -115,7 +115,9 @@ class Race:
         return sum(self._seconds) / len(self._seconds) if self._seconds else usual
 
     def _write_summary(self, *, complete: bool) -> RunSummary:
-        plan = PlanRef(name=self._plan.name, sha256=self._plan.sha256, seed=self._plan.seed, trials=self._plan.trials)
+        # With `until` or a deadline only the end tells how many they are.
+        trials = max((trial.block for trial in self._trials), default=0) if complete else self._plan.trials
+        plan = PlanRef(name=self._plan.name, sha256=self._plan.sha256, seed=self._plan.seed, trials=trials)
         summary = RunSummary(
             run=self._folder.run,
             complete=complete,
