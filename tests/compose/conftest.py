@@ -44,7 +44,8 @@ def engine() -> Engine:
         pytest.skip(f"no usable Docker engine: {error}")
 
 
-@pytest.fixture(scope="session")
+# Of the package: the containers must be gone before other tests measure anything.
+@pytest.fixture(scope="package")
 def checkout(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of what the checkout holds, which tests may change; whatever of it runs in the end is removed."""
     copy = tmp_path_factory.mktemp("compose") / "a checkout"
@@ -100,7 +101,7 @@ def sinkbench(checkout: Path) -> Run:
     return run
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def raced(checkout: Path) -> str:
     """The log of the controller after `docker compose up --detach --wait`, when its race has ended."""
     done = compose_in(checkout, "up", "--build", "--detach", "--wait", timeout=1500)
