@@ -15,7 +15,6 @@ import pytest
 from sinkbench.bench import PREFIX, Bench, Names
 from sinkbench.cells import Cell, expand
 from sinkbench.kafka import Kafka
-from sinkbench.limits import measure
 from sinkbench.limits.measure import jobs
 from sinkbench.limits.sinklimit import SinkClient, destination, sink_limit
 from sinkbench.limits.tune import Point
@@ -130,10 +129,7 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
         sink.close()
 
 
-def test_the_limits_of_kafka_and_of_connect_are_found(
-    bench: Bench, cells: list[Cell], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measure, "TOPIC_RECORDS", 600_000)
+def test_the_limits_of_kafka_and_of_connect_are_found(bench: Bench, cells: list[Cell]) -> None:
     for job in jobs(bench, cells, "abcdef")[:2]:
         limit = job.run(Nobody())
         assert limit.records_per_second, limit
