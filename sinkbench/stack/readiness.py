@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 
 import httpx
@@ -23,8 +24,15 @@ TIMEOUT_SECONDS = 2.0
 CREATE_RIGHTS = "SELECT has_database_privilege(current_database(), 'CREATE'), has_schema_privilege('public', 'CREATE')"
 
 
-# One client for all checks of a kind: each new one reads the certificates of the system again.
-_http = functools.lru_cache(maxsize=8)(http_client)
+# One client for all checks of a kind: each new one reads the certificates of the system again. They are asked for by
+# several threads at once, of which the cache alone would let each make its own, and leave it open.
+_cached = functools.cache(http_client)
+_making = threading.Lock()
+
+
+def _http(access: Access, timeout_seconds: float) -> httpx.Client:
+    with _making:
+        return _cached(access, timeout_seconds)
 
 
 def _kafka(endpoints: Endpoints, timeout_seconds: float) -> str | None:

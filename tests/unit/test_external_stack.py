@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +19,7 @@ from sinkbench.leftovers import Book, is_leftover
 from sinkbench.plan import load_plan
 from sinkbench.probes import Sample
 from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.stack import Access, readiness
 from sinkbench.stack.choice import open_stack
 from sinkbench.stack.external import ExternalStack, advice
 from sinkbench.watch import DrainWatch, Limits, cpu_seconds_per_million
@@ -184,3 +188,17 @@ def test_workers_stand_for_themselves_where_their_ids_are_not_known(stack: Exter
 )
 def test_an_answer_comes_with_what_to_do(answer: str, mend: str) -> None:
     assert mend in advice(answer)
+
+
+def test_checks_that_are_asked_at_the_same_time_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+
+    def slowly(_access: Access, _timeout_seconds: float) -> object:
+        time.sleep(0.05)
+        made.append(object())
+        return made[-1]
+
+    monkeypatch.setattr(readiness, "_cached", functools.cache(slowly))
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        found = list(pool.map(lambda _: readiness._http(Access(), 2.0), range(4)))
+    assert len(set(map(id, found))) == len(made) == 1
