@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Access", "Endpoints", "Say", "ServiceState", "Stack"]
+__all__ = ["Access", "Endpoints", "Say", "ServiceState", "Stack", "own_addresses"]
 
 Say = Callable[[str], None]
 """Takes one line for the user about what is going on."""
@@ -73,6 +73,18 @@ class Endpoints:
     loadgen_kafka: str | None = None
     shared: bool = False
     stack_file: Path | None = None
+
+
+def own_addresses(endpoints: Endpoints, database: str) -> dict[str, str]:
+    """Where each service of a stack of our own is reached, for a person; PgBouncer's is that of `database`."""
+    return {
+        "kafka": endpoints.kafka,
+        "elasticsearch": str(endpoints.elasticsearch),
+        "postgres": str(endpoints.postgres),
+        "pgbouncer": str(endpoints.pgbouncer_admin).replace("dbname=pgbouncer", f"dbname={database}"),
+        **endpoints.connect,
+        **endpoints.loadgens,
+    }
 
 
 @dataclass(frozen=True)

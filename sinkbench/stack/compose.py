@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Endpoints, Say, ServiceState
+from sinkbench.stack import Endpoints, Say, ServiceState, own_addresses
 from sinkbench.stack.engine import Container, Engine
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.readiness import checks
@@ -199,15 +199,7 @@ class ComposeStack:
         return ()
 
     def addresses(self) -> dict[str, str]:
-        found = self.endpoints
-        return {
-            "kafka": found.kafka,
-            "elasticsearch": str(found.elasticsearch),
-            "postgres": str(found.postgres),
-            "pgbouncer": str(found.pgbouncer_admin).replace("dbname=pgbouncer", f"dbname={ACCOUNT}"),
-            **found.connect,
-            **found.loadgens,
-        }
+        return own_addresses(self.endpoints, ACCOUNT)
 
     def states(self) -> list[ServiceState]:
         named = names_of(self._engine.containers())

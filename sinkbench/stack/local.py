@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, reachable_by_others
-from sinkbench.stack import Endpoints, Say, ServiceState
+from sinkbench.stack import Endpoints, Say, ServiceState, own_addresses
 from sinkbench.stack.distributions import Distributions, ensure_distributions
 from sinkbench.stack.processes import CpuClock, check_ports_free, end_leftovers, machine_cpu
 from sinkbench.stack.readiness import Check, checks
@@ -98,14 +98,7 @@ class LocalStack:
         return ()
 
     def addresses(self) -> dict[str, str]:
-        found = self.endpoints
-        return {
-            "kafka": found.kafka,
-            "elasticsearch": str(found.elasticsearch),
-            "postgres": str(found.postgres),
-            "pgbouncer": str(found.pgbouncer_admin).replace("dbname=pgbouncer", f"dbname={ACCOUNT}"),
-            **found.connect,
-        }
+        return own_addresses(self.endpoints, ACCOUNT)
 
     def log_file(self, service: str) -> Path:
         """Where the service's output is kept. Raises StackError for a service that there is not."""
