@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from composed import OWNER, PROJECT, Run, compose_in
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.engine import Engine
+
+from .composed import OWNER, PROJECT, Run, compose_in
 
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19700, "POSTGRES": 15932, "PGBOUNCER": 16932}
 SMALL = """

@@ -13,12 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from composed import OWNER, PROJECT, Run, summary_of
 
 from sinkbench.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
 
-ONE = "pipelines: [postgres/jdbc]\ntrials: 2\ndrain: {window_seconds: 8, pilot_seconds: 2, warm_up_seconds: 6}\n"
+from .composed import OWNER, PROJECT, Run, summary_of
+
+# Without progress a trial ends, and a check that hangs in a stopped container takes longer to fail than that usually does.
+ONE = """
+pipelines: [postgres/jdbc]
+trials: 2
+drain: {window_seconds: 8, pilot_seconds: 2, warm_up_seconds: 6, stall_seconds: 150}
+"""
 SERVICES = {"kafka", "elasticsearch", "postgres", "pgbouncer", "connect"}
 
 

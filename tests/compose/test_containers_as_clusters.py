@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
-from composed import Run, summary_of
 
 from sinkbench.stack.compose import ComposeStack
+
+from .composed import Run, summary_of
 
 PLAN = """
 pipelines: [postgres/jdbc-pgbouncer, elasticsearch/camel-bulk]

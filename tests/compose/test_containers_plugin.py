@@ -6,11 +6,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from composed import Run, summary_of
-
 from sinkbench.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.tools import find_java, find_maven
+
+from .composed import Run, summary_of
 
 HERE = Path(__file__).parent / "plugin"
 PLAN = """

@@ -26,6 +26,7 @@ def settings() -> Iterator[Settings]:
     """The tests' settings, also in the environment, for the commands that tests start. A path may hold a space."""
     usual = load_settings()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SINKBENCH_STACK", "local")
         patch.setenv("SINKBENCH_DIST", str(usual.dist))
         patch.setenv("SINKBENCH_HOME", str(usual.home / "test stack"))
         patch.setenv("SINKBENCH_PORT_OFFSET", str(usual.port_offset + OFFSET))
