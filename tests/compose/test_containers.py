@@ -19,7 +19,7 @@ from sinkbench.stack.compose import ComposeStack
 
 from .composed import OWNER, PROJECT, Run, summary_of
 
-# Without progress a trial ends, and a check that hangs in a stopped container takes longer to fail than that usually does.
+# Without progress a trial ends, and a check that hangs in a stopped container may take longer than that to fail.
 ONE = """
 pipelines: [postgres/jdbc]
 trials: 2
