@@ -91,12 +91,13 @@ class _Run:
             1, min(MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES // (load.record_bytes or UNPADDED_BYTES))
         )
         self._made = 0
-        self._lateness = Lateness()
         # The clock of due and sent times: the wall clock as it was at the start, kept going by the monotonic one, so
         # that a step of the wall clock cannot move the schedule.
         self._start = time.monotonic()
         self._wall_minus_monotonic_ns = time.time_ns() - time.monotonic_ns()
         self._schedule = None if load.rate is None else Schedule(load.rate, self._now_us())
+        ends = None if self._schedule is None or load.asked is None else self._schedule.one_due_us(load.asked - 1)
+        self._lateness = Lateness(ends)
         self._next_tick_us = 0
         self._progress_at, self._progress_acknowledged = self._start, 0
         self._acknowledged_at, self._last_acknowledged = self._start, 0
@@ -208,6 +209,7 @@ class _Run:
                 records_late=self._lateness.records_late,
                 late_ms=LATE_MS,
                 records_unsent=max(0, min(due, due if load.asked is None else load.asked) - sent),
+                records_in_time=self._lateness.records_in_time,
             )
         return Summary(
             run=load.run,

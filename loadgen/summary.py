@@ -21,6 +21,8 @@ class Behind(BaseModel):
     late_ms: int
     records_unsent: int
     """Records that were due but never sent, as the load ended first."""
+    records_in_time: int
+    """Records sent until `late_ms` after the last one was due: whether the generator kept up."""
 
 
 class Progress(BaseModel):

@@ -172,19 +172,27 @@ class Bench:
         """What the metrics of the connector's tasks say once all `records` are stored; empty if there are none."""
         return self._metrics.last(names.connector, records)
 
-    def sampler(self, cell: Cell, names: Names, records: int) -> Sampler:
-        """A sampler of everything that matters for this trial."""
+    def in_topic(self, names: Names) -> int:
+        """Records in the trial's topic."""
+        return sum(self.kafka.end_offsets(names.topic).values())
+
+    def sampler(self, cell: Cell, names: Names, records: int, in_topic: Callable[[], int] | None = None) -> Sampler:
+        """A sampler of everything that matters for this trial.
+
+        `in_topic` tells how many records the topic holds; without it these are `records` all the time.
+        """
         sink = self.sink(cell.sink)
         sources = Sources(
             sink=lambda: sink.read(names.target),
             consumed=lambda: self.consumed(names),
             status=lambda: self.connect.status(names.connector),
             cpu_seconds=self.stack.cpu_seconds,
+            in_topic=in_topic or (lambda: records),
             troubles=self.stack.troubles,
             tasks=lambda: self._metrics.read(names.connector),
             machine=lambda: None if (found := self.stack.machine_cpu()) is None else found[0],
         )
-        return Sampler(sources, records, self.plan.probe_interval_ms / 1000)
+        return Sampler(sources, self.plan.probe_interval_ms / 1000)
 
     def stop_connector(self, names: Names) -> ConnectorStatus | None:
         """Deletes the connector and waits until nothing of it can write any more.

@@ -44,6 +44,7 @@ class Sources:
         status: the connector and its tasks.
         cpu_seconds: CPU seconds of each service so far; a service that was not looked at this time is not in it.
         troubles: what is wrong with services, by their names.
+        in_topic: records in the topic.
         tasks: the signs that the workers' metrics give of the connector's tasks; empty when they were not looked at.
         machine: CPU seconds that all processes of the machine together have used so far; None if that is not known.
     """
@@ -52,6 +53,7 @@ class Sources:
     consumed: Callable[[], int]
     status: Callable[[], ConnectorStatus | None]
     cpu_seconds: Callable[[], Mapping[str, float | None]]
+    in_topic: Callable[[], int]
     troubles: Callable[[], Mapping[str, str]] = dict
     tasks: Callable[[], Mapping[str, float]] = dict
     machine: Callable[[], float | None] = lambda: None
@@ -73,6 +75,7 @@ class Sample:
         problems: what went wrong while reading, if anything did.
         signs: further readings by name, as in SinkReading, of the tasks and of the machine too; what was not read this
             time is absent, never repeated.
+        in_topic: records in the topic, just after `stored` was read.
     """
 
     seconds: float
@@ -87,12 +90,14 @@ class Sample:
     problems: tuple[str, ...] = ()
     troubles: Mapping[str, str] = field(default_factory=dict)
     signs: Mapping[str, float] = field(default_factory=dict)
+    in_topic: int | None = None
 
     def row(self) -> dict[str, float | int | str | None]:
         """The sample as a flat row for a table of samples; CPU seconds in a column for each service."""
         return {
             "seconds": round(self.seconds, 4),
             "stored": self.stored,
+            "in_topic": self.in_topic,
             "lag": self.lag,
             "backends": self.backends,
             "pool_clients": self.pool_clients,
@@ -116,15 +121,13 @@ class Sampler:
     readings that were missed are not made up for.
     """
 
-    def __init__(self, sources: Sources, produced: int, interval_seconds: float) -> None:
+    def __init__(self, sources: Sources, interval_seconds: float) -> None:
         """
         Args:
             sources: where to read.
-            produced: records in the topic, from which lag is counted.
             interval_seconds: time from one reading to the next.
         """
         self._sources = sources
-        self._produced = produced
         self._interval_seconds = interval_seconds
         self._samples: list[Sample] = []
         self._fresh = threading.Condition()
@@ -139,10 +142,15 @@ class Sampler:
         with self._fresh:
             return list(self._samples)
 
-    def start(self) -> None:
-        """Takes the first sample at once."""
-        self._started = time.monotonic()
+    def start(self) -> int:
+        """Takes the first sample at once.
+
+        Returns:
+            When the samples' second 0 is, in microseconds since the epoch.
+        """
+        self._started, began_ns = time.monotonic(), time.time_ns()
         self._thread.start()
+        return began_ns // 1000
 
     def stop(self) -> None:
         """Ends it after the reading that is going on. Raises what went wrong in its thread, if anything did."""
@@ -188,6 +196,7 @@ class Sampler:
         before = time.monotonic()
         sink = attempt(self._sources.sink)
         seconds = (before + time.monotonic()) / 2 - self._started
+        in_topic = attempt(self._sources.in_topic)
         consumed = attempt(self._sources.consumed)
         status = attempt(self._sources.status)
         tasks = attempt(self._sources.tasks) or {}
@@ -198,7 +207,7 @@ class Sampler:
         return Sample(
             seconds=seconds,
             stored=None if sink is None else sink.stored,
-            lag=None if consumed is None else max(self._produced - consumed, 0),
+            lag=None if consumed is None or in_topic is None else max(in_topic - consumed, 0),
             backends=None if sink is None else sink.backends,
             pool_clients=None if sink is None else sink.pool_clients,
             pool_servers=None if sink is None else sink.pool_servers,
@@ -207,6 +216,7 @@ class Sampler:
             cpu_seconds=cpu_seconds,
             problems=tuple(problems),
             troubles=troubles,
+            in_topic=in_topic,
             signs={
                 **({} if sink is None else sink.signs),
                 **tasks,

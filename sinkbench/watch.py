@@ -94,6 +94,9 @@ class DrainWatch:
             self._first_seconds = now if self._first_seconds is None else self._first_seconds
         if self._stored >= self._records:
             return End()
+        if sample.in_topic is not None and self._stored >= sample.in_topic:
+            # All that there is is stored; what is still to come is the generator's business.
+            self._moved_seconds = now
         if self._pilot_is_over(now):
             return End()
         so_far = f"at {self._stored:,} of {self._records:,} records"

@@ -17,7 +17,7 @@ from sinkbench.limits.writers import WAYS
 from sinkbench.probes import CLIENT_ERRORS, in_one_line
 from sinkbench.results import Limit, LimitStep
 from sinkbench.sizing import MINIMUM_RECORDS
-from sinkbench.trial import Observer
+from sinkbench.watching import Observer
 
 __all__ = ["LimitJob", "jobs"]
 

@@ -16,7 +16,7 @@ from sinkbench.limits.orders import MakeRecords, Write
 from sinkbench.limits.tune import Measured, Point, Step, Tuned, step_up
 from sinkbench.limits.worker import make_records, write_for
 from sinkbench.limits.writers import Destination, Refused
-from sinkbench.trial import Observer
+from sinkbench.watching import Observer
 
 SECONDS = 0.2
 

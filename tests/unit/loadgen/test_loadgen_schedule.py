@@ -42,6 +42,14 @@ def test_the_wait_is_until_the_record_is_due() -> None:
     assert schedule.wait_seconds(1, START_US + 200_000) == 0
 
 
+def test_records_are_in_time_until_the_last_one_was_due() -> None:
+    bound_us = 5_000 + LATE_MS * 1000
+    lateness = Lateness(last_due_us=5_000)
+    lateness.add([0, 1_000, 2_000], sent_us=bound_us)
+    lateness.add([3_000, 5_000], sent_us=bound_us + 1)
+    assert lateness.records_in_time == 3
+
+
 def test_lateness_is_the_worst_and_counts_each_record_beyond_the_bound() -> None:
     lateness = Lateness()
     lateness.add([0, 1_000, 2_000], sent_us=2_000)
