@@ -17,6 +17,7 @@ __all__ = [
     "Connections",
     "Fit",
     "Interval",
+    "Lag",
     "LatencyMs",
     "Limit",
     "LimitStep",
@@ -28,6 +29,7 @@ __all__ = [
     "RunSummary",
     "Scaling",
     "ScalingPoint",
+    "SearchStep",
     "TrialRecord",
 ]
 
@@ -78,7 +80,20 @@ class LatencyMs(_Record):
     p50: float | None = None
     p95: float | None = None
     p99: float | None = None
+    p999: float | None = None
+    max: float | None = None
     count: Whole
+    """Records in the quantiles."""
+    one_in: Annotated[int, Field(ge=1)] = 1
+    """One in so many records was looked at."""
+    negative: Whole = 0
+    """Records that were stored before they were due, by the clocks; in no quantile."""
+    unknown: Whole = 0
+    """Records looked at of which it is not known when they were stored; in no quantile."""
+    resolution_ms: Amount | None = None
+    """To within how many milliseconds the time of storing is known, of 19 in 20 records."""
+    histogram: str | None = None
+    """All of them in microseconds, in HdrHistogram's own encoding (V2, compressed, base64)."""
 
 
 class Bottleneck(_Record):
@@ -146,6 +161,31 @@ class Interval(_Record):
     confidence: Annotated[float, Field(gt=0, lt=1)]
     method: str
     blocks: Whole
+
+
+class Lag(_Record):
+    """What was in the topic and not in the sink yet, while a constant load was offered; in records."""
+
+    verdict: Literal["bounded", "growing", "cannot tell"]
+    growth_per_second: float | None = None
+    interval: Interval | None = None
+    """Of the growth."""
+    largest: int | None = None
+    last: int | None = None
+    """When the last record was due."""
+
+
+class SearchStep(_Record):
+    """One load that the search for a capacity has offered, in its turn."""
+
+    offered: Amount
+    outcome: str
+    """A verdict over the lag; "invalid" if there is none."""
+    growth_per_second: float | None = None
+    confirms: bool = False
+    """Whether it was to confirm what the search had found."""
+    problem: str | None = None
+    """Why it was invalid."""
 
 
 class RatePerSecond(_Record):

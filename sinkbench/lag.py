@@ -1,0 +1,98 @@
+"""Whether a pipeline keeps up with a constant load: a verdict over the readings of its lag.
+
+Lag is what is in the topic and not in the sink yet. Its readings follow one another too closely to be independent, so
+they are not fitted as they are: after the warm-up, which `steady.mser` cuts off, they are averaged over 10 to 20
+batches of equal size, and a straight line is fitted to the means by least squares; its slope has the usual t interval
+(batch means: A. M. Law, "Simulation Modeling and Analysis", 5th ed. 2015, section 9.5.3). What matters of the slope is
+its size beside the load: a lag that grows by less than 1 % of the rate offered counts as bounded, since no run is long
+enough to exclude every growth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.certainty import CONFIDENCE
+from sinkbench.results import Interval, Lag
+from sinkbench.steady import mser
+
+__all__ = ["BOUNDED", "GROWING", "NEGLIGIBLE", "UNCLEAR", "lag_of", "warm_from"]
+
+BOUNDED: Literal["bounded"] = "bounded"
+GROWING: Literal["growing"] = "growing"
+UNCLEAR: Literal["cannot tell"] = "cannot tell"
+NEGLIGIBLE = 0.01
+"""Growth of the lag that is taken for none, as a share of the rate offered."""
+FEWEST_BATCHES, MOST_BATCHES = 10, 20
+
+
+def warm_from(times_seconds: Sequence[float], lags: Sequence[float]) -> float | None:
+    """When the lag of a load had settled, on the readings' clock: after what MSER-5 cuts off, at most the first half.
+
+    None if there are too few readings for a verdict.
+    """
+    times, values = _known(times_seconds, lags)
+    if times.size < 2 * FEWEST_BATCHES:
+        return None
+    return float(times[mser(values, values.size // 2)])
+
+
+def lag_of(
+    times_seconds: Sequence[float], lags: Sequence[float], offered: float, from_seconds: float | None = None
+) -> Lag:
+    """The verdict over the lag while a constant load was offered.
+
+    Args:
+        times_seconds: of the readings, from when the load began until its last record was due.
+        lags: records in the topic that were not in the sink, at each of them; NaN where either could not be read.
+        offered: the load, in records per second.
+        from_seconds: readings before this are warm-up.
+
+    Returns:
+        "growing" if the interval of the slope lies above 1 % of the load, "bounded" if it lies below, else "cannot
+        tell"; this also of fewer than 20 readings, which have no slope.
+    """
+    times, values = _known(times_seconds, lags)
+    largest = None if not values.size else round(float(values.max()))
+    last = None if not values.size else round(float(values[-1]))
+    warm = times >= (-math.inf if from_seconds is None else from_seconds)
+    times, values = times[warm], values[warm]
+    if times.size < 2 * FEWEST_BATCHES or times[-1] <= times[0]:
+        return Lag(verdict=UNCLEAR, largest=largest, last=last)
+    batches = min(MOST_BATCHES, times.size // 2)
+    middles = np.array([float(part.mean()) for part in np.array_split(times, batches)])
+    means = np.array([float(part.mean()) for part in np.array_split(values, batches)])
+    # Here, since scipy takes a second to import, and most commands need none of it.
+    from scipy import stats
+
+    fit = stats.linregress(middles, means)
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, batches - 2)) * float(fit.stderr)
+    slope = float(fit.slope)
+    low, high = slope - reach, slope + reach
+    bound = NEGLIGIBLE * offered
+    return Lag(
+        verdict=GROWING if low > bound else BOUNDED if high <= bound else UNCLEAR,
+        growth_per_second=round(slope, 3),
+        interval=Interval(
+            low=round(low, 3),
+            high=round(high, 3),
+            confidence=CONFIDENCE,
+            method="least squares over batch means",
+            blocks=batches,
+        ),
+        largest=largest,
+        last=last,
+    )
+
+
+def _known(
+    times_seconds: Sequence[float], lags: Sequence[float]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    times, values = np.asarray(times_seconds, dtype=np.float64), np.asarray(lags, dtype=np.float64)
+    known = np.isfinite(values)
+    return times[known], values[known]
