@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,13 +49,20 @@ class Names:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A trial's topic after its load: records that were sent, acknowledged and are in it, and its partitions."""
+    """A trial's topic after its load: records that were sent, acknowledged and are in it, and its partitions.
+
+    Attributes:
+        records_per_second: acknowledged records over the time that the load took.
+        in_time: records sent by the time that the last one was due; None of a load without a rate.
+    """
 
     sent: int
     acknowledged: int
     in_topic: int
     partitions: int
     partitions_with_records: int
+    records_per_second: float
+    in_time: int | None = None
 
 
 class Bench:
@@ -158,11 +166,30 @@ class Bench:
                 "free some, or set SINKBENCH_HOME to another disk"
             )
 
-    def load(self, names: Names, records: int, progress: Callable[[int], None]) -> Loaded:
-        """Fills the trial's topic and says what came of it. Raises TrialFailed if not all records were acknowledged."""
-        done = self._loadgens.load(names.topic, names.trial, records, self.plan.load, progress)
+    def load(
+        self,
+        names: Names,
+        records: int,
+        progress: Callable[[int], None],
+        rate: float | None = None,
+        stop: threading.Event | None = None,
+    ) -> Loaded:
+        """Fills the trial's topic and says what came of it; see `Loadgens.load`.
+
+        Raises:
+            TrialFailed: not all records were acknowledged, or `stop` was set.
+        """
+        done = self._loadgens.load(names.topic, names.trial, records, self.plan.load, progress, rate, stop)
         ends = self.kafka.end_offsets(names.topic).values()
-        return Loaded(done.sent, done.acknowledged, sum(ends), len(ends), sum(end > 0 for end in ends))
+        return Loaded(
+            sent=done.sent,
+            acknowledged=done.acknowledged,
+            in_topic=sum(ends),
+            partitions=len(ends),
+            partitions_with_records=sum(end > 0 for end in ends),
+            records_per_second=done.acknowledged / done.elapsed_seconds if done.elapsed_seconds else 0.0,
+            in_time=done.in_time,
+        )
 
     def consumed(self, names: Names) -> int:
         """Sum of the offsets that the trial's connector has committed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sinkbench.errors import PlanError
 from sinkbench.plan import Plan
@@ -23,6 +23,8 @@ class Cell:
     workers: int
     overrides: Mapping[str, str] = field(default_factory=dict, hash=False)
     mode: str = "drain"
+    offered: float | None = None
+    """The rate that a trial under `sustain` offers, in records per second."""
 
     @property
     def tasks(self) -> int:
@@ -30,7 +32,15 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What tells this cell from all others of its plan: label, workers and multiple, as `postgres/jdbc@3x2`."""
+        """What tells this cell from all others of its plan: label, workers and multiple, as `postgres/jdbc@3x2`.
+
+        With a rate that is offered, that too: `postgres/jdbc@3x2@5000`.
+        """
+        return self.place if self.offered is None else f"{self.place}@{self.offered:g}"
+
+    @property
+    def place(self) -> str:
+        """The same for cells that differ in nothing but the rate offered: `postgres/jdbc@3x2`."""
         return f"{self.label}@{self.workers}x{self.multiple}"
 
 
@@ -45,10 +55,11 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
     cells = []
     for index, entry in enumerate(plan.pipelines):
         for place, multiple in enumerate(plan.multiples_of(entry)):
-            cell = Cell(entry.shown_name, entry.pipeline, entry.sink, multiple, workers, entry.overrides)
+            cell = Cell(entry.shown_name, entry.pipeline, entry.sink, multiple, workers, entry.overrides, plan.mode)
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
-            cells.append(cell)
+            rates = plan.rates_of(entry)
+            cells += [replace(cell, offered=rate) for rate in rates] if rates else [cell]
     return cells
 
 

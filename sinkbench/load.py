@@ -6,7 +6,7 @@ to in one way, the HTTP interface of `loadgen.server`. Several of them share a l
 
 from __future__ import annotations
 
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +49,8 @@ class LoadResult:
     """User and system time of all load generators."""
     elapsed_seconds: float
     """Of the part that took longest."""
+    in_time: int | None = None
+    """Records sent by the time that the last one was due; None of a load without a rate."""
 
 
 def split(records: int, generators: int) -> list[tuple[int, int]]:
@@ -76,7 +78,12 @@ def add(summaries: Sequence[Summary]) -> LoadResult:
         bytes=sum(summary.bytes for summary in summaries),
         cpu_seconds=round(sum(summary.cpu_seconds for summary in summaries), 3),
         elapsed_seconds=max((summary.elapsed_seconds for summary in summaries), default=0.0),
+        in_time=sum(kept) if len(kept := _in_time(summaries)) == len(summaries) else None,
     )
+
+
+def _in_time(summaries: Sequence[Summary]) -> list[int]:
+    return [summary.behind.records_in_time for summary in summaries if summary.behind is not None]
 
 
 class Loadgens:
@@ -87,8 +94,17 @@ class Loadgens:
         self._endpoints = endpoints
         self._child: LoadgenChild | None = None
 
-    def load(self, topic: str, run: str, records: int, plan_load: Load, progress: Callable[[int], None]) -> LoadResult:
-        """Makes the topic and produces `records` records into it, as fast as the broker takes them.
+    def load(
+        self,
+        topic: str,
+        run: str,
+        records: int,
+        plan_load: Load,
+        progress: Callable[[int], None],
+        rate: float | None = None,
+        stop: threading.Event | None = None,
+    ) -> LoadResult:
+        """Makes the topic and produces `records` records into it, as fast as the broker takes them or at a rate.
 
         Whatever ends it early, the controller's own interrupt too, no load generator goes on with this load.
 
@@ -98,6 +114,8 @@ class Loadgens:
             records: how many, at least one.
             plan_load: the plan's load.
             progress: is called about twice a second with the number of records acknowledged so far.
+            rate: records per second, open loop, of all load generators together; None: as fast as they can.
+            stop: once it is set the load is broken off, as a failure.
 
         Raises:
             TrialFailed: not every record was acknowledged, or a load generator died, is busy or cannot do it; names it.
@@ -117,8 +135,8 @@ class Loadgens:
                 )
             ]
             try:
-                _in_parallel(lambda part: part.begin(options), parts)
-                summaries = _follow(parts, progress)
+                _in_parallel(lambda part: part.begin(options | part.share_of(rate, records)), parts)
+                summaries = _follow(parts, progress, stop or threading.Event())
             except BaseException as error:
                 _in_parallel(Part.cancel, parts)
                 if isinstance(error, TrialFailed):
@@ -163,11 +181,12 @@ def _in_parallel(step: Callable[[Part], None], parts: Sequence[Part]) -> None:
         future.result()
 
 
-def _follow(parts: Sequence[Part], progress: Callable[[int], None]) -> list[Summary]:
+def _follow(parts: Sequence[Part], progress: Callable[[int], None], stop: threading.Event) -> list[Summary]:
     while True:
         summaries = [part.summary or part.look() for part in parts]
         progress(sum(part.acknowledged for part in parts))
         done = [summary for summary in summaries if summary is not None]
         if len(done) == len(parts):
             return done
-        time.sleep(POLL_SECONDS)
+        if stop.wait(POLL_SECONDS):
+            raise TrialFailed("the load was broken off")

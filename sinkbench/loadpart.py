@@ -36,6 +36,10 @@ class Part:
         self.summary: Summary | None = None
         """What the part came to, once it is done."""
 
+    def share_of(self, rate: float | None, records: int) -> dict[str, float]:
+        """The part's option for its share of the rate of a load of `records`; none for a load without a rate."""
+        return {} if rate is None else {"rate": rate * (self._load.count or 0) / records}
+
     def begin(self, options: Mapping[str, Any]) -> None:
         """Begins the part. `options` are those that all parts share, by their names in `loadgen.options.Load`.
 

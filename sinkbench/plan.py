@@ -11,7 +11,7 @@ import re
 import secrets
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -30,10 +30,14 @@ from sinkbench.errors import PlanError
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import YamlFile, mistake, shown, to_yaml
 
-__all__ = ["Drain", "Load", "PipelineEntry", "Plan", "Until", "known_pipelines", "load_plan"]
+__all__ = ["Capacity", "Drain", "Load", "PipelineEntry", "Plan", "Sustain", "Until", "known_pipelines", "load_plan"]
 
 _FEWEST_SAMPLES_A_WINDOW = 10
+_FEWEST_SAMPLES_A_LOAD = 40
 _SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
+
+
+Number = TypeVar("Number", int, float)
 
 
 def _as_text(value: object) -> object:
@@ -51,16 +55,27 @@ def _acks(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:
+def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
     for value, count in Counter(values).items():
         if count > 1:
-            raise mistake(f"{{name}} lists {value} {count} times; use 'trials' to measure a cell more often")
+            raise mistake(f"{{name}} lists {value:g} {count} times; use 'trials' to measure a cell more often")
     return values
 
 
 Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+
+Rate = Annotated[float, Field(gt=0, le=10**8)]
+
+
+def _one_or_more(value: object) -> object:
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Rates = Annotated[
+    tuple[Rate, ...], BeforeValidator(_one_or_more), Field(strict=False, min_length=1), AfterValidator(_distinct)
+]
 
 
 # The longest station name and key with all numbers at their longest.
@@ -76,6 +91,9 @@ class PipelineEntry(_Section):
 
     pipeline: str = Field(description="name of the pipeline: connectors/<sink>/<name>.json without folder and ending")
     multiples: Multiples | None = Field(default=None, description="multiples for this pipeline, instead of the plan's")
+    records_per_second: Rates | None = Field(
+        default=None, description="rates offered to this pipeline, instead of those under 'sustain'"
+    )
     overrides: dict[str, Annotated[str, BeforeValidator(_as_text)]] = Field(
         default_factory=dict, description="keys of the connector's configuration that are changed, with their values"
     )
@@ -177,6 +195,29 @@ class Drain(_Section):
         return self
 
 
+class Sustain(_Section):
+    """The constant load that trials under `mode: sustain` and `mode: capacity` offer."""
+
+    records_per_second: Rates | None = Field(
+        default=None, description="rates that are offered, open loop: one, or a list; each makes cells of its own"
+    )
+    seconds: Seconds = Field(default=30, description="how long a rate is offered, in seconds")
+    arrival_interval_ms: Annotated[int, Field(gt=0, le=10_000)] = Field(
+        default=50, description="time between two looks at how far a sink that stamps no records has come"
+    )
+    latency_records: Annotated[int, Field(gt=0, le=10_000_000)] = Field(
+        default=100_000, description="of at most about so many records a trial the latency is measured"
+    )
+
+
+class Capacity(_Section):
+    """How the highest rate that is sustained is searched for under `mode: capacity`; `trials` of it confirm it."""
+
+    precision_percent: Annotated[float, Field(ge=0.1, le=100)] = Field(
+        default=5, description="how far a rate that is sustained and one that is not may be apart in the end"
+    )
+
+
 class Until(_Section):
     """How sure a run shall be, and what it may cost: further blocks are taken until either is reached."""
 
@@ -193,6 +234,11 @@ class Plan(_Section):
     pipelines: Annotated[tuple[PipelineEntry, ...], Field(strict=False, min_length=1)] = Field(
         description="the pipelines to measure: names, or mappings with the keys of a pipeline"
     )
+    mode: Literal["drain", "sustain", "capacity"] = Field(
+        default="drain",
+        description="drain: how fast a full topic empties; sustain: whether a constant rate is kept up with, and the"
+        " latency; capacity: the highest rate that is kept up with",
+    )
     multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
         default=3, description="trials a cell, which is also the blocks; with 'until' the least"
@@ -205,6 +251,8 @@ class Plan(_Section):
     )
     load: Load = Field(default=Load(), description="the records and how they are produced")
     drain: Drain = Field(default=Drain(), description="how long a drain trial takes")
+    sustain: Sustain = Field(default=Sustain(), description="the constant load")
+    capacity: Capacity = Field(default=Capacity(), description="the search for a capacity")
     limits: bool = Field(
         default=False, description="whether the limits of Kafka, Connect and the sinks are measured, once a run"
     )
@@ -245,6 +293,41 @@ class Plan(_Section):
         return self
 
     @model_validator(mode="after")
+    def _rates_fit_the_mode(self) -> Self:
+        for index, entry in enumerate(self.pipelines):
+            if self.mode == "sustain" and not self.rates_of(entry):
+                raise mistake(
+                    f"mode sustain offers {entry.shown_name} a rate, but none is given; set sustain.records_per_second,"
+                    " or records_per_second of the pipeline",
+                    "mode",
+                )
+            if self.mode != "sustain" and entry.records_per_second is not None:
+                raise mistake(
+                    f"records_per_second is for mode sustain; mode {self.mode} finds the rate itself",
+                    *("pipelines", index, "records_per_second"),
+                )
+        if self.mode != "sustain" and self.sustain.records_per_second is not None:
+            raise mistake(
+                f"records_per_second is for mode sustain; mode {self.mode} finds the rate itself",
+                *("sustain", "records_per_second"),
+            )
+        if self.mode == "capacity" and self.until is not None:
+            raise mistake("until is for trials in blocks; mode capacity confirms a rate by 'trials'", "until")
+        return self
+
+    @model_validator(mode="after")
+    def _load_is_sampled(self) -> Self:
+        samples = int(self.sustain.seconds * 1000 / self.probe_interval_ms)
+        if self.mode != "drain" and samples < _FEWEST_SAMPLES_A_LOAD:
+            raise mistake(
+                f"sustain.seconds {self.sustain.seconds:g} gives {samples} samples at probe_interval_ms"
+                f" {self.probe_interval_ms}; at least {_FEWEST_SAMPLES_A_LOAD} are needed",
+                "sustain",
+                "seconds",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _window_is_sampled(self) -> Self:
         samples = int(self.drain.window_seconds * 1000 / self.probe_interval_ms)
         if samples < _FEWEST_SAMPLES_A_WINDOW:
@@ -258,6 +341,10 @@ class Plan(_Section):
     def multiples_of(self, entry: PipelineEntry) -> tuple[int, ...]:
         """The multiples that hold for one of the plan's entries: its own, else the plan's."""
         return self.multiples if entry.multiples is None else entry.multiples
+
+    def rates_of(self, entry: PipelineEntry) -> tuple[float, ...]:
+        """The rates that are offered to one of the plan's entries: its own, else those under `sustain`."""
+        return (self.sustain.records_per_second or ()) if entry.records_per_second is None else entry.records_per_second
 
     def where(self, *path: str | int) -> str:
         """`file:line` of a key or list item, such as `where("pipelines", 0)`; the plan's name if it has no file."""
@@ -303,6 +390,8 @@ def load_plan(path: Path, connectors: Path) -> Plan:
             "": Plan,
             "pipelines": PipelineEntry,
             "until": Until,
+            "sustain": Sustain,
+            "capacity": Capacity,
             "load": Load,
             "drain": Drain,
         }

@@ -236,6 +236,11 @@ class TrialRecord(_Record):
     records: Whole
     """How many records its topic was loaded with."""
     records_per_second: Amount | None = None
+    offered_records_per_second: Amount | None = None
+    """The rate at which records were offered; None of a drain."""
+    sent_share: Amount | None = None
+    """Share of them that was sent in time."""
+    lag: Lag | None = None
     window_seconds: Amount | None = None
     """How long the drain took, from the first record to the last; the rate is that of a part of it."""
     steady: bool | None = None
@@ -254,6 +259,9 @@ class TrialRecord(_Record):
     lost_ranges: str = ""
     """The first ranges of `seq` that were lost, as `17-516, 900`."""
     latency_ms: LatencyMs | None = None
+    """From due to stored, after the warm-up."""
+    searchable_ms: LatencyMs | None = None
+    """From due to found by a search; None in a sink where that is when it is stored."""
     cpu_seconds_per_million: dict[str, Amount | None] = {}
     limit_records_per_second: Amount | None = None
     efficiency: Amount | None = None
@@ -282,8 +290,14 @@ class CellSummary(_Record):
     overrides: dict[str, str] = {}
     trials: Whole
     """Trials that were taken, valid or not."""
+    offered_records_per_second: Amount | None = None
+    """The rate at which records were offered; of a capacity, that which was confirmed. None of a drain."""
+    lag: Lag | None = None
+    """Of the valid trial whose lag grew most."""
+    search: list[SearchStep] = []
+    """The way to a capacity."""
     records_per_second: RatePerSecond | None = None
-    """Of the valid trials; None if there are none."""
+    """Of the valid trials; None if there are none. Of a constant load, what was stored of it."""
     ratio: RatioTo | None = None
     """To the run's slowest cell; None for that one itself, and where no block has both."""
     records_per_write: Amount | None = None
@@ -294,6 +308,7 @@ class CellSummary(_Record):
     audit: Audit | None = None
     """The sum over all trials that were audited, valid or not: a loss is not hidden by an invalid trial."""
     latency_ms: LatencyMs | None = None
+    searchable_ms: LatencyMs | None = None
     cpu_seconds_per_million: dict[str, Amount | None] = {}
     limit_records_per_second: Amount | None = None
     efficiency: Amount | None = None

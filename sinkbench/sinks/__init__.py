@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -10,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sinkbench.errors import StackError
+from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
 from sinkbench.sinks.elasticsearch import ElasticsearchSink
 from sinkbench.sinks.postgres import PostgresSink
 from sinkbench.sinks.reading import SinkReading
 from sinkbench.stack import Endpoints
 
-__all__ = ["SINKS", "Sink", "SinkReading", "open_sink", "sinks_of"]
+__all__ = ["SINKS", "ArrivalWatch", "Arrivals", "Sink", "SinkReading", "open_sink", "sinks_of"]
 
 
 class Sink(Protocol):
@@ -36,6 +38,13 @@ class Sink(Protocol):
 
     def read(self, target: str) -> SinkReading:
         """How things stand now; cheap enough to be asked four times a second."""
+        ...
+
+    def arrivals(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        """A watch of when records arrive in `target`, for as long as the context lasts.
+
+        Where the sink does not keep that itself, it is looked at that often, in a thread of its own.
+        """
         ...
 
     def settle(self, target: str) -> None:

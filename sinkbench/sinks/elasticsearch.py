@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy.typing as npt
 
 from elasticsearch import ApiError, Elasticsearch, NotFoundError, TransportError
 from sinkbench.errors import StackError
+from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.reading import SinkReading
+from sinkbench.sinks.seqnos import SeqNoWatch
 from sinkbench.stack import Access
 from sinkbench.stack.access import tls
 
@@ -64,11 +67,17 @@ class ElasticsearchSink:
         access = access or Access()
         self._alias = alias
         self._index_file = index_file
+        self._url = url
         self._shows_nodes = True
         self._signs_at = -math.inf
-        options: dict[str, Any] = {"ssl_context": tls(access)} if url.startswith("https:") else {}
-        self._client = Elasticsearch(
-            url,
+        self._access = access
+        self._client = self._connect()
+
+    def _connect(self) -> Elasticsearch:
+        access = self._access
+        options: dict[str, Any] = {"ssl_context": tls(access)} if self._url.startswith("https:") else {}
+        return Elasticsearch(
+            self._url,
             request_timeout=TIMEOUT_SECONDS,
             connections_per_node=1,
             headers={"user-agent": USER_AGENT},
@@ -189,6 +198,14 @@ class ElasticsearchSink:
                 raise
             self._shows_nodes = False
             return None
+
+    @contextmanager
+    def arrivals(self, target: str, interval_seconds: float) -> Iterator[ArrivalWatch]:
+        settings: Any = self._client.indices.get_settings(index=target, flat_settings=True)
+        shards = int(settings[target]["settings"]["index.number_of_shards"])
+        watch = SeqNoWatch(self._connect(), target, shards, interval_seconds)
+        with closing(watch):
+            yield watch
 
     def settle(self, target: str) -> None:
         self._client.indices.refresh(index=target)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import psycopg
 from psycopg import sql
 
 from sinkbench.errors import StackError
+from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
 from sinkbench.sinks.reading import SinkReading
 
 __all__ = ["PostgresSink"]
@@ -27,6 +29,7 @@ MARK = "made by sinkbench for a trial; it may be dropped"
 # COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
 COPY_HEADER_BYTES = 19
 COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
+CLOCK_QUESTIONS = 9
 COPY_TRAILER = b"\xff\xff"
 
 RELATIONS = """
@@ -160,6 +163,47 @@ class PostgresSink:
         signs |= {"pool_waiting": waiting, "pool_max_wait_seconds": longest}
         return SinkReading(stored=stored, backends=backends, pool_clients=clients, pool_servers=servers, signs=signs)
 
+    @contextmanager
+    def arrivals(self, target: str, interval_seconds: float) -> Iterator[ArrivalWatch]:
+        """The table keeps the time of every insertion itself, by the server's clock."""
+        yield _Stamps(self, target)
+
+    def stamps(self, target: str, run: str, one_in: int) -> Arrivals:
+        """When the records of `run` whose seq is a multiple of `one_in` were due and inserted.
+
+        Raises:
+            StackError: the table has no column "stored" with the time of insertion.
+        """
+        query = sql.SQL(
+            "SELECT (payload #>> '{{bench,due_us}}')::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {} "
+            "WHERE payload #>> '{{bench,run}}' = %s AND (payload #>> '{{bench,seq}}')::bigint %% %s = 0"
+        ).format(sql.Identifier(target))
+        try:
+            rows = np.array(self._query(query, run, one_in), dtype=np.float64).reshape(-1, 2)
+        except psycopg.errors.UndefinedColumn:
+            raise StackError(
+                f'{self._schema_file}: the latency needs a column "stored" with the insertion time'
+            ) from None
+        offset_us, reach_us = self._clock_offset_us()
+        # A difference that the way there and back explains is none.
+        offset_us = 0.0 if abs(offset_us) <= reach_us else offset_us
+        return Arrivals(rows[:, 0], rows[:, 1] - offset_us, reach_us if offset_us else 1.0)
+
+    def _clock_offset_us(self) -> tuple[float, float]:
+        """How far the server's clock is ahead of this machine's, and how far that may be off, in microseconds.
+
+        By the quickest of some questions, whose answer was given somewhere in the middle (F. Cristian, "Probabilistic
+        clock synchronization", Distributed Computing 3, 1989).
+        """
+        found = []
+        for _ in range(CLOCK_QUESTIONS):
+            before = time.time_ns() / 1000
+            ((theirs,),) = self._query(sql.SQL("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"))
+            after = time.time_ns() / 1000
+            found.append(((after - before) / 2, theirs - (before + after) / 2))
+        reach, offset = min(found)
+        return offset, reach
+
     def settle(self, target: str) -> None:
         """Nothing to do: what is committed is visible."""
 
@@ -213,6 +257,20 @@ class PostgresSink:
         self._connection.close()
         if self._pooler is not None:
             self._pooler.close()
+
+
+class _Stamps(AbstractContextManager["_Stamps"]):
+    """The times that the table itself keeps, as an `ArrivalWatch`."""
+
+    def __init__(self, sink: PostgresSink, target: str) -> None:
+        self._sink = sink
+        self._target = target
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def read(self, run: str, one_in: int) -> Arrivals:
+        return self._sink.stamps(self._target, run, one_in)
 
 
 def _joined(blocks: Iterator[Any] | psycopg.Copy, least_bytes: int) -> Iterator[bytes]:
