@@ -21,7 +21,7 @@ from sinkbench.certainty import CONFIDENCE
 from sinkbench.results import Interval, Lag
 from sinkbench.steady import mser
 
-__all__ = ["BOUNDED", "GROWING", "NEGLIGIBLE", "UNCLEAR", "lag_of", "warm_from"]
+__all__ = ["BOUNDED", "GROWING", "NEGLIGIBLE", "UNCLEAR", "lag_in_words", "lag_of", "warm_from"]
 
 BOUNDED: Literal["bounded"] = "bounded"
 GROWING: Literal["growing"] = "growing"
@@ -88,6 +88,18 @@ def lag_of(
         largest=largest,
         last=last,
     )
+
+
+def lag_in_words(lag: Lag | None) -> str:
+    """The verdict over a lag with what it rests on."""
+    if lag is None or lag.interval is None:
+        return "cannot tell whether the lag grows: too few samples"
+    between = f"{lag.interval.low:,.0f} to {lag.interval.high:,.0f} records/s"
+    if lag.verdict == BOUNDED:
+        return f"lag bounded (growth {between})"
+    if lag.verdict == GROWING:
+        return f"lag grows by {lag.growth_per_second:,.0f} records/s ({between})"
+    return f"cannot tell whether the lag grows ({between})"
 
 
 def _known(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from pydantic import JsonValue
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell, blocks
-from sinkbench.limits.efficiency import limit_line, with_limits
+from sinkbench.limits.efficiency import GENERATOR, limit_line, with_limits
 from sinkbench.limits.measure import jobs
-from sinkbench.probes import CLIENT_ERRORS
+from sinkbench.probes import CLIENT_ERRORS, Sample
 from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
+from sinkbench.search import INVALID, CapacitySearch
 from sinkbench.sizing import MINIMUM_RECORDS, records_for
 from sinkbench.store import RunFolder
 from sinkbench.summarize import scalings, summarize
+from sinkbench.sustain import sustain_trial
 from sinkbench.trial import drain_trial, pilot
 from sinkbench.ui import Ui, trial_line
 from sinkbench.until import is_enough, most_blocks, valid_rates
@@ -28,6 +31,11 @@ __all__ = ["Race"]
 PILOT_RECORDS_PER_SECOND = 100_000
 # But large records would fill the disk with what is only a first look.
 PILOT_BYTES = 600_000_000
+# The generator was alone when it was measured; beside a pipeline it has less of the machine.
+GENERATOR_SHARE = 0.8
+# A search begins a little below what a full topic drains at: a pipeline that has to wait for records does no better.
+START_SHARE = 0.8
+USUAL_SEARCH_STEPS = 6
 # What a cell is taken to store where its pilot stored nothing; its trials then show the same failure, quickly.
 FALLBACK_RECORDS_PER_SECOND = 1_000.0
 # Resetting, loading, starting, stopping and auditing, beside the drain itself.
@@ -71,6 +79,8 @@ class Race:
         self._trials: list[TrialRecord] = []
         self._seconds: list[float] = []
         self._step = 0
+        self._generator: float | None = None
+        self._searches: dict[str, CapacitySearch] = {}
         self._limit_jobs = jobs(bench, cells, self._token) if bench.plan.limits else []
         self._limits: list[Limit] = []
         self._most = most_blocks(bench.plan)
@@ -78,7 +88,20 @@ class Race:
 
     @property
     def _steps(self) -> int:
-        return len(self._cells) * (1 + self._most) + len(self._limit_jobs)
+        return len(self._places) + len(self._limit_jobs) + self._trials_in_all
+
+    @property
+    def _trials_in_all(self) -> int:
+        """How many trials there will be; of a search, about."""
+        if self._plan.mode != "capacity":
+            return len(self._cells) * self._most
+        begun = sum(len(search.path) + search.steps_left for search in self._searches.values())
+        return begun + (len(self._cells) - len(self._searches)) * (USUAL_SEARCH_STEPS + self._plan.trials)
+
+    @property
+    def _places(self) -> list[Cell]:
+        """The cells that differ in more than the rate offered: each needs a pilot."""
+        return list({cell.place: cell for cell in reversed(self._cells)}.values())[::-1]
 
     def run(self) -> RunSummary:
         """Takes all pilots and trials.
@@ -92,15 +115,27 @@ class Race:
         try:
             self._pilots()
             self._measure_limits()
-            for number, block in enumerate(blocks(self._cells, self._most, self._plan.seed or 0), start=1):
-                if self._is_over(number - 1):
-                    break
-                for cell in block:
-                    self._trial(cell, number)
+            if self._plan.mode == "capacity":
+                for cell in self._cells:
+                    self._search(cell)
+            else:
+                self._blocks()
         except BaseException:
             self._write_summary(complete=False)
             raise
         return self._write_summary(complete=True)
+
+    def _blocks(self) -> None:
+        at_most = "" if self._plan.until is None and self._deadline is None else "at most "
+        for number, block in enumerate(blocks(self._cells, self._most, self._plan.seed or 0), start=1):
+            if self._is_over(number - 1):
+                break
+            for cell in block:
+                name = f"{cell.key}, trial {number} of {at_most}{self._most}"
+                if cell.offered is None:
+                    self._drain(cell, number, name)
+                else:
+                    self._sustain(cell, number, name, cell.offered)
 
     def _is_over(self, done: int) -> bool:
         """Whether no further block is to be taken; only whole blocks are, so that ratios have both of their trials."""
@@ -111,7 +146,8 @@ class Race:
 
     def _trial_seconds(self) -> float:
         """How long a trial takes: the mean of those so far."""
-        usual = self._plan.drain.window_seconds + OVERHEAD_SECONDS
+        load = self._plan.drain.window_seconds if self._plan.mode == "drain" else self._plan.sustain.seconds
+        usual = load + OVERHEAD_SECONDS
         return sum(self._seconds) / len(self._seconds) if self._seconds else usual
 
     def _write_summary(self, *, complete: bool) -> RunSummary:
@@ -123,7 +159,7 @@ class Race:
             complete=complete,
             plan=plan,
             environment=self._environment,
-            cells=with_limits(summarize(self._cells, self._trials), self._limits),
+            cells=with_limits(summarize(self._cells, self._trials, self._searches), self._limits),
             limits=self._limits,
             scaling=scalings(self._cells, self._trials),
         )
@@ -133,8 +169,8 @@ class Race:
     def _begin(self, name: str) -> None:
         self._step += 1
         mean = self._trial_seconds()
-        pilots_left = max(len(self._cells) + 1 - self._step, 0)
-        before_trials = len(self._cells) + len(self._limit_jobs)
+        pilots_left = max(len(self._places) + 1 - self._step, 0)
+        before_trials = len(self._places) + len(self._limit_jobs)
         trials_left = self._steps - max(self._step - 1, before_trials)
         pilots = pilots_left * (3 * self._plan.drain.pilot_seconds + OVERHEAD_SECONDS / 2)
         limits_left = min(max(before_trials + 1 - self._step, 0), len(self._limit_jobs))
@@ -152,21 +188,34 @@ class Race:
         try:
             self._bench.check_disk(records)
             self._ui.phase("loading the pilots' topic")
-            self._bench.load(shared, records, lambda done: self._ui.progress(done, records))
-            for number, cell in enumerate(self._cells, start=1):
-                self._begin(f"pilot of {cell.key}")
+            loaded = self._bench.load(shared, records, lambda done: self._ui.progress(done, records))
+            self._calibrate(loaded.records_per_second)
+            for number, cell in enumerate(self._places, start=1):
+                self._begin(f"pilot of {cell.place}")
                 self._ui.phase("pilot")
                 names = Names(shared.trial, shared.topic, f"{shared.connector}_{number}")
                 with self._cleaning(cell, names, topic=False):
                     found = pilot(self._bench, cell, names, records, self._ui)
                     self._recover()
                 if found.records_per_second is None:
-                    self._ui.say(f"pilot of {cell.key}: {found.problem}")
+                    self._ui.say(f"pilot of {cell.place}: {found.problem}")
                 else:
-                    self._rates[cell.key] = found.records_per_second
-                    self._ui.say(f"pilot of {cell.key}: about {found.records_per_second:,.0f} records/s")
+                    self._rates[cell.place] = found.records_per_second
+                    self._ui.say(f"pilot of {cell.place}: about {found.records_per_second:,.0f} records/s")
         finally:
             self._bench.kafka.delete_topic(shared.topic)
+
+    def _calibrate(self, records_per_second: float) -> None:
+        """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""
+        self._generator = records_per_second
+        if self._plan.mode == "drain":
+            return
+        limit = Limit(sink=GENERATOR, way="loadgen", records_per_second=round(records_per_second, 1))
+        self._limits.append(limit)
+        self._ui.say(limit_line(limit))
+        for cell in self._cells:
+            if cell.offered is not None and cell.offered > records_per_second:
+                self._ui.say(f"{cell.key}: is more than the generator makes; its trials will be invalid")
 
     def _measure_limits(self) -> None:
         """What Kafka, Connect and the sinks can do alone, now that they are warm; see `sinkbench.limits`."""
@@ -177,15 +226,52 @@ class Race:
             self._ui.say(limit_line(limit))
             self._recover()
 
-    def _trial(self, cell: Cell, block: int) -> None:
-        at_most = "" if self._plan.until is None and self._deadline is None else "at most "
-        self._begin(f"{cell.key}, trial {block} of {at_most}{self._most}")
-        started = time.monotonic()
-        rate = self._rates.get(cell.key, FALLBACK_RECORDS_PER_SECOND)
+    def _drain(self, cell: Cell, block: int, name: str) -> None:
+        rate = self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
         records = max(records_for(rate, self._plan.drain.window_seconds), MINIMUM_RECORDS)
+        record = self._trial(cell, name, lambda names: drain_trial(self._bench, cell, names, records, block, self._ui))
+        if record.records_per_second and not record.invalid:
+            # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
+            self._rates[cell.place] = record.records_per_second
+
+    def _sustain(self, cell: Cell, block: int, name: str, rate: float, *, search: bool = False) -> TrialRecord:
+        return self._trial(
+            cell, name, lambda names: sustain_trial(self._bench, cell, names, rate, block, self._ui, search=search)
+        )
+
+    def _search(self, cell: Cell) -> None:
+        """Searches the highest rate that a cell sustains, from a little below what its pilot drained."""
+        start = START_SHARE * self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
+        most = GENERATOR_SHARE * (self._generator or start / GENERATOR_SHARE)
+        precision = self._plan.capacity.precision_percent / 100
+        search = self._searches[cell.key] = CapacitySearch(start, most, precision, self._plan.trials)
+        confirmations: Counter[float] = Counter()
+        while (offer := search.next()) is not None:
+            rate = offer.records_per_second
+            confirmations[rate] += offer.confirms
+            what = "confirming" if offer.confirms else "searching at"
+            record = self._sustain(
+                cell,
+                confirmations[rate],
+                f"{cell.key}, {what} {rate:,.0f} records/s",
+                rate,
+                search=not offer.confirms,
+            )
+            lag = record.lag
+            if record.invalid or lag is None:
+                search.take(INVALID, problem="; ".join(record.invalid))
+            else:
+                search.take(lag.verdict, lag.growth_per_second)
+        found = search.problem if search.capacity is None else f"{search.capacity:,.0f} records/s confirmed"
+        self._ui.say(f"{cell.key}: {found}")
+
+    def _trial(self, cell: Cell, name: str, take: Callable[[Names], tuple[TrialRecord, list[Sample]]]) -> TrialRecord:
+        """Takes one trial, keeps what came of it, and removes what it has created."""
+        self._begin(name)
+        started = time.monotonic()
         names = Names.of(f"{self._token}_{self._step:03d}")
         with self._cleaning(cell, names):
-            record, samples = drain_trial(self._bench, cell, names, records, block, self._ui)
+            record, samples = take(names)
             relative = self._folder.write_samples(names.trial, [sample.row() for sample in samples])
             record = record.model_copy(update={"samples": relative})
             self._folder.append_trial(record)
@@ -193,10 +279,8 @@ class Race:
             self._ui.phase("cleaning up")
             self._recover()
         self._seconds.append(time.monotonic() - started)
-        if record.records_per_second and not record.invalid:
-            # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
-            self._rates[cell.key] = record.records_per_second
         self._ui.say(trial_line(record))
+        return record
 
     @contextmanager
     def _cleaning(self, cell: Cell, names: Names, *, topic: bool = True) -> Iterator[None]:

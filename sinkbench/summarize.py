@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sinkbench.causes import shared_cause
 from sinkbench.cells import Cell
 from sinkbench.certainty import interval_of_median, ratio_by_block
-from sinkbench.results import Audit, CellSummary, Connections, RatePerSecond, Scaling, TrialRecord
+from sinkbench.lag import BOUNDED, GROWING, UNCLEAR, lag_in_words
+from sinkbench.latency import merged
+from sinkbench.results import Audit, CellSummary, Connections, Lag, RatePerSecond, Scaling, TrialRecord
 from sinkbench.scalability import scaling_of
+from sinkbench.search import CapacitySearch
 from sinkbench.stats import median_low_high
 
 __all__ = ["scalings", "summarize", "valid_by_block", "verdict"]
@@ -17,16 +20,23 @@ __all__ = ["scalings", "summarize", "valid_by_block", "verdict"]
 _NO_RATE = "no rate could be measured"
 
 
-def summarize(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[CellSummary]:
+def summarize(
+    cells: Sequence[Cell], trials: Iterable[TrialRecord], searches: Mapping[str, CapacitySearch] | None = None
+) -> list[CellSummary]:
     """One summary for each of the plan's cells, in their order; pilots are left out.
 
     Rates, records per write and CPU seconds are medians over the valid trials. Counts of what went wrong (lost,
     duplicated, failed tasks) and peaks of connections are taken over all trials, so that an invalid one hides none.
     A cell without a valid trial is invalid. Every cell but the slowest has its ratio to that one, from the blocks in
     which both are valid. ValueError if a trial is of none of the cells.
+
+    Of a constant load there is no ratio, and no interval: what is stored of it follows from what was offered. Of a
+    capacity that was searched, only the trials count that confirmed it; `searches` has the search of each cell's key.
     """
     taken = _by_cell(cells, trials)
-    return _with_ratios([_summary(cell, taken[cell.key]) for cell in cells], taken)
+    searches = searches or {}
+    summaries = [_summary(cell, taken[cell.key], searches.get(cell.key)) for cell in cells]
+    return _with_ratios(summaries, taken)
 
 
 def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scaling]:
@@ -38,7 +48,7 @@ def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scali
     return [
         scaling_of(label, each[0].workers, {cell.tasks: valid_by_block(taken[cell.key]) for cell in each})
         for label, each in by_label.items()
-        if len({cell.tasks for cell in each}) > 1
+        if len({cell.tasks for cell in each}) > 1 and each[0].mode == "drain"
     ]
 
 
@@ -50,10 +60,11 @@ def verdict(
     audit: Audit | None,
     not_audited: int,
     invalid: Sequence[str],
+    lag: Lag | None = None,
 ) -> str:
     """A cell in a few words: "ok", or all that is wrong with it, the cause before its consequences.
 
-    `not_audited` is the number of valid trials that were not audited.
+    `not_audited` is the number of valid trials that were not audited, `lag` the one that grew most, if there was one.
     """
     wrong = []
     if failed_tasks:
@@ -63,6 +74,8 @@ def verdict(
         wrong += [f"{word} {count:,}" for word, count in counts if count]
     if not_audited:
         wrong.append(f"{not_audited} {'trial' if not_audited == 1 else 'trials'} NOT AUDITED")
+    if lag is not None and lag.verdict != BOUNDED and not invalid:
+        wrong.append(f"{'NOT SUSTAINED' if lag.verdict == GROWING else 'UNCLEAR'}: {lag_in_words(lag)}")
     # Failed tasks are why such a trial is invalid; to say so again, in other words, would only blur the cause.
     if invalid and not failed_tasks:
         wrong.append(f"invalid: {invalid[0]}")
@@ -87,7 +100,7 @@ def valid_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
 
 def _with_ratios(summaries: list[CellSummary], taken: dict[str, list[TrialRecord]]) -> list[CellSummary]:
     rated = [(each.records_per_second.median, each.cell) for each in summaries if each.records_per_second is not None]
-    if not rated:
+    if not rated or summaries[0].mode != "drain":
         return summaries
     slowest = min(rated, key=lambda each: each[0])[1]
     below = valid_by_block(taken[slowest])
@@ -99,21 +112,26 @@ def _with_ratios(summaries: list[CellSummary], taken: dict[str, list[TrialRecord
     ]
 
 
-def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
+def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch | None) -> CellSummary:
+    capacity = None if search is None else search.capacity
+    if search is not None:
+        confirming = None if capacity is None else round(capacity, 1)
+        trials = [trial for trial in trials if trial.offered_records_per_second == confirming]
     valid = [trial for trial in trials if not _reasons(trial)]
     rates = [trial.records_per_second for trial in valid if trial.records_per_second is not None]
     span = median_low_high(rates)
     invalid: list[str] = []
     notes: list[str] = []
     if not trials:
-        invalid = ["no trial was taken"]
+        invalid = ["no trial was taken" if search is None or search.problem is None else search.problem]
     elif not valid:
         invalid = list(dict.fromkeys(reason for trial in trials for reason in _reasons(trial)))
     else:
-        notes = [*_notes(trials), *dict.fromkeys(note for trial in valid for note in trial.notes)]
+        notes = [*_notes(trials), *_of_search(search), *dict.fromkeys(note for trial in valid for note in trial.notes)]
     failed_tasks = max((trial.failed_tasks for trial in trials), default=0)
     failure = next((trial.failure for trial in trials if trial.failure), None)
     audit = _sum(trial.audit for trial in trials)
+    lag = _worst(trial.lag for trial in valid)
     words = verdict(
         tasks=cell.tasks,
         failed_tasks=failed_tasks,
@@ -121,6 +139,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
         audit=audit,
         not_audited=sum(trial.audit is None for trial in valid),
         invalid=invalid,
+        lag=lag,
     )
     return CellSummary(
         cell=cell.key,
@@ -135,7 +154,16 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
         trials=len(trials),
         records_per_second=None
         if span is None
-        else RatePerSecond(median=span[0], low=span[1], high=span[2], values=rates, interval=interval_of_median(rates)),
+        else RatePerSecond(
+            median=span[0] if capacity is None else round(capacity, 1),
+            low=span[1],
+            high=span[2],
+            values=rates,
+            interval=interval_of_median(rates) if cell.mode == "drain" else None,
+        ),
+        offered_records_per_second=cell.offered if capacity is None else round(capacity, 1),
+        lag=lag,
+        search=[] if search is None else search.path,
         records_per_write=_median(trial.records_per_write for trial in valid),
         placement=next((trial.placement for trial in [*reversed(valid), *reversed(trials)] if trial.placement), {}),
         failed_tasks=failed_tasks,
@@ -145,6 +173,8 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord]) -> CellSummary:
             server_peak=_most(trial.connections.server_peak for trial in trials),
         ),
         audit=audit,
+        latency_ms=merged(trial.latency_ms for trial in valid),
+        searchable_ms=merged(trial.searchable_ms for trial in valid),
         cpu_seconds_per_million=_cpu(valid),
         limit_records_per_second=_median(trial.limit_records_per_second for trial in valid),
         efficiency=_median(trial.efficiency for trial in valid),
@@ -172,6 +202,19 @@ def _notes(trials: Sequence[TrialRecord]) -> list[str]:
     if unsteady:
         notes.append(f"{unsteady} of {len(valid)} trials never became steady")
     return notes
+
+
+def _of_search(search: CapacitySearch | None) -> list[str]:
+    if search is None or not search.at_most_of_generator:
+        return []
+    return ["the generator can offer no more with certainty: the pipeline's own capacity may be higher"]
+
+
+def _worst(lags: Iterable[Lag | None]) -> Lag | None:
+    """The lag of the worst verdict, and of these the one that grew most; None if there is none."""
+    ranks = {GROWING: 2, UNCLEAR: 1, BOUNDED: 0}
+    known = [lag for lag in lags if lag is not None]
+    return max(known, key=lambda lag: (ranks[lag.verdict], lag.growth_per_second or 0.0), default=None)
 
 
 def _sum(audits: Iterable[Audit | None]) -> Audit | None:

@@ -6,7 +6,6 @@ All text is plain ASCII apart from names that users chose, so that it also reads
 from __future__ import annotations
 
 import io
-import re
 import sys
 import textwrap
 from collections import Counter
@@ -19,6 +18,7 @@ from rich.text import Text
 
 from sinkbench.causes import NOT_IDENTIFIED
 from sinkbench.limits.efficiency import limit_lines, percent
+from sinkbench.loadtable import connections, in_short, is_load, load_lines, load_table
 from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
 from sinkbench.scalingtable import scaling_line, scaling_table
 from sinkbench.stats import ratio_to_slowest
@@ -105,11 +105,11 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
             f"x{_times(ratio)}" if ratio is not None else _NOT_MEASURED,
             *([_NOT_MEASURED if cell.efficiency is None else percent(cell.efficiency)] if limited else []),
             *([_per_write(cell)] if whole else []),
-            _connections(cell),
+            connections(cell),
             *([_cpu(cell)] if whole else []),
             f"{cell.audit.lost:,}" if cell.audit else _NOT_MEASURED,
             f"{cell.audit.duplicates:,}" if cell.audit else _NOT_MEASURED,
-            _in_short(cell),
+            in_short(cell),
         ]
         table.add_row(*(Text(text) for text in row))
     return table
@@ -126,6 +126,8 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         if cell.bottleneck is not None:
             lines.append(_limited(name, cell.bottleneck))
         lines += [f"* {name}: {note}" for note in cell.notes]
+    if is_load(summary):
+        return lines
     if any(cell.records_per_second and not cell.invalid and not _interval(cell) for cell in summary.cells):
         where = "In brackets" if any(map(_interval, summary.cells)) else "Beside a rate"
         lines.append(f"{where} are its lowest and highest trial: too few trials for an interval.")
@@ -144,6 +146,9 @@ def answer(summary: RunSummary) -> str | None:
     """
     if len(summary.cells) < 2 or not all(cell.passed for cell in summary.cells):
         return None
+    # What is stored of a load that was offered tells nothing of what could be.
+    if summary.cells[0].mode == "sustain":
+        return None
     ranked = sorted(
         ((rate.median, rate, cell) for cell in summary.cells if (rate := cell.records_per_second) is not None),
         key=lambda each: each[0],
@@ -154,6 +159,11 @@ def answer(summary: RunSummary) -> str | None:
     paired = fastest.ratio
     if paired is not None and paired.to == slowest.cell and paired.interval is not None:
         return _compared(_name(fastest, summary), _name(slowest, summary), paired.estimate, paired.interval)
+    if fastest.mode == "capacity":
+        return (
+            f"{_name(fastest, summary)} sustained {_times(fast.median / slow.median)} times as many records/s as"
+            f" {_name(slowest, summary)}."
+        )
     sentence = (
         f"{_name(fastest, summary)} stored {_times(fast.median / slow.median)} times as many records/s as"
         f" {_name(slowest, summary)}"
@@ -167,14 +177,15 @@ def _text(summary: RunSummary, console: Console) -> str:
     with console.capture() as captured:
         for line in [*heading(summary), ""]:
             console.print(Text(line), soft_wrap=True)
-        console.print(cells_table(summary, console.width))
+        console.print(load_table(summary) if is_load(summary) else cells_table(summary, console.width))
         console.print()
         if summary.scaling:
             console.print(scaling_table(summary.scaling))
             console.print()
             for line in map(scaling_line, summary.scaling):
                 console.print(Text(line), soft_wrap=True)
-        for line in [*filter(None, [answer(summary)]), *remarks(summary, console.width), *limit_lines(summary)]:
+        said = load_lines(summary) if is_load(summary) else []
+        for line in [*filter(None, [answer(summary)]), *said, *remarks(summary, console.width), *limit_lines(summary)]:
             console.print(Text(line), soft_wrap=True)
     return captured.get()
 
@@ -223,15 +234,6 @@ def _median(cell: CellSummary) -> float | None:
     return None if cell.invalid or cell.records_per_second is None else cell.records_per_second.median
 
 
-def _connections(cell: CellSummary) -> str:
-    """`clients/server` where both are known and differ, as behind a pool; else the one number there is."""
-    clients, server = cell.connections.clients_peak, cell.connections.server_peak
-    if clients is not None and server is not None and clients != server:
-        return f"{clients}/{server}"
-    known = clients if clients is not None else server
-    return _NOT_MEASURED if known is None else f"{known}"
-
-
 def _cpu(cell: CellSummary) -> str:
     """The services, the dearest first, since that is where to look; without those that had nothing to do."""
     known = [(seconds, name) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None]
@@ -245,20 +247,6 @@ def _seconds(seconds: float) -> str:
 
 def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 99.95 else f"{ratio:.1f}"
-
-
-def _in_short(cell: CellSummary) -> str:
-    """The verdict in as few words as a column has room for, one a line; a star for notes.
-
-    `remarks` gives both in full, and the counts of records have columns of their own.
-    """
-    text = cell.verdict.replace(f": {cell.failure}", "")
-    for reason in cell.invalid:
-        text = text.replace(f"invalid: {reason}", "invalid")
-    text = re.sub(
-        r"\d+ of \d+ tasks (?=FAILED)|\d+ trials? (?=NOT AUDITED)|(?<=LOST) [\d,]+|(?<=DUPLICATED) [\d,]+", "", text
-    )
-    return text.replace("; ", "\n") + (" *" if cell.notes else "")
 
 
 def _limited(name: str, found: Bottleneck) -> str:

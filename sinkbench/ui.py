@@ -9,6 +9,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from sinkbench.lag import lag_in_words
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
 
@@ -57,7 +58,10 @@ def trial_line(record: TrialRecord) -> str:
     """A finished trial in one line."""
     if record.invalid:
         return f"{record.cell}: invalid: {'; '.join(record.invalid)}"
-    line = f"{record.cell}: {record.records_per_second:,.0f} records/s over {record.window_seconds:.1f} s"
+    if record.offered_records_per_second is None:
+        line = f"{record.cell}: {record.records_per_second:,.0f} records/s over {record.window_seconds:.1f} s"
+    else:
+        line = f"{record.cell}: offered {record.offered_records_per_second:,.0f} records/s, {lag_in_words(record.lag)}"
     if record.audit is not None:
         line += f", {record.audit.lost:,} lost, {record.audit.duplicates:,} duplicated of {record.audit.produced:,}"
     return line

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from sinkbench.results import CellSummary, Limit, RunSummary
 
-__all__ = ["CONNECT", "KAFKA", "best", "limit_line", "limit_lines", "percent", "stage_line", "with_limits"]
+__all__ = ["CONNECT", "GENERATOR", "KAFKA", "best", "limit_line", "limit_lines", "percent", "stage_line", "with_limits"]
 
-KAFKA, CONNECT = "kafka", "connect"
+KAFKA, CONNECT, GENERATOR = "kafka", "connect", "generator"
 """The names under which the limits before the sink stand beside those of the sinks."""
 
 _UNITS = {"elasticsearch": "documents"}
@@ -27,7 +27,8 @@ def with_limits(cells: Sequence[CellSummary], limits: Sequence[Limit]) -> list[C
 
 
 def _found(cell: CellSummary, limit: float | None) -> dict[str, float | None]:
-    if limit is None:
+    # What is stored of a load is no share of what could be.
+    if limit is None or cell.mode == "sustain":
         return {}
     rate = None if cell.invalid or cell.records_per_second is None else cell.records_per_second.median
     return {"limit_records_per_second": limit, "efficiency": None if rate is None else round(rate / limit, 4)}
@@ -46,6 +47,8 @@ def limit_line(limit: Limit) -> str:
     if limit.records_per_second is None:
         return f"limit of {limit.sink} by {limit.way}: not measured: {limit.note or 'no reason was given'}"
     line = f"limit of {limit.sink}: {limit.records_per_second:,.0f} records/s by"
+    if limit.sink == GENERATOR:
+        return f"{line} {limit.way} alone"
     if limit.sink == KAFKA:
         return f"{line} a plain consumer group of {limit.connections}"
     if limit.sink == CONNECT:
@@ -63,7 +66,7 @@ def stage_line(cell: CellSummary, limits: Sequence[Limit]) -> str | None:
     """
     rate = None if cell.invalid or cell.records_per_second is None else cell.records_per_second.median
     sink = best(limits, cell.sink)
-    if not rate or sink is None:
+    if not rate or sink is None or cell.mode == "sustain":
         return None
     whole = _US / rate
     stages = [*_before(best(limits, KAFKA), best(limits, CONNECT)), (cell.sink, _US / sink)]

@@ -71,7 +71,7 @@ def test_what_was_not_measured_is_null_and_never_0() -> None:
 
 
 def test_a_trial_has_the_fields_of_its_cell() -> None:
-    of_cells_alone = {"trials", "passed", "verdict", "notes", "ratio"}
+    of_cells_alone = {"trials", "passed", "verdict", "notes", "ratio", "search"}
     assert CellSummary.model_fields.keys() - of_cells_alone <= TrialRecord.model_fields.keys()
 
 

@@ -1,0 +1,157 @@
+"""Constant loads on the real stack: kept up with or not, how late records arrive, and a capacity that is known."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from rich.console import Console
+
+from sinkbench.bench import Bench
+from sinkbench.cells import expand
+from sinkbench.lag import BOUNDED, GROWING
+from sinkbench.plan import load_plan
+from sinkbench.race import Race
+from sinkbench.results import RunSummary
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.local import LocalStack
+from sinkbench.store import RunFolder, read_trials
+from sinkbench.table import render
+from sinkbench.ui import choose_ui
+
+PILOT = "drain: {pilot_seconds: 2, warm_up_seconds: 8, timeout_seconds: 60}\ntrials: 1\n"
+RATE = 4_000
+# Rows leave a bucket that empties at a fixed rate, whatever the machine can do. The lock on its one row lasts until the
+# commit, so all tasks share it.
+THROTTLE = f"""
+CREATE TABLE public.throttle (free timestamptz NOT NULL);
+INSERT INTO public.throttle VALUES (now());
+CREATE FUNCTION public.throttled() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE until timestamptz;
+BEGIN
+    UPDATE public.throttle
+    SET free = greatest(free, clock_timestamp()) + (SELECT count(*) FROM fresh) * interval '1 second' / {RATE}
+    RETURNING free INTO until;
+    PERFORM pg_sleep(greatest(extract(epoch FROM until - clock_timestamp()), 0));
+    RETURN NULL;
+END $$
+"""  # noqa: S608 - of a number of ours
+THROTTLED = """
+CREATE TRIGGER throttled AFTER INSERT ON tides REFERENCING NEW TABLE AS fresh
+    FOR EACH STATEMENT EXECUTE FUNCTION public.throttled();
+"""
+DELAY_MS = 300
+DELAY = f"""
+CREATE FUNCTION public.delayed() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_sleep({DELAY_MS / 1000}); RETURN NULL; END $$
+"""
+DELAYED = "CREATE TRIGGER delayed BEFORE INSERT ON tides FOR EACH STATEMENT EXECUTE FUNCTION public.delayed();\n"
+
+
+def race(stack: LocalStack, folder: Path, plan: str, schema: str = "") -> RunSummary:
+    """A run of that plan in a checkout whose table has something added to it."""
+    checkout = folder / "checkout"
+    for name in ("connectors", "elasticsearch", "postgres"):
+        shutil.copytree(CHECKOUT / name, checkout / name)
+    with (checkout / "postgres" / "schema.sql").open("a") as file:
+        file.write(schema)
+    (folder / "mine.yaml").write_text(plan + PILOT)
+    loaded = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
+    results = RunFolder.create(folder / "results", loaded, checkout / "connectors")
+    cells = expand(loaded, stack.workers)
+    with closing(Bench(stack, loaded, checkout)) as bench, choose_ui(Console(soft_wrap=True)) as ui:
+        summary = Race(bench, cells, results, ui, {}).run()
+        assert not [name for name in bench.kafka.topics() if name.startswith("tides_")]
+        assert bench.connect.connectors() == []
+    return summary
+
+
+@contextmanager
+def in_database(stack: LocalStack, made: str, removed: str) -> Iterator[None]:
+    with psycopg.connect(str(stack.endpoints.postgres), autocommit=True) as connection:
+        connection.execute(made.encode())
+        try:
+            yield
+        finally:
+            connection.execute(removed.encode())
+
+
+def test_loads_that_are_kept_up_with_have_a_bounded_lag_and_a_latency(stack: LocalStack, tmp_path: Path) -> None:
+    plan = "mode: sustain\npipelines: [postgres/jdbc, elasticsearch/camel-bulk]\n"
+    summary = race(stack, tmp_path, plan + "sustain: {records_per_second: 1000, seconds: 12}\n")
+    jdbc, bulk = summary.cells
+    for cell in (jdbc, bulk):
+        assert cell.verdict == "ok", cell
+        assert cell.lag is not None
+        assert cell.lag.verdict == BOUNDED
+        assert cell.audit is not None
+        assert (cell.audit.produced, cell.audit.lost, cell.audit.duplicates) == (12_000, 0, 0)
+        assert cell.records_per_second is not None
+        assert cell.records_per_second.median == pytest.approx(1_000, rel=0.1)
+        latency = cell.latency_ms
+        assert latency is not None
+        assert latency.count >= 5_000
+        assert (latency.negative, latency.one_in) == (0, 1)
+        assert latency.p50 is not None
+        assert latency.p99 is not None
+        assert 0 < latency.p50 <= latency.p99
+    # A search finds a document at the next refresh: once a second, so half a second later than it is stored.
+    assert jdbc.searchable_ms is None
+    stored, found = bulk.latency_ms, bulk.searchable_ms
+    assert stored is not None
+    assert found is not None
+    assert stored.resolution_ms is not None
+    assert found.p50 is not None
+    assert stored.p50 is not None
+    assert found.p50 > stored.p50
+    assert found.count == pytest.approx(stored.count, rel=0.02)
+    text = render(summary)
+    assert "limit of generator" in text
+    assert "due until found by a search" in text
+
+
+def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
+    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 200, seconds: 12}\n"
+    with in_database(stack, DELAY, "DROP FUNCTION IF EXISTS public.delayed CASCADE"):
+        (cell,) = race(stack, tmp_path, plan, DELAYED).cells
+    assert cell.verdict == "ok", cell
+    latency = cell.latency_ms
+    assert latency is not None
+    assert latency.p50 is not None
+    assert latency.p50 >= DELAY_MS
+    # Whatever comes while an insertion sleeps waits for the next one: at most two of them, and what the machine adds.
+    assert latency.p50 < 3 * DELAY_MS
+
+
+def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
+    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 1000000, seconds: 10}\n"
+    plan += "load: {record_bytes: 360}\n"
+    (cell,) = race(stack, tmp_path, plan).cells
+    assert not cell.passed
+    assert any("generator was the limit" in reason for reason in cell.invalid), cell.invalid
+    assert cell.latency_ms is None
+
+
+def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: Path) -> None:
+    plan = "mode: capacity\npipelines: [postgres/jdbc]\ncapacity: {precision_percent: 3}\nsustain: {seconds: 20}\n"
+    with in_database(stack, THROTTLE, "DROP FUNCTION public.throttled CASCADE; DROP TABLE public.throttle"):
+        summary = race(stack, tmp_path, plan, THROTTLED)
+    (cell,) = summary.cells
+    assert cell.verdict == "ok", cell
+    assert cell.offered_records_per_second == pytest.approx(RATE, rel=0.05)
+    assert {step.outcome for step in cell.search} >= {BOUNDED, GROWING}
+    assert cell.search[-1].confirms
+    trials = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))
+    assert len(trials) == len(cell.search)
+    for trial in trials:
+        offered, lag = trial.offered_records_per_second, trial.lag
+        assert offered is not None
+        assert lag is not None
+        if lag.verdict == GROWING and lag.growth_per_second is not None:
+            # What is offered beyond the capacity is what the lag grows by.
+            assert lag.growth_per_second == pytest.approx(offered - RATE, abs=0.1 * offered)
+    assert "the search offered" in render(summary)
