@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ __all__ = ["LEAST_ENGINE", "Container", "Engine", "refusal", "too_old"]
 # Health checks that are asked often while a service starts and seldom later: Docker engine 25.
 LEAST_ENGINE, LEAST_API = "25.0", (1, 44)
 TIMEOUT_SECONDS = 20
+LIST_SECONDS = 0.05
 PROJECT_LABEL = "com.docker.compose.project"
 SERVICE_LABEL = "com.docker.compose.service"
 NUMBER_LABEL = "com.docker.compose.container-number"
@@ -210,6 +212,12 @@ class Engine:
         """Asks a container to end, and waits until it has."""
         with _asking(f"stop {container.service}"):
             self._api.stop(container.id)
+        # The list of containers may show it as running for a moment longer.
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while time.monotonic() < deadline and any(
+            each.id == container.id and each.state == "running" for each in self.containers()
+        ):
+            time.sleep(LIST_SECONDS)
 
     def start(self, container: Container) -> None:
         """Starts a container that has ended."""
