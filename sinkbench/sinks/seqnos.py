@@ -27,6 +27,8 @@ STORED = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.primar
 # A composite aggregation gives this many buckets a page; 65,536 is the most.
 PAGE = 50_000
 END_SECONDS = 10.0
+# An index is refreshed once a second unless it is told otherwise; records found later than this are not waited for.
+REFRESH_SECONDS = 3.0
 
 
 class SeqNoWatch:
@@ -56,8 +58,9 @@ class SeqNoWatch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Once more after the last record was stored, for when a search finds it.
-        self._leaving.wait(0 if kind else self._interval_seconds * 2)
+        deadline = time.monotonic() + (0 if kind else REFRESH_SECONDS)
+        while not self._is_found() and time.monotonic() < deadline:
+            self._leaving.wait(self._interval_seconds)
         self._leaving.set()
         self._thread.join(END_SECONDS)
 
@@ -72,6 +75,11 @@ class SeqNoWatch:
             self._look(1, self._searchable)
             due = max(due + self._interval_seconds, time.monotonic())
             self._leaving.wait(due - time.monotonic())
+
+    def _is_found(self) -> bool:
+        """Whether a search has found all that was stored."""
+        stored, found = self._highest
+        return bool(stored and found) and found[-1] == stored[-1]
 
     def _look(self, which: int, read: Any) -> None:
         """One reading; one that fails leaves a gap, and the records of that time are known less well."""

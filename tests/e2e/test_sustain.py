@@ -26,7 +26,7 @@ from sinkbench.ui import choose_ui
 PILOT = "drain: {pilot_seconds: 2, warm_up_seconds: 8, timeout_seconds: 60}\ntrials: 1\n"
 RATE = 4_000
 # Rows leave a bucket that empties at a fixed rate, whatever the machine can do. The lock on its one row lasts until the
-# commit, so all tasks share it.
+# commit, so all tasks share it; the time between two transactions, up to a tenth of a second, is made up for.
 THROTTLE = f"""
 CREATE TABLE public.throttle (free timestamptz NOT NULL);
 INSERT INTO public.throttle VALUES (now());
@@ -34,7 +34,8 @@ CREATE FUNCTION public.throttled() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE until timestamptz;
 BEGIN
     UPDATE public.throttle
-    SET free = greatest(free, clock_timestamp()) + (SELECT count(*) FROM fresh) * interval '1 second' / {RATE}
+    SET free = greatest(free, clock_timestamp() - interval '100 ms')
+        + (SELECT count(*) FROM fresh) * interval '1 second' / {RATE}
     RETURNING free INTO until;
     PERFORM pg_sleep(greatest(extract(epoch FROM until - clock_timestamp()), 0));
     RETURN NULL;
@@ -118,7 +119,7 @@ def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: 
     plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 200, seconds: 12}\n"
     with in_database(stack, DELAY, "DROP FUNCTION IF EXISTS public.delayed CASCADE"):
         (cell,) = race(stack, tmp_path, plan, DELAYED).cells
-    assert cell.verdict == "ok", cell
+    assert cell.invalid == [], cell
     latency = cell.latency_ms
     assert latency is not None
     assert latency.p50 is not None
