@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sinkbench.cells import expand
 from sinkbench.errors import PlanError
 from sinkbench.plan import Plan, load_plan
 from sinkbench.suggest import did_you_mean, nearest
@@ -126,6 +127,27 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ("trials: !!int x", "mine.yaml: not valid YAML: "),
         ("trials: \x01", "mine.yaml: not valid YAML: "),
         ("[" * 5_000, "mine.yaml: is nested too deeply"),
+        (
+            "mode: sustain\npipelines: [postgres/jdbc]",
+            "mine.yaml:1: mode sustain offers postgres/jdbc a rate, but none",
+        ),
+        ("mode: soak\npipelines: [postgres/jdbc]", "mine.yaml:1: mode must be"),
+        (
+            "pipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 5",
+            "mine.yaml:3: records_per_second is for mode sustain; mode drain finds the rate itself",
+        ),
+        (
+            "mode: sustain\npipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 0",
+            "mine.yaml:4: sustain.records_per_second must be more than 0",
+        ),
+        (
+            "mode: sustain\npipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 9\n  seconds: 9",
+            "mine.yaml:5: sustain.seconds 9 gives 36 samples at probe_interval_ms 250; at least 40",
+        ),
+        (
+            "mode: capacity\npipelines: [postgres/jdbc]\nuntil: {interval_percent: 5, trials: 9}",
+            "mine.yaml:3: until is for trials in blocks",
+        ),
         ("- postgres/jdbc", "mine.yaml:1: a plan must be a mapping of keys to values; found a list"),
         ("", "mine.yaml:1: a plan must be a mapping of keys to values; the file is empty"),
     ],
@@ -231,6 +253,21 @@ def test_the_plans_that_come_with_sinkbench_are_plans(name: str, connectors: Pat
     assert len(plan.pipelines) == 4
     assert plan.trials == 3
     assert plan.multiples == {"quick": (1,), "scaling": (1, 2, 4, 8)}[name]
+
+
+def test_the_plans_of_loads_are_plans(connectors: Path) -> None:
+    sustain = load_plan(PLANS / "sustain.yaml", connectors)
+    assert [sustain.rates_of(entry) for entry in sustain.pipelines] == [(500,), (5_000,), (5_000,), (5_000,)]
+    capacity = load_plan(PLANS / "capacity.yaml", connectors)
+    assert (capacity.mode, capacity.capacity.precision_percent) == ("capacity", 5)
+
+
+def test_rates_make_cells_of_their_own(folder: Path, connectors: Path) -> None:
+    text = "mode: sustain\npipelines: [postgres/jdbc]\nmultiples: [1, 2]\nsustain: {records_per_second: [100, 2.5]}"
+    cells = expand(read(folder, connectors, text), 3)
+    places = ["postgres/jdbc@3x1", "postgres/jdbc@3x2"]
+    assert [cell.key for cell in cells] == [f"{place}@{rate}" for place in places for rate in ("100", "2.5")]
+    assert [cell.place for cell in cells] == [place for place in places for _ in range(2)]
 
 
 def test_the_nearest_name_is_the_one_spelled_most_alike_or_else_the_one_that_contains_it() -> None:

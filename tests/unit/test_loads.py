@@ -1,0 +1,132 @@
+"""Constant loads and capacities in a run's summary and in its table."""
+
+from __future__ import annotations
+
+import pytest
+
+from sinkbench.cells import Cell
+from sinkbench.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.latency import latency_of
+from sinkbench.limits.efficiency import GENERATOR, with_limits
+from sinkbench.results import Audit, CellSummary, Interval, Lag, Limit, PlanRef, RunSummary, TrialRecord
+from sinkbench.search import CapacitySearch
+from sinkbench.summarize import scalings, summarize
+from sinkbench.table import answer, render
+
+SUSTAIN = Cell("postgres/jdbc", "postgres/jdbc", "postgres", 1, 3, mode="sustain", offered=5_000.0)
+SEARCHED = Cell("postgres/jdbc", "postgres/jdbc", "postgres", 1, 3, mode="capacity")
+
+
+def lag(verdict: str, growth: float = 0.0) -> Lag:
+    between = Interval(low=growth - 10, high=growth + 10, confidence=0.95, method="batch means", blocks=20)
+    return Lag.model_validate({"verdict": verdict, "growth_per_second": growth, "interval": between, "largest": 700})
+
+
+def trial(cell: Cell, block: int, found: Lag, offered: float = 5_000.0, **fields: object) -> TrialRecord:
+    bare = {
+        "trial": f"t{block}",
+        "block": block,
+        "cell": cell.key,
+        "label": cell.label,
+        "pipeline": cell.pipeline,
+        "sink": cell.sink,
+        "mode": cell.mode,
+        "workers": cell.workers,
+        "tasks": cell.tasks,
+        "tasks_per_worker": cell.multiple,
+        "started_at": "2026-01-31T17:06:00Z",
+        "seconds": 40.0,
+        "records": 1_000,
+        "records_per_second": offered - 1,
+        "offered_records_per_second": offered,
+        "lag": found,
+        "audit": Audit(produced=1_000, stored=1_000, lost=0, duplicates=0),
+        "latency_ms": latency_of([7_000.0 * block] * 1_000, resolution_ms=0.5),
+    }
+    return TrialRecord.model_validate({**bare, **fields})
+
+
+def run(cell: CellSummary, *limits: Limit) -> RunSummary:
+    plan = PlanRef(name="mine", sha256="0", seed=1, trials=3)
+    return RunSummary(run="r", complete=True, plan=plan, cells=[cell], limits=list(limits))
+
+
+def test_a_load_that_is_kept_up_with_is_ok_and_its_trials_latencies_are_one_distribution() -> None:
+    (cell,) = summarize([SUSTAIN], [trial(SUSTAIN, block, lag(BOUNDED)) for block in (1, 2)])
+    assert (cell.verdict, cell.offered_records_per_second, cell.cell) == ("ok", 5_000, "postgres/jdbc@3x1@5000")
+    assert cell.latency_ms is not None
+    assert cell.latency_ms.count == 2_000
+    assert cell.latency_ms.p99 == pytest.approx(14, rel=2e-3)
+    text = render(run(cell, Limit(sink=GENERATOR, way="loadgen", records_per_second=300_000.0)))
+    row = next(line for line in text.splitlines() if line.startswith("postgres/jdbc")).split()
+    assert row[:6] == ["postgres/jdbc", "3", "(1)", "5,000", "4,999", "0"]
+    assert "due until stored: 2,000 records, longest 14.0 ms, known to within 0.50 ms" in text
+    assert "limit of generator: 300,000 records/s by loadgen alone" in text
+    # It is the sink's limit that efficiency is of, and a load that was asked for is no share of it.
+    (limited,) = with_limits([cell], [Limit(sink="postgres", way="COPY", records_per_second=100_000.0)])
+    assert limited.efficiency is None
+
+
+@pytest.mark.parametrize(
+    ("worst", "word"), [(lag(GROWING, 400), "NOT SUSTAINED: lag grows by 400"), (lag(UNCLEAR, 30), "UNCLEAR: cannot")]
+)
+def test_one_trial_that_did_not_keep_up_is_the_cells_verdict(worst: Lag, word: str) -> None:
+    (cell,) = summarize([SUSTAIN], [trial(SUSTAIN, 1, lag(BOUNDED)), trial(SUSTAIN, 2, worst)])
+    assert not cell.passed
+    assert cell.verdict.startswith(word)
+    assert cell.lag == worst
+    text = render(run(cell))
+    row = next(line for line in text.splitlines() if line.startswith("postgres/jdbc "))
+    assert row.rstrip().endswith(word.split(":")[0])
+    assert word in text
+
+
+def searched(*outcomes: str) -> CapacitySearch:
+    search = CapacitySearch(1_000, 1_400, 0.5, 2)
+    for outcome in outcomes:
+        assert search.next() is not None
+        search.take(outcome)
+    return search
+
+
+def test_a_capacity_is_what_was_confirmed_by_the_trials_that_confirmed_it() -> None:
+    search = searched(BOUNDED, GROWING, BOUNDED, BOUNDED)
+    trials = [
+        trial(SEARCHED, 0, lag(BOUNDED), 1_000.0, pilot=True),
+        trial(SEARCHED, 0, lag(GROWING, 300), 1_400.0, pilot=True),
+        trial(SEARCHED, 1, lag(BOUNDED), 1_000.0),
+        trial(SEARCHED, 2, lag(BOUNDED), 1_000.0),
+    ]
+    (cell,) = summarize([SEARCHED], trials, {SEARCHED.key: search})
+    assert (cell.verdict, cell.trials) == ("ok", 2)
+    assert cell.records_per_second is not None
+    assert (cell.records_per_second.median, cell.records_per_second.interval) == (1_000, None)
+    text = render(run(cell))
+    assert "the search offered 1,000 bounded, 1,400 growing, 1,000 again bounded, 1,000 again bounded" in text
+    assert scalings([SEARCHED], trials) == []
+
+
+def test_a_search_that_confirmed_nothing_gives_no_number_and_says_so() -> None:
+    search = searched(BOUNDED, GROWING, GROWING, GROWING, GROWING, GROWING)
+    assert search.next() is None
+    (cell,) = summarize([SEARCHED], [trial(SEARCHED, 1, lag(GROWING, 90), 1_000.0)], {SEARCHED.key: search})
+    assert cell.records_per_second is None
+    assert cell.verdict.startswith("invalid: no rate could be confirmed")
+    assert "no rate could be confirmed" in render(run(cell))
+
+
+def test_what_the_generator_could_not_exceed_is_noted() -> None:
+    search = CapacitySearch(1_000, 1_000, 0.05, 1)
+    search.take(BOUNDED)
+    search.take(BOUNDED)
+    (cell,) = summarize([SEARCHED], [trial(SEARCHED, 1, lag(BOUNDED), 1_000.0)], {SEARCHED.key: search})
+    assert cell.passed
+    assert any("the generator can offer no more" in note for note in cell.notes)
+
+
+def test_a_run_of_loads_that_were_asked_for_names_no_winner() -> None:
+    other = Cell("a/b", "a/b", "postgres", 1, 3, mode="sustain", offered=9_000.0)
+    cells = summarize([SUSTAIN, other], [trial(SUSTAIN, 1, lag(BOUNDED)), trial(other, 1, lag(BOUNDED), 9_000.0)])
+    summary = run(cells[0]).model_copy(update={"cells": cells})
+    assert answer(summary) is None
+    assert all(cell.ratio is None for cell in cells)
