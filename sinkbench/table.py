@@ -256,6 +256,8 @@ def _limited(name: str, found: Bottleneck) -> str:
 
 
 def _name(cell: CellSummary, summary: RunSummary) -> str:
-    """A cell's label, with its tasks where the run has more than one cell of that label."""
-    shared = Counter(each.label for each in summary.cells)[cell.label] > 1
-    return f"{cell.label} with {cell.tasks} tasks" if shared else cell.label
+    """A cell's label, with its tasks and its load where the run has more than one cell of that label."""
+    if Counter(each.label for each in summary.cells)[cell.label] == 1:
+        return cell.label
+    load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
+    return f"{cell.label} with {cell.tasks} tasks{load}"

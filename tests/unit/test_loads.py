@@ -124,6 +124,14 @@ def test_what_the_generator_could_not_exceed_is_noted() -> None:
     assert any("the generator can offer no more" in note for note in cell.notes)
 
 
+def test_cells_that_differ_in_their_load_alone_are_told_apart() -> None:
+    other = Cell("postgres/jdbc", "postgres/jdbc", "postgres", 1, 3, mode="sustain", offered=9_000.0)
+    found = [trial(SUSTAIN, 1, lag(BOUNDED)), trial(other, 1, lag(GROWING, 500), 9_000.0)]
+    cells = summarize([SUSTAIN, other], found)
+    text = render(run(cells[0]).model_copy(update={"cells": cells}))
+    assert "postgres/jdbc with 3 tasks at 9,000 records/s: NOT SUSTAINED" in text
+
+
 def test_a_run_of_loads_that_were_asked_for_names_no_winner() -> None:
     other = Cell("a/b", "a/b", "postgres", 1, 3, mode="sustain", offered=9_000.0)
     cells = summarize([SUSTAIN, other], [trial(SUSTAIN, 1, lag(BOUNDED)), trial(other, 1, lag(BOUNDED), 9_000.0)])
