@@ -12,10 +12,10 @@ from pathlib import Path
 from sinkbench.audit import SeqAudit
 from sinkbench.cells import Cell
 from sinkbench.connect import ConnectCluster, ConnectorStatus
-from sinkbench.errors import ConnectError, PlanError, TrialFailed
+from sinkbench.errors import ConnectError, PlanError, StackError, TrialFailed
 from sinkbench.jmx import ConnectMetrics
 from sinkbench.kafka import Kafka, group_of
-from sinkbench.leftovers import PREFIX, Book, is_leftover
+from sinkbench.leftovers import PREFIX, TRIAL, Book, is_leftover
 from sinkbench.load import Loadgens
 from sinkbench.plan import Plan
 from sinkbench.probes import Sampler, Sources
@@ -276,6 +276,19 @@ class Bench:
         if self.stack.endpoints.shared:
             Book.of(self.stack).clear()
         return swept
+
+    def check_alone(self) -> None:
+        """Makes sure, after `sweep`, that no other run measures here: both would be wrong.
+
+        Raises:
+            StackError: a connector of another run's trial is on the Connect cluster.
+        """
+        others = [name for name in self.connect.connectors() if TRIAL.fullmatch(name)]
+        if others:
+            raise StackError(
+                f"another run's connector {others[0]} is on this Connect cluster, and two races would spoil each"
+                " other's figures; wait until that run has ended or, if it was killed, delete the connector"
+            )
 
 
 def _filled_in(value: str, variables: Mapping[str, str]) -> str:

@@ -9,11 +9,15 @@ from pathlib import Path
 
 from sinkbench.stack import Stack
 
-__all__ = ["PREFIX", "Book", "is_leftover"]
+__all__ = ["PREFIX", "TRIAL", "Book", "is_leftover"]
 
 # Begins the name of everything that a trial creates; also a legal name of a table that needs no quotes.
 PREFIX = "tides_"
 TOKEN = re.compile(r"[0-9a-f]{6}")
+# What comes after the token of a run.
+NUMBER = r"_([0-9]{3,}|pilot(_[0-9]+)?|limit(_[a-z]+)?)"
+TRIAL = re.compile(rf"{PREFIX}{TOKEN.pattern}{NUMBER}")
+"""The name of what a trial, or a pilot, of any run has made."""
 
 
 class Book:
@@ -50,5 +54,5 @@ def is_leftover(stack: Stack) -> Callable[[str], bool]:
     if not stack.endpoints.shared:
         return lambda name: name.startswith(PREFIX)
     tokens = "|".join(Book.of(stack).tokens())
-    pattern = re.compile(rf"{PREFIX}({tokens})_([0-9]{{3,}}|pilot(_[0-9]+)?)")
+    pattern = re.compile(rf"{PREFIX}({tokens}){NUMBER}")
     return lambda name: bool(tokens) and pattern.fullmatch(name) is not None

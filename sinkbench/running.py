@@ -76,6 +76,7 @@ def run_plan(
                 plugins = bench.preflight(cells)
                 for thing in bench.sweep():
                     say(f"removed what an earlier run left behind: {thing}")
+                bench.check_alone()
                 folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
                 try:
                     with choose_ui(console) as ui:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sinkbench.bench import Bench, Loaded, Names
 from sinkbench.cells import Cell
-from sinkbench.errors import StackError, TrialFailed
+from sinkbench.errors import TrialFailed
 from sinkbench.lag import GROWING, lag_of, warm_from
 from sinkbench.latency import latency_of
 from sinkbench.probes import CLIENT_ERRORS, Sample, in_one_line
@@ -139,11 +139,12 @@ def sustain_trial(
         with sink.arrivals(names.target, plan.sustain.arrival_interval_ms / 1000) as arriving:
             _offer(bench, cell, names, records, offered, watched, observer, limits, arriving)
             check_loaded(watched)
-            if finish(bench, cell, names, records, watched, observer):
+            finish(bench, cell, names, records, watched, observer)
+            if watched.audit is not None:
                 observer.phase("reading when records arrived")
                 try:
                     arrivals = arriving.read(names.trial, one_in)
-                except (StackError, *CLIENT_ERRORS) as error:
+                except CLIENT_ERRORS as error:
                     notes.append(f"no latency: {in_one_line(error)}")
     if watched.offered_share is not None and watched.offered_share < LEAST_OFFERED and not watched.invalid:
         watched.invalid.append(

@@ -158,12 +158,8 @@ def watch(
         watched.samples = sampler.samples
 
 
-def finish(bench: Bench, cell: Cell, names: Names, records: int, watched: Watched, observer: Observer) -> bool:
-    """Stops the connector, and audits what it has stored if it has come to the end of the topic.
-
-    Returns:
-        Whether it was audited.
-    """
+def finish(bench: Bench, cell: Cell, names: Names, records: int, watched: Watched, observer: Observer) -> None:
+    """Stops the connector, and audits what it has stored if it has come to the end of the topic."""
     observer.phase("stopping the connector")
     watched.tasks = bench.last_signs(names, records)
     bench.stop_connector(names)
@@ -173,8 +169,12 @@ def finish(bench: Bench, cell: Cell, names: Names, records: int, watched: Watche
     watched.invalid += _failures(cell, watched, counts)
     # What is wrong already explains why not everything was read.
     watched.invalid += [] if watched.invalid else unread
-    # Records that the connector has not come to yet are not lost: without them there is nothing to audit.
-    if not unread:
+    diverted = bench.sink(cell.sink).diverted(names.target)
+    if diverted:
+        # Whatever else was seen follows from it.
+        watched.invalid.insert(0, diverted)
+    # Records that the connector has not come to yet, or has written elsewhere, are not lost: there is nothing to audit.
+    if not unread and not diverted:
         observer.phase("auditing")
         counted = bench.audit(cell, names, records)
         watched.audit = counted.result()
@@ -187,7 +187,6 @@ def finish(bench: Bench, cell: Cell, names: Names, records: int, watched: Watche
     written = None if watched.writes is None else (bench.sink(cell.sink).writes(names.target) or 0) - watched.writes
     if written and watched.audit is not None and not watched.invalid:
         watched.records_per_write = round(watched.audit.stored / written, 2)
-    return not unread
 
 
 def record_of(

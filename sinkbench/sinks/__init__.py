@@ -47,6 +47,10 @@ class Sink(Protocol):
         """
         ...
 
+    def diverted(self, target: str) -> str | None:
+        """Why what the connectors write no longer goes to `target`, for a person; None if it does."""
+        ...
+
     def settle(self, target: str) -> None:
         """Makes all that was written visible to `sequences` and `count`."""
         ...

@@ -207,6 +207,13 @@ class ElasticsearchSink:
         with closing(watch):
             yield watch
 
+    def diverted(self, target: str) -> str | None:
+        behind = list(self._mappings(self._alias))
+        if behind == [target]:
+            return None
+        now = f"is {' and '.join(behind)} by now" if behind else "was taken away"
+        return f"what the connectors call {self._alias} {now}: another race uses this Elasticsearch; wait for its end"
+
     def settle(self, target: str) -> None:
         self._client.indices.refresh(index=target)
 

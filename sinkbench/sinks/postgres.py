@@ -204,6 +204,10 @@ class PostgresSink:
         reach, offset = min(found)
         return offset, reach
 
+    def diverted(self, target: str) -> str | None:
+        # The connectors name the table itself.
+        return None
+
     def settle(self, target: str) -> None:
         """Nothing to do: what is committed is visible."""
 

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,18 @@ from psycopg.conninfo import conninfo_to_dict
 from saslbroker import sasl_broker
 from tlsdoor import door
 
+from sinkbench.bench import Bench, Names
+from sinkbench.cells import expand
 from sinkbench.connect import ConnectCluster
 from sinkbench.errors import StackError
 from sinkbench.kafka import Kafka
 from sinkbench.leftovers import Book
+from sinkbench.plan import load_plan
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.sinks import open_sink
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
+from sinkbench.trial import drain_trial
 
 HTTP_PASSWORD = "swordfish-of-the-doors"  # noqa: S105
 SQL_PASSWORD = "swordfish-of-the-tables"  # noqa: S105
@@ -368,3 +373,52 @@ def test_a_broker_that_does_not_let_us_in_is_named(
     said = refused(sinkbench, clusters.write(text))
     assert len(said.splitlines()) == 1
     assert re.search(rf"clusters.yaml:{clusters.line_of('bootstrap', text)}: kafka at {broker}: .*{answer}", said), said
+
+
+def test_a_race_beside_another_runs_connector_is_refused(stack: LocalStack, clusters: Clusters, sinkbench: Run) -> None:
+    name = "tides_ab12cd_004"
+    config = json.loads((CHECKOUT / "connectors" / "postgres" / "jdbc.json").read_text())["config"]
+    (clusters.folder / "mine.yaml").write_text(PLAN)
+    with ConnectCluster(stack.endpoints.connect.values()) as connect:
+        connect.create(name, {**config, "topics": name})
+        try:
+            done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
+            assert connect.connectors() == [name]
+        finally:
+            connect.delete(name)
+            connect.wait_until_gone(name)
+            Kafka(stack.endpoints.kafka).delete_group(f"connect-{name}")
+            Kafka(stack.endpoints.kafka).delete_topic(name)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"another run's connector {name} is on this Connect cluster" in done.stderr
+
+
+def test_records_that_another_race_takes_for_itself_are_not_called_lost(stack: LocalStack, tmp_path: Path) -> None:
+    """The connectors' index is a name for one index at a time, whoever points it there."""
+    (tmp_path / "mine.yaml").write_text(
+        "pipelines: [elasticsearch/camel-bulk]\ndrain: {window_seconds: 2, stall_seconds: 5}\n"
+    )
+    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors").seeded()
+    names, theirs = Names.of("5eeded_001"), "tides_ab12cd_004"
+    other = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
+
+    class Thief:
+        def phase(self, text: str) -> None:
+            if text == "draining":
+                other.create(theirs)
+
+        def progress(self, done: int, total: int) -> None:
+            return
+
+    with closing(Bench(stack, plan, CHECKOUT)) as bench:
+        cell = expand(plan, stack.workers)[0]
+        try:
+            record, _ = drain_trial(bench, cell, names, 2_000, 1, Thief())
+        finally:
+            bench.clean(cell, names)
+            other.drop(theirs)
+            other.close()
+    assert record.invalid[0] == (
+        f"what the connectors call tides is {theirs} by now: another race uses this Elasticsearch; wait for its end"
+    )
+    assert record.audit is None

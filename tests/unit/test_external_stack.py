@@ -119,6 +119,7 @@ def test_a_lock_folder_that_leads_elsewhere_is_refused(stack: ExternalStack, tmp
 
 def test_only_what_a_run_of_this_account_has_made_is_a_leftover(stack: ExternalStack) -> None:
     names = ["tides_ab12cd_001", "tides_ab12cd_pilot", "tides_ab12cd_pilot_3", "tides_ab12cd_1000"]
+    names += ["tides_ab12cd_limit", "tides_ab12cd_limit_copy"]
     assert not any(map(is_leftover(stack), names))
     Book.of(stack).begin("ab12cd")
     mine = is_leftover(stack)
