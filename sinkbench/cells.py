@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sinkbench.errors import PlanError
 from sinkbench.plan import Plan
@@ -36,7 +37,21 @@ class Cell:
 
         With a rate that is offered, that too: `postgres/jdbc@3x2@5000`.
         """
-        return self.place if self.offered is None else f"{self.place}@{self.offered:g}"
+        return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}"
+
+    def identity(self) -> dict[str, Any]:
+        """The fields by which a trial's record, and a cell's summary, say of which cell they are."""
+        return {
+            "cell": self.key,
+            "label": self.label,
+            "pipeline": self.pipeline,
+            "sink": self.sink,
+            "mode": self.mode,
+            "workers": self.workers,
+            "tasks": self.tasks,
+            "tasks_per_worker": self.multiple,
+            "overrides": dict(self.overrides),
+        }
 
     @property
     def place(self) -> str:

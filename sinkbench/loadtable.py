@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sinkbench.results import CellSummary, LatencyMs, RunSummary
+from sinkbench.columns import NOT_MEASURED, connections, counted, in_short, new_table
+from sinkbench.results import LatencyMs, RunSummary
 
-__all__ = ["NOT_MEASURED", "connections", "in_short", "is_load", "load_lines", "load_table"]
-
-NOT_MEASURED = "-"
+__all__ = ["is_load", "load_lines", "load_table"]
 
 
 def is_load(summary: RunSummary) -> bool:
@@ -24,8 +20,7 @@ def load_table(summary: RunSummary) -> Table:
     """One row a cell, in the plan's order. An invalid cell shows no figures; the lines below the table say why."""
     searched = summary.cells[0].mode == "capacity"
     finds = any(cell.searchable_ms is not None for cell in summary.cells)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("pipeline", no_wrap=True)
+    table = new_table("pipeline")
     headers = [
         "tasks\n(per\nworker)",
         "capacity\nrecords/s" if searched else "offered\nrecords/s",
@@ -54,8 +49,7 @@ def load_table(summary: RunSummary) -> Table:
             *(_ms(None if latency is None else getattr(latency, name)) for name in ("p50", "p95", "p99", "p999")),
             *([_ms(None if cell.searchable_ms is None else cell.searchable_ms.p99)] if finds else []),
             connections(cell),
-            f"{cell.audit.lost:,}" if cell.audit else NOT_MEASURED,
-            f"{cell.audit.duplicates:,}" if cell.audit else NOT_MEASURED,
+            *counted(cell),
             in_short(cell),
         ]
         table.add_row(*(Text(text) for text in row))
@@ -101,27 +95,3 @@ def _ms(value: float | None) -> str:
     if value is None:
         return NOT_MEASURED
     return f"{value:,.0f}" if value >= 99.5 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
-
-
-def connections(cell: CellSummary) -> str:
-    """`clients/server` where both are known and differ, as behind a pool; else the one number there is."""
-    clients, server = cell.connections.clients_peak, cell.connections.server_peak
-    if clients is not None and server is not None and clients != server:
-        return f"{clients}/{server}"
-    known = clients if clients is not None else server
-    return NOT_MEASURED if known is None else f"{known}"
-
-
-def in_short(cell: CellSummary) -> str:
-    """The verdict in as few words as a column has room for, one a line; a star for notes.
-
-    `remarks` gives both in full, and the counts of records have columns of their own.
-    """
-    text = cell.verdict.replace(f": {cell.failure}", "")
-    for reason in cell.invalid:
-        text = text.replace(f"invalid: {reason}", "invalid")
-    text = re.sub(r"(NOT SUSTAINED|UNCLEAR): [^;]*", r"\1", text)
-    text = re.sub(
-        r"\d+ of \d+ tasks (?=FAILED)|\d+ trials? (?=NOT AUDITED)|(?<=LOST) [\d,]+|(?<=DUPLICATED) [\d,]+", "", text
-    )
-    return text.replace("; ", "\n") + (" *" if cell.notes else "")

@@ -58,7 +58,7 @@ def _acks(value: object) -> object:
 def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
     for value, count in Counter(values).items():
         if count > 1:
-            raise mistake(f"{{name}} lists {value:g} {count} times; use 'trials' to measure a cell more often")
+            raise mistake(f"{{name}} lists {value:.15g} {count} times; use 'trials' to measure a cell more often")
     return values
 
 

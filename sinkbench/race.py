@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from pydantic import JsonValue
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell, blocks
-from sinkbench.limits.efficiency import GENERATOR, limit_line, with_limits
+from sinkbench.limits.efficiency import GENERATOR, best, limit_line, with_limits
 from sinkbench.limits.measure import jobs
 from sinkbench.probes import CLIENT_ERRORS, Sample
 from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
@@ -79,7 +80,6 @@ class Race:
         self._trials: list[TrialRecord] = []
         self._seconds: list[float] = []
         self._step = 0
-        self._generator: float | None = None
         self._searches: dict[str, CapacitySearch] = {}
         self._limit_jobs = jobs(bench, cells, self._token) if bench.plan.limits else []
         self._limits: list[Limit] = []
@@ -101,7 +101,7 @@ class Race:
     @property
     def _places(self) -> list[Cell]:
         """The cells that differ in more than the rate offered: each needs a pilot."""
-        return list({cell.place: cell for cell in reversed(self._cells)}.values())[::-1]
+        return list({cell.place: cell for cell in self._cells}.values())
 
     def run(self) -> RunSummary:
         """Takes all pilots and trials.
@@ -207,7 +207,6 @@ class Race:
 
     def _calibrate(self, records_per_second: float) -> None:
         """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""
-        self._generator = records_per_second
         if self._plan.mode == "drain":
             return
         limit = Limit(sink=GENERATOR, way="loadgen", records_per_second=round(records_per_second, 1))
@@ -242,7 +241,7 @@ class Race:
     def _search(self, cell: Cell) -> None:
         """Searches the highest rate that a cell sustains, from a little below what its pilot drained."""
         start = START_SHARE * self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
-        most = GENERATOR_SHARE * (self._generator or start / GENERATOR_SHARE)
+        most = GENERATOR_SHARE * (best(self._limits, GENERATOR) or math.inf)
         precision = self._plan.capacity.precision_percent / 100
         search = self._searches[cell.key] = CapacitySearch(start, most, precision, self._plan.trials)
         confirmations: Counter[float] = Counter()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.columns import NOT_MEASURED, new_table
 from sinkbench.results import Fit, Scaling
 
 __all__ = ["scaling_line", "scaling_table"]
-
-_UNKNOWN = "-"
 
 
 def scaling_table(scalings: Sequence[Scaling]) -> Table:
@@ -20,8 +18,7 @@ def scaling_table(scalings: Sequence[Scaling]) -> Table:
 
     Where the law is not supported by the data, only what was measured is shown.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("scaling", no_wrap=True)
+    table = new_table("scaling")
     for header in ("tasks", "measured\nrecords/s", "fitted\nrecords/s", "one more\nworker"):
         table.add_column(header, justify="right", no_wrap=True)
     for each in scalings:
@@ -32,8 +29,8 @@ def scaling_table(scalings: Sequence[Scaling]) -> Table:
                 "" if place else each.label,
                 f"{point.tasks}",
                 f"{point.measured:,.0f}",
-                _UNKNOWN if fitted is None else f"{fitted:,.0f}",
-                _UNKNOWN if added is None else f"{added:+,.0f}",
+                NOT_MEASURED if fitted is None else f"{fitted:,.0f}",
+                NOT_MEASURED if added is None else f"{added:+,.0f}",
             ]
             table.add_row(*map(Text, row))
     return table

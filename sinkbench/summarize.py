@@ -142,15 +142,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
         lag=lag,
     )
     return CellSummary(
-        cell=cell.key,
-        label=cell.label,
-        pipeline=cell.pipeline,
-        sink=cell.sink,
-        mode=cell.mode,
-        workers=cell.workers,
-        tasks=cell.tasks,
-        tasks_per_worker=cell.multiple,
-        overrides=dict(cell.overrides),
+        **cell.identity(),
         trials=len(trials),
         records_per_second=None
         if span is None

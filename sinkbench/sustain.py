@@ -22,7 +22,7 @@ from sinkbench.rules import LEAST_OFFERED
 from sinkbench.sinks import Arrivals, ArrivalWatch
 from sinkbench.stats import progress
 from sinkbench.watch import Limits, stored_counts
-from sinkbench.watching import Observer, Watched, bottleneck, check_loaded, finish, record_of, watch
+from sinkbench.watching import Observer, Watched, bottleneck, check_loaded, finish, record_of, reset_sink, watch
 
 __all__ = ["sustain_trial"]
 
@@ -128,10 +128,7 @@ def sustain_trial(
     clock_ms = _clock_ms()
     limits = Limits(plan.drain.stall_seconds, seconds + plan.drain.timeout_seconds)
     with watched.noting():
-        bench.check_disk(records)
-        sink = bench.sink(cell.sink)
-        observer.phase("resetting the sink")
-        sink.create(names.target)
+        sink = reset_sink(bench, cell, names, records, observer)
         bench.kafka.create_topic(names.topic, plan.load.partitions, plan.load.replication)
         watched.writes = sink.writes(names.target)
         watched.connection_limit = sink.connection_limit()

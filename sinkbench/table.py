@@ -11,14 +11,14 @@ import textwrap
 from collections import Counter
 from typing import TextIO
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sinkbench.causes import NOT_IDENTIFIED
+from sinkbench.columns import NOT_MEASURED, connections, counted, in_short, new_table
 from sinkbench.limits.efficiency import limit_lines, percent
-from sinkbench.loadtable import connections, in_short, is_load, load_lines, load_table
+from sinkbench.loadtable import is_load, load_lines, load_table
 from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
 from sinkbench.scalingtable import scaling_line, scaling_table
 from sinkbench.stats import ratio_to_slowest
@@ -29,7 +29,6 @@ _PIPE_WIDTH = 140
 _ROOMY_WIDTH = 132
 _WHOLE_WIDTH = 100
 _LONGEST_NAME = 28
-_NOT_MEASURED = "-"
 _SHORT_NAMES = {"elasticsearch": "es", "postgres": "pg", "pgbouncer": "pgb"}
 
 
@@ -76,9 +75,8 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
     the records per write and the CPU seconds, which `remarks` then says.
     """
     narrow, whole = width < _ROOMY_WIDTH, width >= _WHOLE_WIDTH
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     # Only the CPU seconds may wrap: rich takes room from every column that may, names and verdicts included.
-    table.add_column("pipeline", no_wrap=True)
+    table = new_table("pipeline")
     for header in ("tasks\n(per\nworker)", "records/s", *(() if narrow else (_spread_header(summary),)), "ratio"):
         table.add_column(header, justify="right", no_wrap=True)
     limited = whole and any(cell.efficiency is not None for cell in summary.cells)
@@ -102,13 +100,12 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
             _folded(cell.label, narrow),
             f"{cell.tasks} ({cell.tasks_per_worker:g})",
             *([f"{rate}\n{span}"] if narrow and span != rate else [rate] if narrow else [rate, span]),
-            f"x{_times(ratio)}" if ratio is not None else _NOT_MEASURED,
-            *([_NOT_MEASURED if cell.efficiency is None else percent(cell.efficiency)] if limited else []),
+            f"x{_times(ratio)}" if ratio is not None else NOT_MEASURED,
+            *([NOT_MEASURED if cell.efficiency is None else percent(cell.efficiency)] if limited else []),
             *([_per_write(cell)] if whole else []),
             connections(cell),
             *([_cpu(cell)] if whole else []),
-            f"{cell.audit.lost:,}" if cell.audit else _NOT_MEASURED,
-            f"{cell.audit.duplicates:,}" if cell.audit else _NOT_MEASURED,
+            *counted(cell),
             in_short(cell),
         ]
         table.add_row(*(Text(text) for text in row))
@@ -212,7 +209,7 @@ def _rate_and_span(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
     """The rate, and its interval or the span of its trials."""
     rate, interval = None if cell.invalid else cell.records_per_second, _interval(cell)
     if rate is None:
-        return _NOT_MEASURED, _NOT_MEASURED
+        return NOT_MEASURED, NOT_MEASURED
     if interval is not None:
         return f"{rate.median:,.0f}", f"{interval.low:,.0f}-{interval.high:,.0f}"
     span = f"{rate.low:,.0f}-{rate.high:,.0f}"
@@ -221,7 +218,7 @@ def _rate_and_span(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
 
 def _per_write(cell: CellSummary) -> str:
     count = cell.records_per_write
-    return _NOT_MEASURED if count is None else f"{count:,.0f}" if count >= 99.95 else f"{count:.1f}"
+    return NOT_MEASURED if count is None else f"{count:,.0f}" if count >= 99.95 else f"{count:.1f}"
 
 
 def _folded(name: str, narrow: bool) -> str:
@@ -238,7 +235,7 @@ def _cpu(cell: CellSummary) -> str:
     """The services, the dearest first, since that is where to look; without those that had nothing to do."""
     known = [(seconds, name) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None]
     busy = sorted((-seconds, name) for seconds, name in known if seconds >= 0.05)
-    return " ".join(f"{_SHORT_NAMES.get(name, name)}:{_seconds(-less)}" for less, name in busy) or _NOT_MEASURED
+    return " ".join(f"{_SHORT_NAMES.get(name, name)}:{_seconds(-less)}" for less, name in busy) or NOT_MEASURED
 
 
 def _seconds(seconds: float) -> str:

@@ -12,7 +12,7 @@ from sinkbench.sizing import rate_from_pilot
 from sinkbench.stats import drain_rate
 from sinkbench.steady import steadiness
 from sinkbench.watch import Limits, stored_counts, window_seconds
-from sinkbench.watching import Observer, Watched, bottleneck, check_loaded, finish, record_of, watch
+from sinkbench.watching import Observer, Watched, bottleneck, check_loaded, finish, record_of, reset_sink, watch
 
 __all__ = ["Pilot", "drain_trial", "pilot"]
 
@@ -36,10 +36,7 @@ def drain_trial(
     watched = Watched()
     drain = bench.plan.drain
     with watched.noting():
-        bench.check_disk(records)
-        sink = bench.sink(cell.sink)
-        observer.phase("resetting the sink")
-        sink.create(names.target)
+        sink = reset_sink(bench, cell, names, records, observer)
         observer.phase("loading the topic")
         watched.loaded = bench.load(names, records, lambda done: observer.progress(done, records))
         check_loaded(watched)

@@ -18,9 +18,10 @@ from sinkbench.evidence import Circumstances, evidence_of
 from sinkbench.probes import CLIENT_ERRORS, Sample, in_one_line
 from sinkbench.reconcile import Disagreement, reconcile
 from sinkbench.results import Audit, Bottleneck, Connections, Reconciliation, TrialRecord
+from sinkbench.sinks import Sink
 from sinkbench.watch import DrainWatch, End, Limits, connection_peaks, cpu_seconds_per_million, used_up
 
-__all__ = ["Observer", "Watched", "bottleneck", "check_loaded", "finish", "record_of", "watch"]
+__all__ = ["Observer", "Watched", "bottleneck", "check_loaded", "finish", "record_of", "reset_sink", "watch"]
 
 # A sampler that says nothing for so long hangs in a request to a service that is gone.
 SILENCE_SECONDS = 30.0
@@ -96,6 +97,15 @@ class Watched:
         return (
             f"too many clients already, {peak} of the server's {self.connection_limit} connections are open ({cause})"
         )
+
+
+def reset_sink(bench: Bench, cell: Cell, names: Names, records: int, observer: Observer) -> Sink:
+    """The cell's sink with an empty target for the trial. Raises TrialFailed if so many records do not fit the disk."""
+    bench.check_disk(records)
+    sink = bench.sink(cell.sink)
+    observer.phase("resetting the sink")
+    sink.create(names.target)
+    return sink
 
 
 def watch(
@@ -198,15 +208,7 @@ def record_of(
     return TrialRecord(
         trial=names.trial,
         block=block,
-        cell=cell.key,
-        label=cell.label,
-        pipeline=cell.pipeline,
-        sink=cell.sink,
-        mode=cell.mode,
-        workers=cell.workers,
-        tasks=cell.tasks,
-        tasks_per_worker=cell.multiple,
-        overrides=dict(cell.overrides),
+        **cell.identity(),
         started_at=watched.started_at.isoformat(timespec="milliseconds"),
         seconds=round(time.monotonic() - watched.started, 3),
         records=records,

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArrivalWatch", "Arrivals", "SeqNoTimes"]
+__all__ = ["ArrivalWatch", "Arrivals", "SeqNoTimes", "clock_offset"]
 
 Numbers = npt.NDArray[np.float64]
 # Of 20 records 19 are known at least so well.
@@ -42,6 +42,24 @@ class ArrivalWatch(AbstractContextManager["ArrivalWatch"], Protocol):
     def read(self, run: str, one_in: int) -> Arrivals:
         """The records of `run` whose `bench.seq` is a multiple of `one_in`; after it was left, and the sink settled."""
         ...
+
+
+def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """How far a server's clock is ahead of this machine's.
+
+    By the quickest of some questions, whose answer was given somewhere in the middle (F. Cristian, "Probabilistic clock
+    synchronization", Distributed Computing 3, 1989). A difference that the way there and back explains is none.
+
+    Args:
+        asked: for each question the time by this machine's clock, by the server's, and by this machine's again, in
+            microseconds since the epoch.
+
+    Returns:
+        The difference, and to within what times of the server are known after that; both in microseconds. Without a
+        difference that is the microsecond that clocks count.
+    """
+    reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
+    return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)
 
 
 class SeqNoTimes:

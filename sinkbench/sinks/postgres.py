@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from sinkbench.errors import StackError
-from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
+from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.reading import SinkReading
 
 __all__ = ["PostgresSink"]
@@ -184,25 +184,14 @@ class PostgresSink:
             raise StackError(
                 f'{self._schema_file}: the latency needs a column "stored" with the insertion time'
             ) from None
-        offset_us, reach_us = self._clock_offset_us()
-        # A difference that the way there and back explains is none.
-        offset_us = 0.0 if abs(offset_us) <= reach_us else offset_us
-        return Arrivals(rows[:, 0], rows[:, 1] - offset_us, reach_us if offset_us else 1.0)
+        offset_us, resolution_us = clock_offset([self._ask_clock() for _ in range(CLOCK_QUESTIONS)])
+        return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
 
-    def _clock_offset_us(self) -> tuple[float, float]:
-        """How far the server's clock is ahead of this machine's, and how far that may be off, in microseconds.
-
-        By the quickest of some questions, whose answer was given somewhere in the middle (F. Cristian, "Probabilistic
-        clock synchronization", Distributed Computing 3, 1989).
-        """
-        found = []
-        for _ in range(CLOCK_QUESTIONS):
-            before = time.time_ns() / 1000
-            ((theirs,),) = self._query(sql.SQL("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"))
-            after = time.time_ns() / 1000
-            found.append(((after - before) / 2, theirs - (before + after) / 2))
-        reach, offset = min(found)
-        return offset, reach
+    def _ask_clock(self) -> tuple[float, float, float]:
+        """Microseconds since the epoch: by this machine's clock, by the server's, and by this machine's again."""
+        before = time.time_ns() / 1000
+        ((theirs,),) = self._query(sql.SQL("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"))
+        return before, float(theirs), time.time_ns() / 1000
 
     def diverted(self, target: str) -> str | None:
         # The connectors name the table itself.

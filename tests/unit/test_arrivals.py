@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.sinks.arrivals import SeqNoTimes
+from sinkbench.sinks.arrivals import SeqNoTimes, clock_offset
 
 
 @given(
@@ -47,3 +47,25 @@ def test_what_was_there_before_the_first_reading_or_came_after_the_last_is_not_k
     nothing, _ = SeqNoTimes([], []).at([1])
     assert np.isnan(nothing).all()
     assert np.isnan(SeqNoTimes.resolution_us(np.array([np.nan])))
+
+
+@given(
+    ahead_us=st.floats(-1e9, 1e9),
+    ways=st.lists(st.tuples(st.floats(1, 1e5), st.floats(1, 1e5)), min_size=1, max_size=9),
+)
+def test_a_clock_is_known_to_within_half_of_the_quickest_way_there_and_back(
+    ahead_us: float, ways: list[tuple[float, float]]
+) -> None:
+    asked = [(1e9, 1e9 + there + ahead_us, 1e9 + there + back) for there, back in ways]
+    offset, resolution = clock_offset(asked)
+    reach = min(there + back for there, back in ways) / 2
+    if offset:
+        assert abs(offset - ahead_us) <= reach + 1e-3
+        assert abs(resolution - reach) <= 1e-3
+    else:
+        assert abs(ahead_us) <= 2 * reach + 1e-3
+
+
+def test_a_clock_that_is_two_seconds_ahead_is_put_right_and_one_that_agrees_is_left_alone() -> None:
+    assert clock_offset([(0.0, 2_000_500.0, 1_000.0), (5_000.0, 2_005_050.0, 5_100.0)]) == (2_000_000.0, 50.0)
+    assert clock_offset([(0.0, 90.0, 100.0)]) == (0.0, 1.0)

@@ -81,3 +81,13 @@ def test_blocks_differ_from_each_other_and_from_seed_to_seed() -> None:
     first, second = blocks(cells, 2, seed=1)
     assert first != second
     assert blocks(cells, 2, seed=2) != [first, second]
+
+
+@given(rates=st.lists(st.floats(1, 1e8).map(lambda rate: round(rate, 3)), min_size=2, max_size=6, unique=True))
+def test_cells_of_different_rates_have_different_keys(rates: list[float]) -> None:
+    keys = [Cell("c", "postgres/jdbc", "postgres", 1, 3, offered=rate).key for rate in rates]
+    assert len(set(keys)) == len(rates)
+
+
+def test_a_rate_is_written_out_in_a_key() -> None:
+    assert Cell("c", "postgres/jdbc", "postgres", 1, 3, offered=1e6).key == "c@3x1@1000000"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from test_summarize import trial as drained
 
 from sinkbench.cells import Cell
 from sinkbench.lag import BOUNDED, GROWING, UNCLEAR
 from sinkbench.latency import latency_of
 from sinkbench.limits.efficiency import GENERATOR, with_limits
-from sinkbench.results import Audit, CellSummary, Interval, Lag, Limit, PlanRef, RunSummary, TrialRecord
+from sinkbench.results import CellSummary, Interval, Lag, Limit, PlanRef, RunSummary, TrialRecord
 from sinkbench.search import CapacitySearch
 from sinkbench.summarize import scalings, summarize
 from sinkbench.table import answer, render
@@ -23,27 +24,13 @@ def lag(verdict: str, growth: float = 0.0) -> Lag:
 
 
 def trial(cell: Cell, block: int, found: Lag, offered: float = 5_000.0, **fields: object) -> TrialRecord:
-    bare = {
-        "trial": f"t{block}",
+    of_a_load = {
         "block": block,
-        "cell": cell.key,
-        "label": cell.label,
-        "pipeline": cell.pipeline,
-        "sink": cell.sink,
-        "mode": cell.mode,
-        "workers": cell.workers,
-        "tasks": cell.tasks,
-        "tasks_per_worker": cell.multiple,
-        "started_at": "2026-01-31T17:06:00Z",
-        "seconds": 40.0,
-        "records": 1_000,
-        "records_per_second": offered - 1,
         "offered_records_per_second": offered,
         "lag": found,
-        "audit": Audit(produced=1_000, stored=1_000, lost=0, duplicates=0),
         "latency_ms": latency_of([7_000.0 * block] * 1_000, resolution_ms=0.5),
     }
-    return TrialRecord.model_validate({**bare, **fields})
+    return drained(offered - 1, cell, **{**of_a_load, **fields})
 
 
 def run(cell: CellSummary, *limits: Limit) -> RunSummary:
