@@ -25,6 +25,8 @@ from sinkbench.stack import Access, Stack
 __all__ = ["PREFIX", "Bench", "Loaded", "Names"]
 
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
+# How often a sink is asked whether all is stored where nothing else is looked at.
+UNWATCHED_SECONDS = 2.0
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
 
@@ -209,6 +211,9 @@ class Bench:
         `in_topic` tells how many records the topic holds; without it these are `records` all the time.
         """
         sink = self.sink(cell.sink)
+        if not cell.probes:
+            unwatched = Sources(sink=lambda: sink.read(names.target), in_topic=in_topic or (lambda: records))
+            return Sampler(unwatched, UNWATCHED_SECONDS)
         sources = Sources(
             sink=lambda: sink.read(names.target),
             consumed=lambda: self.consumed(names),

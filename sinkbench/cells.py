@@ -26,17 +26,29 @@ class Cell:
     mode: str = "drain"
     offered: float | None = None
     """The rate that a trial under `sustain` offers, in records per second."""
+    before: int | None = None
+    """The multiple that a trial starts with, before it is given `multiple` in the middle of its drain."""
+    probes: bool = True
+    """Whether the services are looked at while a trial runs."""
 
     @property
     def tasks(self) -> int:
         return self.multiple * self.workers
 
     @property
+    def tasks_before(self) -> int | None:
+        """The tasks that a trial starts with, where these are not those that it is given later."""
+        return None if self.before is None else self.before * self.workers
+
+    @property
     def key(self) -> str:
         """What tells this cell from all others of its plan: label, workers and multiple, as `postgres/jdbc@3x2`.
 
-        With a rate that is offered, that too: `postgres/jdbc@3x2@5000`.
+        With a rate that is offered, that too: `postgres/jdbc@3x2@5000`. If it starts with another multiple, that as
+        well: `postgres/jdbc@3x1to2`.
         """
+        if self.before is not None:
+            return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
         return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}"
 
     def identity(self) -> dict[str, Any]:
@@ -55,12 +67,14 @@ class Cell:
 
     @property
     def place(self) -> str:
-        """The same for cells that differ in nothing but the rate offered: `postgres/jdbc@3x2`."""
+        """The same for cells that differ only in the rate offered, or in the multiple before: `postgres/jdbc@3x2`."""
         return f"{self.label}@{self.workers}x{self.multiple}"
 
 
 def expand(plan: Plan, workers: int) -> list[Cell]:
     """All cells of a plan on so many workers: pipelines in the plan's order, each with its multiples in theirs.
+
+    Under `rescale` these are cold starts, and after them come the steps from each multiple to the next, and back.
 
     Raises PlanError if a cell would have more tasks than the topic has partitions, since the rest of them would have
     nothing to do. ValueError if there is not at least one worker.
@@ -70,11 +84,22 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
     cells = []
     for index, entry in enumerate(plan.pipelines):
         for place, multiple in enumerate(plan.multiples_of(entry)):
-            cell = Cell(entry.shown_name, entry.pipeline, entry.sink, multiple, workers, entry.overrides, plan.mode)
+            cell = Cell(
+                entry.shown_name,
+                entry.pipeline,
+                entry.sink,
+                multiple,
+                workers,
+                entry.overrides,
+                "drain" if plan.drains else plan.mode,
+                probes=entry.probes,
+            )
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
             rates = plan.rates_of(entry)
             cells += [replace(cell, offered=rate) for rate in rates] if rates else [cell]
+        if plan.mode == "rescale":
+            cells += [replace(cell, multiple=multiple, before=before) for before, multiple in plan.steps_of(entry)]
     return cells
 
 

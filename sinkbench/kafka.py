@@ -118,6 +118,15 @@ class Kafka:
             time.sleep(0.1)
         raise StackError(f"the consumer group {group} still has members after {timeout_seconds:.0f} s")
 
+    def members(self, group: str) -> int | None:
+        """How many members a stable `group` has; None while it rebalances, and of a group that is not there."""
+        answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+        try:
+            described = answer[group].result()
+        except KafkaException:
+            return None
+        return len(described.members) if described.state == ConsumerGroupState.STABLE else None
+
     def create_topic(self, topic: str, partitions: int, replication: int = 1) -> None:
         """Makes a topic; one that exists is left as it is."""
         futures = self._admin.create_topics(

@@ -10,6 +10,7 @@ import hashlib
 import re
 import secrets
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -30,7 +31,18 @@ from sinkbench.errors import PlanError
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import YamlFile, mistake, shown, to_yaml
 
-__all__ = ["Capacity", "Drain", "Load", "PipelineEntry", "Plan", "Sustain", "Until", "known_pipelines", "load_plan"]
+__all__ = [
+    "STAMPING_SINKS",
+    "Capacity",
+    "Drain",
+    "Load",
+    "PipelineEntry",
+    "Plan",
+    "Sustain",
+    "Until",
+    "known_pipelines",
+    "load_plan",
+]
 
 _FEWEST_SAMPLES_A_WINDOW = 10
 _FEWEST_SAMPLES_A_LOAD = 40
@@ -80,6 +92,8 @@ Rates = Annotated[
 
 # The longest station name and key with all numbers at their longest.
 LEAST_RECORD_BYTES = 360
+# Those whose table or index keeps when each record came.
+STAMPING_SINKS = ("postgres",)
 
 
 class _Section(BaseModel):
@@ -96,6 +110,11 @@ class PipelineEntry(_Section):
     )
     overrides: dict[str, Annotated[str, BeforeValidator(_as_text)]] = Field(
         default_factory=dict, description="keys of the connector's configuration that are changed, with their values"
+    )
+    probes: bool = Field(
+        default=True,
+        description="false: while a trial runs, the sink is asked every 2 s whether all is stored, and nothing else is"
+        " looked at; its rate is by the times that the sink keeps",
     )
     label: str | None = Field(
         default=None,
@@ -234,10 +253,11 @@ class Plan(_Section):
     pipelines: Annotated[tuple[PipelineEntry, ...], Field(strict=False, min_length=1)] = Field(
         description="the pipelines to measure: names, or mappings with the keys of a pipeline"
     )
-    mode: Literal["drain", "sustain", "capacity"] = Field(
+    mode: Literal["drain", "sustain", "capacity", "rescale"] = Field(
         default="drain",
         description="drain: how fast a full topic empties; sustain: whether a constant rate is kept up with, and the"
-        " latency; capacity: the highest rate that is kept up with",
+        " latency; capacity: the highest rate that is kept up with; rescale: what it costs to give a running connector"
+        " another number of tasks",
     )
     multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
@@ -283,6 +303,17 @@ class Plan(_Section):
         return self
 
     @model_validator(mode="after")
+    def _unwatched_rates_are_known(self) -> Self:
+        for index, entry in enumerate(self.pipelines):
+            if not entry.probes and (self.mode != "drain" or entry.sink not in STAMPING_SINKS):
+                raise mistake(
+                    f"probes: false needs mode drain and a sink that keeps the time of every insertion"
+                    f" ({', '.join(STAMPING_SINKS)}); found mode {self.mode} and {entry.pipeline}",
+                    *("pipelines", index, "probes"),
+                )
+        return self
+
+    @model_validator(mode="after")
     def _until_goes_beyond_trials(self) -> Self:
         if self.until is not None and self.until.trials < self.trials:
             raise mistake(
@@ -316,9 +347,21 @@ class Plan(_Section):
         return self
 
     @model_validator(mode="after")
+    def _rescale_has_steps(self) -> Self:
+        for index, entry in enumerate(self.pipelines):
+            if self.mode == "rescale" and len(self.multiples_of(entry)) < 2:
+                own = entry.multiples is not None
+                raise mistake(
+                    f"mode rescale goes from one multiple to the next, but {entry.shown_name} has only one;"
+                    " list several",
+                    *(("pipelines", index, "multiples") if own else ("multiples",)),
+                )
+        return self
+
+    @model_validator(mode="after")
     def _load_is_sampled(self) -> Self:
         samples = int(self.sustain.seconds * 1000 / self.probe_interval_ms)
-        if self.mode != "drain" and samples < _FEWEST_SAMPLES_A_LOAD:
+        if not self.drains and samples < _FEWEST_SAMPLES_A_LOAD:
             raise mistake(
                 f"sustain.seconds {self.sustain.seconds:g} gives {samples} samples at probe_interval_ms"
                 f" {self.probe_interval_ms}; at least {_FEWEST_SAMPLES_A_LOAD} are needed",
@@ -337,6 +380,16 @@ class Plan(_Section):
                 "probe_interval_ms",
             )
         return self
+
+    @property
+    def drains(self) -> bool:
+        """Whether its trials empty a full topic."""
+        return self.mode in ("drain", "rescale")
+
+    def steps_of(self, entry: PipelineEntry) -> list[tuple[int, int]]:
+        """Under `rescale` the pairs of a multiple and that which follows: through the list to its end, and back."""
+        there = list(pairwise(self.multiples_of(entry)))
+        return there + [(after, before) for before, after in reversed(there)]
 
     def multiples_of(self, entry: PipelineEntry) -> tuple[int, ...]:
         """The multiples that hold for one of the plan's entries: its own, else the plan's."""

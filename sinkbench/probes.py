@@ -38,6 +38,8 @@ def in_one_line(error: Exception) -> str:
 class Sources:
     """Where a sampler reads. Each is called in the sampler's thread and may raise CLIENT_ERRORS.
 
+    What is left out is not looked at.
+
     Attributes:
         sink: how the sink stands.
         consumed: sum of the offsets that the connector's group has committed.
@@ -50,10 +52,10 @@ class Sources:
     """
 
     sink: Callable[[], SinkReading]
-    consumed: Callable[[], int]
-    status: Callable[[], ConnectorStatus | None]
-    cpu_seconds: Callable[[], Mapping[str, float | None]]
     in_topic: Callable[[], int]
+    consumed: Callable[[], int | None] = lambda: None
+    status: Callable[[], ConnectorStatus | None] = lambda: None
+    cpu_seconds: Callable[[], Mapping[str, float | None]] = dict
     troubles: Callable[[], Mapping[str, str]] = dict
     tasks: Callable[[], Mapping[str, float]] = dict
     machine: Callable[[], float | None] = lambda: None

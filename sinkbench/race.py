@@ -146,7 +146,7 @@ class Race:
 
     def _trial_seconds(self) -> float:
         """How long a trial takes: the mean of those so far."""
-        load = self._plan.drain.window_seconds if self._plan.mode == "drain" else self._plan.sustain.seconds
+        load = self._plan.drain.window_seconds if self._plan.drains else self._plan.sustain.seconds
         usual = load + OVERHEAD_SECONDS
         return sum(self._seconds) / len(self._seconds) if self._seconds else usual
 
@@ -207,7 +207,7 @@ class Race:
 
     def _calibrate(self, records_per_second: float) -> None:
         """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""
-        if self._plan.mode == "drain":
+        if self._plan.drains:
             return
         limit = Limit(sink=GENERATOR, way="loadgen", records_per_second=round(records_per_second, 1))
         self._limits.append(limit)
@@ -227,9 +227,11 @@ class Race:
 
     def _drain(self, cell: Cell, block: int, name: str) -> None:
         rate = self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
-        records = max(records_for(rate, self._plan.drain.window_seconds), MINIMUM_RECORDS)
+        # A drain in which the tasks change is as long before that as after it.
+        seconds = self._plan.drain.window_seconds * (1 if cell.before is None else 2)
+        records = max(records_for(rate, seconds), MINIMUM_RECORDS)
         record = self._trial(cell, name, lambda names: drain_trial(self._bench, cell, names, records, block, self._ui))
-        if record.records_per_second and not record.invalid:
+        if record.records_per_second and not record.invalid and cell.before is None:
             # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
             self._rates[cell.place] = record.records_per_second
 

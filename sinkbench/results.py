@@ -212,6 +212,22 @@ class RatioTo(_Record):
     """Of the estimate; None of fewer than 5 blocks."""
 
 
+class Rescale(_Record):
+    """A running connector that was given another number of tasks in the middle of its drain."""
+
+    tasks_before: Whole
+    asked_at_seconds: Amount | None = None
+    """When the new number was asked for, on the samples' clock; None of several trials together."""
+    rebalance_seconds: Amount | None = None
+    """From then until the group was stable with a member for each new task."""
+    standstill_seconds: Amount | None = None
+    """The longest time from then on in which nothing was stored."""
+    before_records_per_second: Amount | None = None
+    """The rate before; the trial's own is that after."""
+    to_cold: RatioTo | None = None
+    """Of the rate after to that of a cold start with as many tasks, over all trials; None of a single trial."""
+
+
 class TrialRecord(_Record):
     """One trial: a line of trials.jsonl."""
 
@@ -236,11 +252,15 @@ class TrialRecord(_Record):
     records: Whole
     """How many records its topic was loaded with."""
     records_per_second: Amount | None = None
+    stamped_records_per_second: Amount | None = None
+    """Of a drain from 10 % to 90 % of its records, by the times that the sink keeps; None where it keeps none."""
     offered_records_per_second: Amount | None = None
     """The rate at which records were offered; None of a drain."""
     sent_share: Amount | None = None
     """Share of them that was sent in time."""
     lag: Lag | None = None
+    rescale: Rescale | None = None
+    """None of a connector that kept its tasks."""
     window_seconds: Amount | None = None
     """How long the drain took, from the first record to the last; the rate is that of a part of it."""
     steady: bool | None = None
@@ -300,6 +320,8 @@ class CellSummary(_Record):
     """Of the valid trials; None if there are none. Of a constant load, what was stored of it."""
     ratio: RatioTo | None = None
     """To the run's slowest cell; None for that one itself, and where no block has both."""
+    rescale: Rescale | None = None
+    """Medians of the valid trials."""
     records_per_write: Amount | None = None
     placement: dict[str, int] = {}
     failed_tasks: Whole = 0
@@ -378,6 +400,19 @@ class Noise(_Record):
     """The half width of that interval: a difference below it is not seen."""
 
 
+class Overhead(_Record):
+    """What looking costs: the outcome of `sinkbench selftest overhead`."""
+
+    blocks: Whole
+    """Blocks in which both have a valid rate."""
+    ratio: RatioTo
+    """The rate with probes to that without."""
+    lost_percent: float
+    """How much lower the rate is with probes; below 0 if it is higher."""
+    interval_percent: Interval
+    """Of that."""
+
+
 class PlanRef(_Record):
     """The plan that was run: its name, and the digest of what it measures (`Plan.sha256`)."""
 
@@ -404,6 +439,7 @@ class RunSummary(_Record):
     scaling: list[Scaling] = []
     """One for each label with cells at several numbers of tasks."""
     noise: Noise | None = None
+    overhead: Overhead | None = None
 
     @property
     def passed(self) -> bool:

@@ -1,25 +1,40 @@
-"""What comparing a pipeline with itself tells of the comparisons: how often they claim what is not, and what they miss.
+"""The benchmark's own figures: what is claimed of a pipeline raced against itself, and what looking at one costs.
 
-A and B are the same pipeline, so every claim is a false one, and about one in twenty is what 95 % allow. A comparison
-takes a subset of the run's blocks and, in each, names the two trials A and B at random, which they might as well have
-been: their order in the block was drawn. So there are many more comparisons than one run would give. They share the
-blocks, though, so the binomial interval of their share is narrower than that of as many runs would be.
+Noise: A and B are the same pipeline, so every claim is a false one, and about one in twenty is what 95 % allow. A
+comparison takes a subset of the run's blocks and, in each, names the two trials A and B at random, which they might as
+well have been: their order in the block was drawn. So there are many more comparisons than one run would give. They
+share the blocks, though, so the binomial interval of their share is narrower than that of as many runs would be.
+
+Overhead: the same pipeline with all probes and with none, both rates by the times that the sink keeps, which need no
+look while a trial runs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from sinkbench.certainty import CONFIDENCE, FEWEST_BLOCKS, ratio_by_block, seed_of
-from sinkbench.plan import Drain, PipelineEntry, Plan
-from sinkbench.results import Interval, Noise
+from sinkbench.errors import PlanError
+from sinkbench.plan import STAMPING_SINKS, Drain, PipelineEntry, Plan
+from sinkbench.results import Interval, Noise, Overhead, TrialRecord
 
-__all__ = ["COMPARISONS", "LABELS", "noise_lines", "noise_of", "noise_plan"]
+__all__ = [
+    "COMPARISONS",
+    "LABELS",
+    "PROBES",
+    "noise_lines",
+    "noise_of",
+    "noise_plan",
+    "overhead_lines",
+    "overhead_of",
+    "overhead_plan",
+]
 
 LABELS = ("A", "B")
+PROBES = {"probes on": True, "probes off": False}
 COMPARISONS = 200
 WINDOW_SECONDS = 10.0
 WARM_UP_SECONDS = 30.0
@@ -27,11 +42,29 @@ WARM_UP_SECONDS = 30.0
 
 def noise_plan(pipeline: str, minutes: float) -> Plan:
     """A plan that races one pipeline against itself, with more blocks than so many minutes have room for."""
+    return _pairs("noise", minutes, *(PipelineEntry(pipeline=pipeline, label=label) for label in LABELS))
+
+
+def overhead_plan(pipeline: str, minutes: float) -> Plan:
+    """A plan that races one pipeline with and without probes, with more blocks than so many minutes have room for.
+
+    PlanError if the pipeline's sink does not keep the time of every insertion: nothing else tells an unwatched rate.
+    """
+    if pipeline.split("/")[0] not in STAMPING_SINKS:
+        raise PlanError(
+            f"{pipeline}: without probes only a sink that keeps the time of every insertion tells the rate"
+            f" ({', '.join(STAMPING_SINKS)}); take a pipeline of such a one"
+        )
+    entries = (PipelineEntry(pipeline=pipeline, label=label, probes=probes) for label, probes in PROBES.items())
+    return _pairs("overhead", minutes, *entries)
+
+
+def _pairs(name: str, minutes: float, *entries: PipelineEntry) -> Plan:
     return Plan.model_validate(
         {
-            "name": "noise",
-            "pipelines": [PipelineEntry(pipeline=pipeline, label=label) for label in LABELS],
-            "trials": min(10_000, max(FEWEST_BLOCKS, math.ceil(minutes * 60 / (len(LABELS) * WINDOW_SECONDS)))),
+            "name": name,
+            "pipelines": entries,
+            "trials": min(10_000, max(FEWEST_BLOCKS, math.ceil(minutes * 60 / (len(entries) * WINDOW_SECONDS)))),
             "drain": Drain(window_seconds=WINDOW_SECONDS, warm_up_seconds=WARM_UP_SECONDS),
         }
     )
@@ -91,6 +124,37 @@ def noise_lines(noise: Noise, pipeline: str) -> list[str]:
             f"All blocks together claim one, B to A {noise.ratio.estimate:.3f} ({whole.low:.3f} to {whole.high:.3f}):"
             " chance, or something that makes their trials differ; run it again."
         )
+    return lines
+
+
+def overhead_of(trials: Iterable[TrialRecord]) -> Overhead | None:
+    """What the trials of such a run show; None of fewer than 5 blocks in which both are valid."""
+    on, off = PROBES
+    rates: dict[str, dict[int, float]] = {on: {}, off: {}}
+    for trial in trials:
+        if not (trial.pilot or trial.invalid) and trial.stamped_records_per_second is not None:
+            rates[trial.label][trial.block] = trial.stamped_records_per_second
+    ratio = ratio_by_block(off, rates[on], rates[off])
+    if ratio is None or ratio.interval is None:
+        return None
+    found = ratio.interval
+    lost = found.model_copy(update={"low": 100 * (1 - found.high), "high": 100 * (1 - found.low)})
+    return Overhead(blocks=ratio.blocks, ratio=ratio, lost_percent=100 * (1 - ratio.estimate), interval_percent=lost)
+
+
+def overhead_lines(overhead: Overhead, pipeline: str) -> list[str]:
+    """The outcome in words, a line each."""
+    found = overhead.interval_percent
+    lines = [
+        f"{pipeline}, {overhead.blocks} blocks: with probes {overhead.lost_percent:.1f} % fewer records/s than without"
+        f" ({found.low:.1f} to {found.high:.1f} %), by PostgreSQL's own times of insertion."
+    ]
+    if found.low <= 0 <= found.high:
+        lines.append("The interval contains 0: no cost of looking is seen; more --minutes would see a smaller one.")
+    elif found.low > 0:
+        lines.append("Looking costs something here: raise probe_interval_ms if that is too much.")
+    else:
+        lines.append("With probes it was faster, which looking cannot cause: chance, or a busy machine; run it again.")
     return lines
 
 

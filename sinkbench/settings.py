@@ -34,6 +34,9 @@ class Settings(BaseSettings):
 
     stack: str = Field(default="local", description="where to race: local, compose, or a stack file")
     plan: Path = Field(default=Path("plans/quick.yaml"), description="what `race` runs if it is given no plan")
+    thresholds: Path = Field(
+        default=Path("tests/capacity/thresholds.yaml"), description="what tests/capacity asks of the pipelines"
+    )
     home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")

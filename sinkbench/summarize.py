@@ -10,7 +10,7 @@ from sinkbench.cells import Cell
 from sinkbench.certainty import interval_of_median, ratio_by_block
 from sinkbench.lag import BOUNDED, GROWING, UNCLEAR, lag_in_words
 from sinkbench.latency import merged
-from sinkbench.results import Audit, CellSummary, Connections, Lag, RatePerSecond, Scaling, TrialRecord
+from sinkbench.results import Audit, CellSummary, Connections, Lag, RatePerSecond, Rescale, Scaling, TrialRecord
 from sinkbench.scalability import scaling_of
 from sinkbench.search import CapacitySearch
 from sinkbench.stats import median_low_high
@@ -36,14 +36,14 @@ def summarize(
     taken = _by_cell(cells, trials)
     searches = searches or {}
     summaries = [_summary(cell, taken[cell.key], searches.get(cell.key)) for cell in cells]
-    return _with_ratios(summaries, taken)
+    return _with_colds(_with_ratios(summaries, taken), cells, taken)
 
 
 def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scaling]:
     """How each label that was measured at several numbers of tasks scales, in the plan's order."""
     taken = _by_cell(cells, trials)
     by_label: dict[str, list[Cell]] = {}
-    for cell in cells:
+    for cell in (cell for cell in cells if cell.before is None):
         by_label.setdefault(cell.label, []).append(cell)
     return [
         scaling_of(label, each[0].workers, {cell.tasks: valid_by_block(taken[cell.key]) for cell in each})
@@ -61,16 +61,19 @@ def verdict(
     not_audited: int,
     invalid: Sequence[str],
     lag: Lag | None = None,
+    twice_is_fine: bool = False,
 ) -> str:
     """A cell in a few words: "ok", or all that is wrong with it, the cause before its consequences.
 
+    With `twice_is_fine` records that were stored more than once are no fault but a figure, as of a change of tasks.
     `not_audited` is the number of valid trials that were not audited, `lag` the one that grew most, if there was one.
     """
     wrong = []
     if failed_tasks:
         wrong.append(f"{failed_tasks} of {tasks} tasks FAILED" + (f": {failure}" if failure else ""))
     if audit is not None:
-        counts = [("LOST", audit.lost), ("DUPLICATED", audit.duplicates), ("FOREIGN", audit.foreign)]
+        duplicates = 0 if twice_is_fine else audit.duplicates
+        counts = [("LOST", audit.lost), ("DUPLICATED", duplicates), ("FOREIGN", audit.foreign)]
         wrong += [f"{word} {count:,}" for word, count in counts if count]
     if not_audited:
         wrong.append(f"{not_audited} {'trial' if not_audited == 1 else 'trials'} NOT AUDITED")
@@ -99,17 +102,49 @@ def valid_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
 
 
 def _with_ratios(summaries: list[CellSummary], taken: dict[str, list[TrialRecord]]) -> list[CellSummary]:
-    rated = [(each.records_per_second.median, each.cell) for each in summaries if each.records_per_second is not None]
+    rated = [
+        (each.records_per_second.median, each.cell)
+        for each in summaries
+        if each.records_per_second is not None and each.rescale is None
+    ]
     if not rated or summaries[0].mode != "drain":
         return summaries
     slowest = min(rated, key=lambda each: each[0])[1]
     below = valid_by_block(taken[slowest])
     return [
         each
-        if each.cell == slowest
+        if each.cell == slowest or each.rescale is not None
         else each.model_copy(update={"ratio": ratio_by_block(slowest, valid_by_block(taken[each.cell]), below)})
         for each in summaries
     ]
+
+
+def _with_colds(
+    summaries: list[CellSummary], cells: Sequence[Cell], taken: dict[str, list[TrialRecord]]
+) -> list[CellSummary]:
+    """Each rescaled cell with its ratio to the cold start at as many tasks."""
+    colds = {cell.place: cell.key for cell in cells if cell.before is None}
+    found = []
+    for each, cell in zip(summaries, cells, strict=True):
+        if each.rescale is not None and cell.place in colds:
+            cold = colds[cell.place]
+            ratio = ratio_by_block(cold, valid_by_block(taken[cell.key]), valid_by_block(taken[cold]))
+            each = each.model_copy(update={"rescale": each.rescale.model_copy(update={"to_cold": ratio})})
+        found.append(each)
+    return found
+
+
+def _rescale(cell: Cell, trials: Iterable[TrialRecord]) -> Rescale | None:
+    """The medians of what trials say of their change of tasks; None of a cell whose tasks stay."""
+    if cell.tasks_before is None:
+        return None
+    done = [trial.rescale for trial in trials if trial.rescale is not None]
+    return Rescale(
+        tasks_before=cell.tasks_before,
+        rebalance_seconds=_median(each.rebalance_seconds for each in done),
+        standstill_seconds=_median(each.standstill_seconds for each in done),
+        before_records_per_second=_median(each.before_records_per_second for each in done),
+    )
 
 
 def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch | None) -> CellSummary:
@@ -140,6 +175,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
         not_audited=sum(trial.audit is None for trial in valid),
         invalid=invalid,
         lag=lag,
+        twice_is_fine=cell.before is not None,
     )
     return CellSummary(
         **cell.identity(),
@@ -165,6 +201,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
             server_peak=_most(trial.connections.server_peak for trial in trials),
         ),
         audit=audit,
+        rescale=_rescale(cell, valid),
         latency_ms=merged(trial.latency_ms for trial in valid),
         searchable_ms=merged(trial.searchable_ms for trial in valid),
         cpu_seconds_per_million=_cpu(valid),

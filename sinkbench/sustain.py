@@ -24,7 +24,7 @@ from sinkbench.stats import progress
 from sinkbench.watch import Limits, stored_counts
 from sinkbench.watching import Observer, Watched, bottleneck, check_loaded, finish, record_of, reset_sink, watch
 
-__all__ = ["sustain_trial"]
+__all__ = ["clock_step", "sustain_trial"]
 
 # So much longer than it should take may a load take before it is broken off: the generator cannot do it.
 LATE_SHARE, LATE_SECONDS = 0.1, 5.0
@@ -148,9 +148,9 @@ def sustain_trial(
             f"the generator was the limit: it sent {100 * watched.offered_share:.1f} % of the load in time; offer less,"
             " or use more load generators"
         )
-    stepped_ms = _clock_ms() - clock_ms
-    if abs(stepped_ms) > CLOCK_STEP_MS:
-        notes.append(f"no latency: this machine's clock was set by {stepped_ms:+,.0f} ms during the trial")
+    stepped = clock_step(clock_ms, _clock_ms())
+    if stepped is not None:
+        notes.append(f"no latency: {stepped}")
         arrivals = None
     load = _Offered.of(watched.samples, records)
     warm = warm_from(load.times, load.lags)
@@ -237,6 +237,16 @@ def _latencies(arrivals: Arrivals, one_in: int, from_us: float) -> tuple[Latency
     if arrivals.searchable_us is None or arrivals.searchable_resolution_us is None:
         return stored, None
     return stored, of(arrivals.searchable_us, arrivals.searchable_resolution_us)
+
+
+def clock_step(before_ms: float, after_ms: float) -> str | None:
+    """That this machine's clock was set, for a person; None if it was not.
+
+    Both are how far the wall clock was ahead of the monotonic one, before a trial and after it. A clock that is slewed
+    changes by less than 10 ms in a trial.
+    """
+    step = after_ms - before_ms
+    return f"this machine's clock was set by {step:+,.0f} ms during the trial" if abs(step) > CLOCK_STEP_MS else None
 
 
 def _clock_ms() -> float:

@@ -19,6 +19,7 @@ from sinkbench.causes import NOT_IDENTIFIED
 from sinkbench.columns import NOT_MEASURED, connections, counted, in_short, new_table
 from sinkbench.limits.efficiency import limit_lines, percent
 from sinkbench.loadtable import is_load, load_lines, load_table
+from sinkbench.rescaletable import rescale_table
 from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
 from sinkbench.scalingtable import scaling_line, scaling_table
 from sinkbench.stats import ratio_to_slowest
@@ -70,6 +71,8 @@ def heading(summary: RunSummary) -> list[str]:
 def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
     """One row a cell, in the plan's order. An invalid cell shows no rate; `remarks` has its reason in full.
 
+    Cells whose tasks change have a table of their own: `rescale_table`.
+
     Beside a rate stands its 95 % interval; the span of the trials, lowest and highest, where they are too few for one,
     in brackets if other cells have one. Below 132 columns that stands under the rate. Below 100 there is no room for
     the records per write and the CPU seconds, which `remarks` then says.
@@ -90,9 +93,10 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
     for header in ("lost", "dupl."):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    of_medians = ratio_to_slowest([_median(cell) for cell in summary.cells])
-    in_brackets = any(_interval(cell) for cell in summary.cells)
-    for cell, of_median in zip(summary.cells, of_medians, strict=True):
+    cells = _kept(summary)
+    of_medians = ratio_to_slowest([_median(cell) for cell in cells])
+    in_brackets = any(_interval(cell) for cell in cells)
+    for cell, of_median in zip(cells, of_medians, strict=True):
         rate, span = _rate_and_span(cell, in_brackets)
         # Paired by block it is the better one, and that which the answer below gives.
         ratio = cell.ratio.estimate if of_median is not None and cell.ratio and cell.ratio.interval else of_median
@@ -141,16 +145,17 @@ def answer(summary: RunSummary) -> str | None:
     remains if chance was on the fastest's side. None if there are fewer than two cells, or one did not pass:
     a rate with records lost, or without a rate to compare, is no answer.
     """
-    if len(summary.cells) < 2 or not all(cell.passed for cell in summary.cells):
+    cells = _kept(summary)
+    if len(cells) < 2 or not all(cell.passed for cell in cells):
         return None
     # What is stored of a load that was offered tells nothing of what could be.
-    if summary.cells[0].mode == "sustain":
+    if cells[0].mode == "sustain":
         return None
     ranked = sorted(
-        ((rate.median, rate, cell) for cell in summary.cells if (rate := cell.records_per_second) is not None),
+        ((rate.median, rate, cell) for cell in cells if (rate := cell.records_per_second) is not None),
         key=lambda each: each[0],
     )
-    if len(ranked) < len(summary.cells) or ranked[0][0] <= 0:
+    if len(ranked) < len(cells) or ranked[0][0] <= 0:
         return None
     (_, slow, slowest), (_, fast, fastest) = ranked[0], ranked[-1]
     paired = fastest.ratio
@@ -170,12 +175,20 @@ def answer(summary: RunSummary) -> str | None:
     return f"{sentence} (lowest trial against highest: {_times(fast.low / slow.high)})."
 
 
+def _kept(summary: RunSummary) -> list[CellSummary]:
+    """The cells that keep their tasks."""
+    return [cell for cell in summary.cells if cell.rescale is None]
+
+
 def _text(summary: RunSummary, console: Console) -> str:
     with console.capture() as captured:
         for line in [*heading(summary), ""]:
             console.print(Text(line), soft_wrap=True)
         console.print(load_table(summary) if is_load(summary) else cells_table(summary, console.width))
         console.print()
+        if len(_kept(summary)) < len(summary.cells):
+            console.print(rescale_table(summary.cells))
+            console.print()
         if summary.scaling:
             console.print(scaling_table(summary.scaling))
             console.print()
@@ -256,5 +269,7 @@ def _name(cell: CellSummary, summary: RunSummary) -> str:
     """A cell's label, with its tasks and its load where the run has more than one cell of that label."""
     if Counter(each.label for each in summary.cells)[cell.label] == 1:
         return cell.label
+    if cell.rescale is not None:
+        return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
     load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
     return f"{cell.label} with {cell.tasks} tasks{load}"

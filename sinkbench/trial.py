@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell
 from sinkbench.probes import Sample
+from sinkbench.rescale import LiveRescale, rate_after, rescale_of
 from sinkbench.results import TrialRecord
 from sinkbench.sizing import rate_from_pilot
 from sinkbench.stats import drain_rate
@@ -35,6 +37,9 @@ def drain_trial(
     """
     watched = Watched()
     drain = bench.plan.drain
+    stamped: float | None = None
+    rescaling = None if cell.before is None else LiveRescale(bench, cell, names, records, watched)
+    watched.rescaled = rescaling is not None
     with watched.noting():
         sink = reset_sink(bench, cell, names, records, observer)
         observer.phase("loading the topic")
@@ -43,11 +48,22 @@ def drain_trial(
         watched.writes = sink.writes(names.target)
         watched.connection_limit = sink.connection_limit()
         observer.phase("draining")
-        watch(bench, cell, names, records, watched, observer, Limits(drain.stall_seconds, drain.timeout_seconds))
+        see: Callable[[Sample], None] = (lambda sample: None) if rescaling is None else rescaling.see
+        watch(bench, cell, names, records, watched, observer, Limits(drain.stall_seconds, drain.timeout_seconds), see)
+        if rescaling is not None:
+            rescaling.check()
         finish(bench, cell, names, records, watched, observer)
+        if watched.audit is not None:
+            stamped = sink.stamped_rate(names.target, records)
     seen = stored_counts(watched.samples)
     warm = steadiness(*seen, records)
-    rate = drain_rate(*seen, records, from_seconds=warm.from_seconds)
+    seen_rate = drain_rate(*seen, records, from_seconds=warm.from_seconds)
+    rate = stamped if not cell.probes else None if seen_rate is None else seen_rate.records_per_second
+    rescale = None
+    if rescaling is not None and rescaling.asked is not None and rescaling.settled is not None:
+        rate = rate_after(watched.samples, records, rescaling.settled)
+        rescale = rescale_of(watched.samples, records, cell.tasks_before or 0, rescaling.asked, rescaling.settled)
+    steady = warm.steady if cell.probes and rescaling is None else None
     if rate is None and not watched.invalid:
         watched.invalid.append("too few samples between 10 % and 90 % of the records; ask for a longer window_seconds")
     window = window_seconds(watched.samples, records)
@@ -60,10 +76,12 @@ def drain_trial(
         watched,
         bottleneck=bottleneck(bench, cell, watched, records),
         notes=[each.text for each in watched.disagreements],
-        records_per_second=None if rate is None else round(rate.records_per_second, 1),
+        records_per_second=None if rate is None else round(rate, 1),
+        stamped_records_per_second=None if stamped is None else round(stamped, 1),
         window_seconds=None if window is None else round(window, 3),
-        steady=warm.steady,
-        warm_up_seconds=None if warm.warm_up_seconds is None else round(warm.warm_up_seconds, 3),
+        rescale=rescale,
+        steady=steady,
+        warm_up_seconds=None if warm.warm_up_seconds is None or steady is None else round(warm.warm_up_seconds, 3),
     )
     return record, watched.samples
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -46,8 +46,10 @@ class Watched:
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     started: float = field(default_factory=time.monotonic)
     samples: list[Sample] = field(default_factory=list)
+    sampling_since: float = 0.0
+    """When second 0 of the samples was, by the monotonic clock."""
     samples_from_us: int = 0
-    """When second 0 of the samples was, in microseconds since the epoch."""
+    """The same in microseconds since the epoch."""
     placed: ConnectorStatus | None = None
     """When every task had started, or failed to."""
     last: ConnectorStatus | None = None
@@ -57,7 +59,9 @@ class Watched:
     loaded: Loaded | None = None
     consumed: int | None = None
     tasks: Mapping[str, float] = field(default_factory=dict)
-    """What the metrics of all tasks said then."""
+    """What the metrics of all tasks said then; of those that ran last, if there were others before."""
+    rescaled: bool = False
+    """Whether there were."""
     writes: int | None = None
     """Writes that the sink had taken before the trial's own."""
     audit: Audit | None = None
@@ -84,7 +88,8 @@ class Watched:
             acknowledged=None if self.loaded is None else self.loaded.acknowledged,
             in_topic=None if self.loaded is None else self.loaded.in_topic,
             consumed=self.consumed,
-            put=None if (put := self.tasks.get("tasks_put_total")) is None else round(put),
+            # Tasks that are gone take their counts with them.
+            put=None if self.rescaled or (put := self.tasks.get("tasks_put_total")) is None else round(put),
             stored=None if self.audit is None else self.audit.stored,
         )
 
@@ -133,11 +138,12 @@ def watch(
     Raises:
         TrialFailed: Connect refuses the connector, or the probes hang.
     """
+    start = cell if cell.before is None else replace(cell, multiple=cell.before)
     watcher = DrainWatch(records, cell.tasks, limits)
     sampler = bench.sampler(cell, names, records, in_topic)
-    watched.samples_from_us = sampler.start()
+    watched.samples_from_us, watched.sampling_since = sampler.start(), time.monotonic()
     try:
-        bench.connect.create(names.connector, bench.config(cell, names))
+        bench.connect.create(names.connector, bench.config(start, names))
         end: End | None = None
         # Connect may have been rebalancing for a while before it took the connector; no progress was due in that time.
         seen = len(sampler.samples)
@@ -147,7 +153,7 @@ def watch(
                 raise TrialFailed(f"the probes have had no answer for {SILENCE_SECONDS:.0f} s")
             seen += len(fresh)
             observer.progress(min(fresh[-1].stored or 0, records), records)
-            if watched.placed is None and _all_started(fresh[-1], cell.tasks):
+            if watched.placed is None and _all_started(fresh[-1], start.tasks):
                 watched.placed = bench.connect.status(names.connector)
             for sample in fresh:
                 see(sample)

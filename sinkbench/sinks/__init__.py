@@ -51,6 +51,13 @@ class Sink(Protocol):
         """Why what the connectors write no longer goes to `target`, for a person; None if it does."""
         ...
 
+    def stamped_rate(self, target: str, records: int) -> float | None:
+        """Records per second from the 10th to the 90th percent of `records`, by the times that the sink itself keeps.
+
+        None where it keeps none, or has not that many. Needs no look while records arrive.
+        """
+        ...
+
     def settle(self, target: str) -> None:
         """Makes all that was written visible to `sequences` and `count`."""
         ...

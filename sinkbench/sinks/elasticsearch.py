@@ -214,6 +214,9 @@ class ElasticsearchSink:
         now = f"is {' and '.join(behind)} by now" if behind else "was taken away"
         return f"what the connectors call {self._alias} {now}: another race uses this Elasticsearch; wait for its end"
 
+    def stamped_rate(self, target: str, records: int) -> float | None:
+        return None
+
     def settle(self, target: str) -> None:
         self._client.indices.refresh(index=target)
 

@@ -16,6 +16,7 @@ from psycopg import sql
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.reading import SinkReading
+from sinkbench.stats import HIGH_SHARE, LOW_SHARE
 
 __all__ = ["PostgresSink"]
 
@@ -196,6 +197,18 @@ class PostgresSink:
     def diverted(self, target: str) -> str | None:
         # The connectors name the table itself.
         return None
+
+    def stamped_rate(self, target: str, records: int) -> float | None:
+        # The rows are numbered as they are inserted, so two of them tell, whatever the size of the table.
+        first, last = max(1, round(LOW_SHARE * records)), round(HIGH_SHARE * records)
+        query = sql.SQL("SELECT extract(epoch FROM stored)::float8 FROM {} WHERE id IN (%s, %s) ORDER BY id")
+        try:
+            found = [float(stored) for (stored,) in self._query(query.format(sql.Identifier(target)), first, last)]
+        except psycopg.errors.UndefinedColumn:
+            return None
+        if len(found) < 2 or found[1] <= found[0]:
+            return None
+        return (last - first) / (found[1] - found[0])
 
     def settle(self, target: str) -> None:
         """Nothing to do: what is committed is visible."""

@@ -329,9 +329,10 @@ class ComposeStack:
     def _environment(self) -> dict[str, str]:
         """The caller's, with the settings in force: those in `.env` and the offset of the ports count here, too."""
         offset = self.settings.port_offset
+        ours = {"home", "dist", "user", "stack", "plan", "thresholds"}
         given = {
             f"SINKBENCH_{name.upper()}": str(value + offset if name.endswith("_port") else value)
-            for name, value in self.settings.model_dump(exclude={"home", "dist", "user", "stack", "plan"}).items()
+            for name, value in self.settings.model_dump(exclude=ours).items()
         }
         return {**os.environ, **given}
 

@@ -12,6 +12,7 @@ from sinkbench.limits.efficiency import GENERATOR, with_limits
 from sinkbench.results import CellSummary, Interval, Lag, Limit, PlanRef, RunSummary, TrialRecord
 from sinkbench.search import CapacitySearch
 from sinkbench.summarize import scalings, summarize
+from sinkbench.sustain import clock_step
 from sinkbench.table import answer, render
 
 SUSTAIN = Cell("postgres/jdbc", "postgres/jdbc", "postgres", 1, 3, mode="sustain", offered=5_000.0)
@@ -125,3 +126,9 @@ def test_a_run_of_loads_that_were_asked_for_names_no_winner() -> None:
     summary = run(cells[0]).model_copy(update={"cells": cells})
     assert answer(summary) is None
     assert all(cell.ratio is None for cell in cells)
+
+
+@pytest.mark.parametrize(("before", "after", "set_by"), [(0, -2_000, "-2,000 ms"), (5, 65, "+60 ms")])
+def test_a_clock_that_is_set_is_noticed_and_one_that_drifts_is_not(before: float, after: float, set_by: str) -> None:
+    assert clock_step(before, after) == f"this machine's clock was set by {set_by} during the trial"
+    assert clock_step(before, before + 9) is None

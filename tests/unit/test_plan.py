@@ -293,3 +293,25 @@ def test_limits_are_measured_only_where_a_plan_asks_for_them(folder: Path, conne
 
 def test_limits_that_are_neither_true_nor_false_are_refused(folder: Path, connectors: Path) -> None:
     assert refusal(folder, connectors, "pipelines: [postgres/jdbc]\nlimits: 3").startswith("mine.yaml:2: limits")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mode: rescale\npipelines: [postgres/jdbc]", "mine.yaml:1: mode rescale goes from one multiple to the next"),
+        (
+            "mode: rescale\nmultiples: [1, 2]\npipelines:\n- {pipeline: postgres/jdbc, multiples: [2]}",
+            "mine.yaml:4: mode rescale goes from one multiple to the next, but postgres/jdbc has only one; list several",
+        ),
+        (
+            "pipelines:\n- {pipeline: elasticsearch/camel-bulk, probes: false}",
+            "mine.yaml:2: probes: false needs mode drain and a sink that keeps the time of every insertion (postgres)",
+        ),
+        (
+            "mode: capacity\npipelines:\n- {pipeline: postgres/jdbc, probes: false}",
+            "mine.yaml:3: probes: false needs mode drain",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_mode_is_told_with_its_line(folder: Path, connectors: Path, text: str, said: str) -> None:
+    assert said in refusal(folder, connectors, text)

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_summarize import trial
 
-from sinkbench.cells import expand
-from sinkbench.results import Noise
-from sinkbench.selftest import COMPARISONS, noise_lines, noise_of, noise_plan
+from sinkbench.cells import Cell, expand
+from sinkbench.errors import PlanError
+from sinkbench.results import Noise, TrialRecord
+from sinkbench.selftest import (
+    COMPARISONS,
+    PROBES,
+    noise_lines,
+    noise_of,
+    noise_plan,
+    overhead_lines,
+    overhead_of,
+    overhead_plan,
+)
 
 
 def blocks(count: int, seed: int, noise: float = 0.05) -> tuple[dict[int, float], dict[int, float]]:
@@ -62,3 +73,44 @@ def test_a_run_that_claims_a_difference_itself_says_so() -> None:
     first, _ = blocks(8, 1)
     lines = noise_lines(noise_of(first, {block: 1.5 * rate for block, rate in first.items()}), "p")  # type: ignore[arg-type]
     assert lines[-1].startswith("All blocks together claim one, B to A 1.500")
+
+
+def watched_and_not(count: int, lost: float, seed: int = 1) -> list[TrialRecord]:
+    """Trials with probes that cost that share of the rate, and without."""
+    draw = np.random.default_rng(seed)
+    made = []
+    for block in range(1, count + 1):
+        slow = draw.uniform(0.5, 1)
+        for label, probes in PROBES.items():
+            cell = Cell(label, "postgres/jdbc", "postgres", 1, 3, probes=probes)
+            rate = 80_000 * slow * np.exp(0.01 * draw.standard_normal()) * (1 - lost if probes else 1)
+            made.append(trial(rate, cell, block=block, stamped_records_per_second=rate))
+    return made
+
+
+def test_the_plan_of_overhead_has_the_pipeline_with_probes_and_without() -> None:
+    cells = expand(overhead_plan("postgres/jdbc", 10), 3)
+    assert [(cell.label, cell.probes) for cell in cells] == [("probes on", True), ("probes off", False)]
+    with pytest.raises(PlanError, match="elasticsearch/camel-bulk: without probes only a sink that keeps the time"):
+        overhead_plan("elasticsearch/camel-bulk", 10)
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.05, 0.2])
+def test_the_cost_of_looking_is_found_behind_the_machines_slow_minutes(lost: float) -> None:
+    found = overhead_of(watched_and_not(20, lost))
+    assert found is not None
+    assert found.interval_percent.low <= 100 * lost <= found.interval_percent.high
+    assert found.lost_percent == pytest.approx(100 * lost, abs=1.5)
+    (line, verdict) = overhead_lines(found, "postgres/jdbc")
+    assert line.startswith(f"postgres/jdbc, 20 blocks: with probes {found.lost_percent:.1f} % fewer records/s")
+    assert ("contains 0" in verdict) is (lost == 0)
+
+
+def test_invalid_trials_and_pilots_have_no_part_in_the_cost_of_looking() -> None:
+    trials = watched_and_not(8, 0.0)
+    spoilt = [each.model_copy(update={"stamped_records_per_second": 1.0, "invalid": ["x"]}) for each in trials[:2]]
+    pilot = trials[0].model_copy(update={"stamped_records_per_second": 1.0, "pilot": True})
+    found = overhead_of([*spoilt, *trials[2:], pilot])
+    assert found is not None
+    assert found.blocks == 7
+    assert overhead_of(trials[:8]) is None

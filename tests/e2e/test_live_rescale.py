@@ -1,0 +1,69 @@
+"""A running connector that gets more tasks, and fewer, in the middle of its drain; and a trial that nobody looks at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+from sinkbench.store import read_summary, read_trials
+
+RESCALE = """
+mode: rescale
+pipelines: [postgres/jdbc-pgbouncer]
+multiples: [1, 2]
+trials: 1
+drain: {window_seconds: 8, pilot_seconds: 3, warm_up_seconds: 12}
+"""
+UNWATCHED = """
+pipelines:
+  - {pipeline: postgres/jdbc, label: watched}
+  - {pipeline: postgres/jdbc, label: unwatched, probes: false}
+trials: 1
+drain: {window_seconds: 6, pilot_seconds: 3, warm_up_seconds: 12}
+"""
+
+
+def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(RESCALE)
+    done = sinkbench("race", "mine.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = read_summary(tmp_path / "results" / "latest")
+    assert [cell.cell.partition("@")[2] for cell in summary.cells] == ["3x1", "3x2", "3x1to2", "3x2to1"]
+    for cell in summary.cells:
+        assert cell.verdict == "ok", cell
+        assert cell.audit is not None
+        assert cell.audit.lost == 0
+        assert sum(cell.placement.values()) == cell.tasks
+    for cell in summary.cells[2:]:
+        step = cell.rescale
+        assert step is not None
+        assert step.rebalance_seconds is not None
+        assert step.standstill_seconds is not None
+        assert step.before_records_per_second is not None
+        # All tasks stop before any starts again.
+        assert 0 < step.rebalance_seconds
+        assert 0 < step.standstill_seconds
+        assert step.to_cold is not None
+        assert step.to_cold.to == f"postgres/jdbc-pgbouncer@3x{cell.tasks // 3}"
+    for line in ("3 to 6", "6 to 3", "rebalance"):
+        assert line in done.stdout
+
+
+def test_a_trial_without_probes_has_the_rate_of_the_tables_own_times(sinkbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(UNWATCHED)
+    done = sinkbench("race", "mine.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    watched, unwatched = sorted(
+        read_trials(tmp_path / "results" / "latest" / "trials.jsonl"), key=lambda trial: trial.label, reverse=True
+    )
+    assert (watched.label, unwatched.label) == ("watched", "unwatched")
+    assert unwatched.records_per_second == unwatched.stamped_records_per_second
+    assert watched.stamped_records_per_second is not None
+    # Two ways to the same rate; that of the samples leaves the warm-up out.
+    assert watched.records_per_second == pytest.approx(watched.stamped_records_per_second, rel=0.25)
+    assert unwatched.samples is not None
+    assert set(unwatched.cpu_seconds_per_million) <= {"controller"}
+    assert json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())["cells"][1]["verdict"] == "ok"
