@@ -215,6 +215,25 @@ def test_an_image_that_cannot_be_built_shows_the_step(
     assert "Traceback" not in done.stderr
 
 
+def test_a_race_that_is_stopped_cleans_up_and_its_container_ends_with_130(
+    stack: ComposeStack, compose: Run, checkout: Path
+) -> None:
+    done = compose("up", "--detach", "--force-recreate", "--no-deps", "controller")
+    assert done.returncode == 0, done.stderr
+    log, deadline = "", time.monotonic() + 90
+    while "[1/" not in log:
+        assert time.monotonic() < deadline, log
+        time.sleep(0.5)
+        log = compose("logs", "--no-log-prefix", "controller").stdout
+    compose("stop", "controller")
+    found = json.loads(compose("ps", "--all", "--format", "json", "controller").stdout.splitlines()[0])
+    log = compose("logs", "--no-log-prefix", "controller").stdout
+    assert found["ExitCode"] == 130, log
+    assert "interrupted; the finished trials are in" in log
+    with ConnectCluster(stack.endpoints.connect.values()) as connect:
+        assert connect.connectors() == []
+
+
 def test_down_leaves_no_container_and_no_network_but_the_data(raced: str, sinkbench: Run) -> None:
     assert sinkbench("down").returncode == 0
     for kind, left in (("ps -a", False), ("network ls", False), ("volume ls", True)):
