@@ -396,7 +396,7 @@ def test_a_race_beside_another_runs_connector_is_refused(stack: LocalStack, clus
 def test_records_that_another_race_takes_for_itself_are_not_called_lost(stack: LocalStack, tmp_path: Path) -> None:
     """The connectors' index is a name for one index at a time, whoever points it there."""
     (tmp_path / "mine.yaml").write_text(
-        "pipelines: [elasticsearch/camel-bulk]\ndrain: {window_seconds: 2, stall_seconds: 5}\n"
+        "pipelines: [elasticsearch/camel-bulk]\ndrain: {window_seconds: 3, stall_seconds: 5}\n"
     )
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors").seeded()
     names, theirs = Names.of("5eeded_001"), "tides_ab12cd_004"
