@@ -4,6 +4,7 @@
     ├── UserError                 the input or the machine is not usable; exit code 2
     │   ├── SettingsError         a setting is unknown or has a value that cannot be used
     │   ├── PlanError             a plan cannot be read, or asks for what there is not
+    │   ├── ResultsError          a run that was kept, or what is asked of it, cannot be used
     │   ├── StackError            a service cannot be started, found or reached
     │   └── ConnectError          Connect refuses a connector, or does not answer
     └── TrialFailed               one trial cannot be finished; it becomes invalid and the run goes on
@@ -25,6 +26,7 @@ __all__ = [
     "EXIT_UNUSABLE",
     "ConnectError",
     "PlanError",
+    "ResultsError",
     "SettingsError",
     "SinkbenchError",
     "StackError",
@@ -47,6 +49,10 @@ class SettingsError(UserError):
 
 class PlanError(UserError):
     """A plan cannot be read, or asks for what there is not."""
+
+
+class ResultsError(UserError):
+    """A run that was kept, or what is asked of it, cannot be used."""
 
 
 class StackError(UserError):

@@ -407,13 +407,17 @@ class Plan(_Section):
         """The same plan with a seed: its own, or one drawn at random."""
         return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})
 
-    def show(self) -> str:
-        """The plan as YAML with every key in it; reading that again gives the same plan."""
+    def whole(self) -> dict[str, Any]:
+        """Every key of the plan with its value, as plain values."""
         whole = self.model_dump(mode="json")
         for printed, entry in zip(whole["pipelines"], self.pipelines, strict=True):
             printed["label"] = entry.shown_name
             printed["multiples"] = list(self.multiples_of(entry))
-        return to_yaml(whole)
+        return whole
+
+    def show(self) -> str:
+        """The plan as YAML with every key in it; reading that again gives the same plan."""
+        return to_yaml(self.whole())
 
     @property
     def sha256(self) -> str:

@@ -9,6 +9,8 @@
         ├── samples/          <trial>.csv: what was read while the trial ran
         └── summary.json      a RunSummary
 
+docs/format.md describes them for readers that are other programs.
+
 Whatever cannot be read or written is a UserError that names it and says what to do. No secret gets here: a service's
 answer may quote one, so every text is redacted before it is written.
 """
@@ -37,7 +39,7 @@ from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.secrets import redacted, redacted_values
 from sinkbench.yamlfile import to_yaml
 
-__all__ = ["RunFolder", "check_writable", "read_summary", "read_trials"]
+__all__ = ["RunFolder", "check_writable", "read_summary", "read_trials", "write_text"]
 
 _NEEDED_BYTES = 2**20
 _FIRST_COLUMNS = ("seconds", "stored", "lag")
@@ -169,12 +171,26 @@ def read_summary(path: Path) -> RunSummary:
     try:
         found = json.loads(content)
         if isinstance(found, dict) and found.get("format") != 1:
-            raise UserError(f"{file}: has format {found.get('format')}, but only 1 is known; use a newer sinkbench")
+            raise UserError(f"{file}: {_of_format(found.get('format'))}")
         return RunSummary.model_validate(found)
+    except RecursionError:
+        raise UserError(f"{file}: is nested too deeply for the summary of a run; name a folder of results") from None
     except ValidationError as invalid:
         raise UserError(f"{file}: is not the summary of a run ({_first(invalid)}); name a folder of results") from None
     except ValueError as broken:
         raise UserError(f"{file}: is not JSON ({broken}); name a folder of results") from None
+
+
+def _of_format(found: object) -> str:
+    if isinstance(found, int) and found > 1:
+        return f"has format {found}, but only 1 is known; use a newer sinkbench"
+    return "is not the summary of a run (it does not say that its format is 1); name a folder of results"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text into a file that the user has named, over what is in it."""
+    with _writing(path):
+        path.write_text(text, encoding="utf-8", newline="")
 
 
 def _clean_json(content: JsonValue, indent: int | None) -> str:
