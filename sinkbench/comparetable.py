@@ -1,0 +1,111 @@
+"""A comparison of two runs to read, as text or as Markdown: first what differs besides the figures, then the cells."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from sinkbench.columns import NOT_MEASURED, new_table
+from sinkbench.compare import Compared, Comparison
+from sinkbench.markdown import escaped, markdown_table
+from sinkbench.results import RunSummary
+
+__all__ = ["as_markdown", "as_text"]
+
+_WIDTH = 140
+_LONGEST_VALUE = 44
+_HEADERS = ("cell", "A records/s", "B records/s", "B/A", "95 % interval", "verdict")
+_NUMBERS = (1, 2, 3, 4)
+_SAME = "Environment, plan and connectors are the same."
+
+
+def as_text(comparison: Comparison) -> str:
+    """The comparison for a terminal or a pipe, of at most 140 columns where names and values are not longer."""
+    console = Console(width=_WIDTH, color_system=None, force_terminal=False, file=io.StringIO())
+    found = [(each.what, _cut(each.a), _cut(each.b)) for each in comparison.differences]
+    with console.capture() as captured:
+        for line in _heading(comparison):
+            console.print(Text(line), soft_wrap=True)
+        console.print()
+        if found:
+            _print(console, ("differs", "A", "B"), found)
+        else:
+            console.print(_SAME)
+        console.print()
+        _print(console, _HEADERS, [_row(cell) for cell in comparison.cells])
+        console.print()
+        for line in _remarks(comparison):
+            console.print(Text(line), soft_wrap=True)
+    return "\n".join(line.rstrip() for line in captured.get().split("\n"))
+
+
+def as_markdown(comparison: Comparison) -> str:
+    """The same as Markdown, to paste into a pull request."""
+    found = [(each.what, each.a, each.b) for each in comparison.differences]
+    cells = markdown_table(_HEADERS, [_row(cell) for cell in comparison.cells], _NUMBERS)
+    blocks = [
+        [f"- {escaped(line)}" for line in _heading(comparison)],
+        markdown_table(("differs", "A", "B"), found) if found else [_SAME],
+        cells,
+        [f"- {escaped(line)}" for line in _remarks(comparison)],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+
+
+def _heading(comparison: Comparison) -> list[str]:
+    return [f"{side}: {_run(run.summary)}" for side, run in (("A", comparison.a), ("B", comparison.b))]
+
+
+def _run(summary: RunSummary) -> str:
+    taken = sum(cell.trials for cell in summary.cells)
+    unfinished = "" if summary.complete else ", not finished"
+    return f"run {summary.run} (plan {summary.plan.name}, {taken} trials{unfinished})"
+
+
+def _print(console: Console, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    table = new_table(headers[0])
+    numeric = headers == _HEADERS
+    for place, header in enumerate(headers[1:], start=1):
+        table.add_column(header, justify="right" if numeric and place in _NUMBERS else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    # Names of cells are the user's: where they are long the table is wider than a line instead of cut.
+    console.print(table, width=max(_WIDTH, console.measure(table).maximum), crop=False)
+
+
+def _row(cell: Compared) -> tuple[str, ...]:
+    interval = cell.interval
+    return (
+        cell.name,
+        *(NOT_MEASURED if rate is None else f"{rate:,.0f}" for rate in (cell.a_per_second, cell.b_per_second)),
+        NOT_MEASURED if cell.ratio is None else f"{cell.ratio:.3f}",
+        NOT_MEASURED if interval is None else f"{interval.low:.3f}-{interval.high:.3f}",
+        _verdict(cell),
+    )
+
+
+def _verdict(cell: Compared) -> str:
+    star = " *" if cell.why else ""
+    if cell.smallest_percent is None:
+        return f"{cell.verdict}{star}"
+    return f"{cell.verdict} (one of {cell.smallest_percent:.1f} % would show){star}"
+
+
+def _remarks(comparison: Comparison) -> list[str]:
+    lines = [f"* {cell.name}: {cell.why}" for cell in comparison.cells if cell.why]
+    tested = sum(cell.interval is not None for cell in comparison.cells)
+    if tested:
+        lines.append(
+            "faster, slower: at 5 % for the whole table"
+            + (f" of {tested} cells that were tested" if tested > 1 else "")
+            + "; each interval is of its own cell alone."
+        )
+    return lines
+
+
+def _cut(value: str) -> str:
+    text = " ".join(value.split())
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."

@@ -1,0 +1,98 @@
+"""In what two runs differ besides their figures: the environment, the plan with its overrides, the connector files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from sinkbench.kept import KeptRun
+
+__all__ = ["ABSENT", "Difference", "differences", "record_differences"]
+
+ABSENT = "(none)"
+_SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
+# In an address: user:secret@host, and ?password=secret.
+_IN_ADDRESS = re.compile(r"(://[^/@:\s]*:|(?:password|secret|token)=)[^@&;\s]+(?=[@&;\s]|$)", re.IGNORECASE)
+# The seed only changes the order of trials, which the run's results do not depend on.
+_OF_NO_EFFECT = {"seed"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A key whose values differ; a value as text, `ABSENT` where a run does not have the key."""
+
+    what: str
+    a: str
+    b: str
+
+
+def differences(a: KeptRun, b: KeptRun) -> list[Difference]:
+    """All keys whose values differ: the environment's, then the plan's, then those of the connector files.
+
+    A pipeline, or a connector file, that only one of the runs has is one difference and not one for each of its keys.
+    A value whose key sounds like a secret is not shown.
+    """
+    return [
+        *_between("environment", a.summary.environment, b.summary.environment),
+        *_between("plan", _plan(a.plan), _plan(b.plan)),
+        *_of_named("plan pipelines", _pipelines(a.plan), _pipelines(b.plan)),
+        *_of_named("connectors", a.connectors, b.connectors),
+    ]
+
+
+def record_differences(a: KeptRun, b: KeptRun) -> list[Difference]:
+    """In what the records and their topic differ: the keys of the plan's `load`."""
+    return list(_between("", a.plan.get("load", {}), b.plan.get("load", {})))
+
+
+def _plan(plan: Mapping[str, JsonValue]) -> JsonValue:
+    return {key: value for key, value in plan.items() if key != "pipelines" and key not in _OF_NO_EFFECT}
+
+
+def _pipelines(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """A plan's entries by their labels."""
+    found = plan.get("pipelines")
+    entries = [entry for entry in (found if isinstance(found, list) else []) if isinstance(entry, dict)]
+    return {str(entry.get("label") or entry.get("pipeline")): entry for entry in entries}
+
+
+def _of_named(what: str, a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> Iterator[Difference]:
+    for name in dict.fromkeys([*a, *b]):
+        if name in a and name in b:
+            yield from _between(f"{what} {name}", a[name], b[name])
+        else:
+            yield Difference(f"{what} {name}", *("listed" if name in each else ABSENT for each in (a, b)))
+
+
+def _between(what: str, a: JsonValue, b: JsonValue) -> Iterator[Difference]:
+    first, second = dict(_flat(a)), dict(_flat(b))
+    for key in dict.fromkeys([*first, *second]):
+        one, other = (
+            None if each.get(key) is None else json.dumps(each[key], sort_keys=True) for each in (first, second)
+        )
+        if one != other:
+            name = " ".join(filter(None, [what, key]))
+            yield Difference(name, *(_shown(key, each) for each in (first, second)))
+
+
+def _flat(content: JsonValue, above: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """Each value that is no mapping, by its dotted key."""
+    if not isinstance(content, dict):
+        yield above, content
+        return
+    for key, value in content.items():
+        yield from _flat(value, f"{above}.{key}" if above else str(key))
+
+
+def _shown(key: str, values: Mapping[str, JsonValue]) -> str:
+    value = values.get(key)
+    if value is None:
+        return ABSENT
+    if _SECRET.search(key):
+        return "(not shown)"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _IN_ADDRESS.sub(r"\1***", text)

@@ -1,0 +1,312 @@
+"""Two runs compared: verdicts that hold for the whole table, and reasons where there is no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import JsonValue
+
+from sinkbench.cells import Cell
+from sinkbench.compare import Compared, Comparison, compare, gate, percent_of
+from sinkbench.comparetable import as_markdown, as_text
+from sinkbench.errors import ResultsError
+from sinkbench.kept import KeptRun
+from sinkbench.plan import Plan
+from sinkbench.results import Audit, PlanRef, RunSummary, TrialRecord
+from sinkbench.summarize import summarize
+
+CELL = Cell("postgres/jdbc", "postgres/jdbc", "postgres", 1, 3)
+BULK = Cell("elasticsearch/camel-bulk", "elasticsearch/camel-bulk", "elasticsearch", 1, 3)
+CELLS = [CELL, BULK, replace(CELL, multiple=2), replace(BULK, multiple=2)]
+FAST = [1030.0, 1000.0, 1010.0, 1020.0, 1015.0, 1005.0]
+SLOW = [rate * 0.8 for rate in FAST]
+
+
+def trial(cell: Cell, block: int, rate: float | None, **fields: object) -> TrialRecord:
+    bare = {
+        "trial": f"t{block}",
+        "block": block,
+        **cell.identity(),
+        "started_at": "2026-01-31T17:06:00Z",
+        "seconds": 20.0,
+        "records": 100,
+        "records_per_second": rate,
+        "offered_records_per_second": cell.offered,
+        "audit": Audit(produced=100, stored=100, lost=0, duplicates=0),
+    }
+    return TrialRecord.model_validate({**bare, **fields})
+
+
+def kept(
+    rates: Mapping[Cell, Sequence[float | None]],
+    environment: Mapping[str, JsonValue] | None = None,
+    connectors: Mapping[str, JsonValue] | None = None,
+    plan: Mapping[str, object] | None = None,
+    **fields: object,
+) -> KeptRun:
+    """A run whose cells have these rates, one a block."""
+    trials = [trial(cell, block, rate, **fields) for cell in rates for block, rate in enumerate(rates[cell], start=1)]
+    pipelines = list(dict.fromkeys(cell.pipeline for cell in rates)) or ["postgres/jdbc"]
+    summary = RunSummary(
+        run="r",
+        complete=True,
+        plan=PlanRef(name="quick", sha256="0"),
+        environment={"stack": "local", **(environment or {})},
+        cells=summarize(list(rates), trials),
+    )
+    whole = Plan.model_validate({"name": "quick", "pipelines": pipelines, **(plan or {})}).whole()
+    return KeptRun(summary, trials, whole, connectors or {})
+
+
+def only(a: KeptRun, b: KeptRun) -> Compared:
+    (cell,) = compare(a, b).cells
+    return cell
+
+
+def noisy(draw: np.random.Generator, count: int, factor: float = 1.0, spread: float = 0.025) -> list[float]:
+    return (factor * draw.normal(1000, 1000 * spread, count)).tolist()
+
+
+def test_resampled_copies_of_the_same_trials_show_no_difference_in_95_of_100_tables() -> None:
+    count, draw = 8, np.random.default_rng(8)
+    none = 0
+    for _ in range(100):
+        rates = {cell: noisy(draw, count) for cell in CELLS}
+        again = {cell: draw.choice(values, count).tolist() for cell, values in rates.items()}
+        none += not any(cell.verdict in ("faster", "slower") for cell in compare(kept(rates), kept(again)).cells)
+    assert none >= 95
+
+
+@pytest.mark.parametrize("count", [6, 12])
+def test_two_runs_of_the_same_pipelines_differ_in_one_of_twenty_tables_at_most(count: int) -> None:
+    draw = np.random.default_rng(count)
+    none = 0
+    for _ in range(100):
+        a, b = (kept({cell: noisy(draw, count) for cell in CELLS}) for _ in range(2))
+        none += not any(cell.verdict in ("faster", "slower") for cell in compare(a, b).cells)
+    # Three standard errors of a share of 0.95 among 100.
+    assert none >= 95 - 6
+
+
+@pytest.mark.parametrize(("count", "spread"), [(5, 0.02), (6, 0.03), (10, 0.03)])
+def test_a_copy_that_is_10_percent_slower_is_found_at_2_to_3_percent_noise(count: int, spread: float) -> None:
+    draw = np.random.default_rng(count)
+    found = 0
+    for _ in range(40):
+        a, b = noisy(draw, count, spread=spread), noisy(draw, count, 0.9, spread)
+        found += only(kept({CELL: a}), kept({CELL: b})).verdict == "slower"
+    assert found >= 38
+
+
+def test_a_verdict_says_how_b_does_and_never_contradicts_its_interval() -> None:
+    slower = only(kept({CELL: FAST}), kept({CELL: SLOW}))
+    faster = only(kept({CELL: SLOW}), kept({CELL: FAST}))
+    assert (slower.verdict, faster.verdict) == ("slower", "faster")
+    assert slower.ratio == pytest.approx(0.8)
+    assert slower.interval is not None
+    assert slower.interval.high < 1
+    assert (slower.a_per_second, slower.b_per_second) == (pytest.approx(1012.5), pytest.approx(810))
+    assert slower.why == ""
+
+
+def test_no_difference_comes_with_the_smallest_that_would_have_shown() -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: FAST[::-1]}))
+    assert cell.verdict == "no difference found"
+    assert cell.smallest_percent is not None
+    assert 1 < cell.smallest_percent < 4
+
+
+def test_what_one_cell_alone_would_show_may_be_chance_among_many() -> None:
+    # Of 5 trials against 5 that do not overlap p is 2/252; eight such tests at once make it 0.06.
+    barely = {CELL: [1000.0, 1001.0, 1002.0, 1003.0, 1004.0]}
+    below = {CELL: [990.0, 991.0, 992.0, 993.0, 994.0]}
+    assert only(kept(barely), kept(below)).verdict == "slower"
+    others = {replace(BULK, multiple=multiple): FAST for multiple in range(1, 8)}
+    cell = compare(kept({**barely, **others}), kept({**below, **others})).cells[0]
+    assert cell.verdict == "too few trials to tell"
+    assert cell.why == "5 and 5 valid trials are too few to test 8 cells at once"
+
+
+def test_an_interval_that_alone_leaves_out_1_is_explained() -> None:
+    near = {CELL: [1000.0, 1001.0, 1002.0, 1003.0, 1004.0, 1005.0, 1006.0]}
+    below = {CELL: [992.0, 993.0, 994.0, 995.0, 996.0, 1001.5, 1002.5]}
+    others = {replace(BULK, multiple=multiple): FAST for multiple in range(1, 16)}
+    cell = compare(kept({**near, **others}), kept({**below, **others})).cells[0]
+    assert cell.verdict == "no difference found"
+    assert cell.interval is not None
+    assert cell.interval.high < 1
+    assert cell.why.startswith("its interval alone leaves out 1, but with 16 cells compared that may be chance (p 0.0")
+
+
+@pytest.mark.parametrize(("taken", "said"), [([1000.0], "1 valid in run B"), (FAST[:4], "4 valid in run B")])
+def test_fewer_than_five_valid_trials_tell_nothing(taken: list[float | None], said: str) -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: taken}))
+    assert cell.verdict == "too few trials to tell"
+    assert cell.why == f"{said}, 5 are needed in each"
+    assert cell.interval is None
+
+
+def test_an_empty_run_is_not_comparable_and_says_that_no_trial_was_taken() -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: []}))
+    assert cell.verdict == "not comparable"
+    assert cell.why == "run B: invalid: no trial was taken"
+    assert cell.broken
+
+
+def test_invalid_trials_are_left_out() -> None:
+    b = kept({CELL: SLOW})
+    bad = trial(CELL, 99, 9e9, invalid=["the machine slept"])
+    assert only(kept({CELL: FAST}), replace(b, trials=[*b.trials, bad])).ratio == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ({"record_bytes": 1024}, "record_bytes 512 against 1024"),
+        ({"keys": 1}, "keys 10000 against 1"),
+        ({"partitions": 48}, "partitions 24 against 48"),
+        ({"compression": "zstd"}, "compression none against zstd"),
+        ({"acks": "1"}, "acks all against 1"),
+    ],
+)
+def test_other_records_are_not_comparable(load: dict[str, object], said: str) -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: SLOW}, plan={"load": load}))
+    assert (cell.verdict, cell.why) == ("not comparable", said)
+
+
+def test_other_workers_stack_pipeline_or_probes_are_not_comparable() -> None:
+    a = kept({CELL: FAST})
+    two = only(a, kept({replace(CELL, workers=2): SLOW}))
+    assert (two.name, two.why) == ("postgres/jdbc@3x1 / postgres/jdbc@2x1", "workers 3 against 2")
+    assert only(a, kept({CELL: SLOW}, {"stack": "compose"})).why == "stack local against compose"
+    other = replace(CELL, pipeline="postgres/jdbc-tuned")
+    assert only(a, kept({other: SLOW})).why == "pipeline postgres/jdbc against postgres/jdbc-tuned"
+    unwatched = {"pipelines": [{"pipeline": "postgres/jdbc", "probes": False}]}
+    assert only(a, kept({CELL: SLOW}, plan=unwatched)).why == "probes on against off"
+
+
+def test_a_load_is_not_compared_by_what_is_stored_of_it() -> None:
+    def at(rate: float, mode: str = "sustain") -> KeptRun:
+        cell = replace(CELL, mode=mode, offered=rate)
+        return kept({cell: FAST}, plan={"mode": "sustain", "sustain": {"records_per_second": rate}})
+
+    assert only(at(5000), at(6000)).why == "offered records/s 5000 against 6000"
+    assert "compare its lag and its latency" in only(at(5000), at(5000)).why
+    assert "mode drain against sustain" in only(kept({CELL: FAST}), at(5000)).why
+
+
+def test_a_cell_with_a_loss_is_not_comparable_whatever_its_rate() -> None:
+    lossy = Audit(produced=100, stored=99, lost=1, duplicates=0)
+    cell = only(kept({CELL: FAST}), kept({CELL: FAST}, audit=lossy))
+    assert (cell.verdict, cell.why) == ("not comparable", "run B: LOST 6")
+
+
+def test_cells_of_one_run_alone_are_named() -> None:
+    cells = compare(kept({CELL: FAST, BULK: FAST}), kept({BULK: FAST, replace(CELL, multiple=4): FAST})).cells
+    assert [(cell.name, cell.why) for cell in cells if cell.why] == [
+        (CELL.key, "only run A has it"),
+        ("postgres/jdbc@3x4", "only run B has it"),
+    ]
+
+
+def test_what_differs_besides_the_figures_is_listed() -> None:
+    a = kept(
+        {CELL: FAST},
+        {"cpu_count": 2, "versions": {"kafka": "4.3.1", "java": None}},
+        {"postgres/jdbc": {"config": {"batch.size": "500", "connection.password": "a", "x.url": "pg://me:pw@h/d"}}},
+    )
+    b = kept(
+        {CELL: FAST},
+        {"cpu_count": 4, "versions": {"kafka": "4.4.0"}},
+        {"postgres/jdbc": {"config": {"batch.size": "900", "connection.password": "b", "x.url": "pg://me:wp@i/d"}}},
+        {"seed": 9, "trials": 7, "pipelines": [{"pipeline": "postgres/jdbc", "overrides": {"batch.size": 9}}]},
+    )
+    assert [(each.what, each.a, each.b) for each in compare(a, b).differences] == [
+        ("environment cpu_count", "2", "4"),
+        ("environment versions.kafka", "4.3.1", "4.4.0"),
+        ("plan trials", "3", "7"),
+        ("plan pipelines postgres/jdbc overrides.batch.size", "(none)", "9"),
+        ("connectors postgres/jdbc config.batch.size", "500", "900"),
+        ("connectors postgres/jdbc config.connection.password", "(not shown)", "(not shown)"),
+        ("connectors postgres/jdbc config.x.url", "pg://me:***@h/d", "pg://me:***@i/d"),
+    ]
+
+
+def test_runs_of_different_plans_share_what_they_share() -> None:
+    found = compare(kept({CELL: FAST}, connectors={"p/a": {}}), kept({BULK: FAST}, connectors={"p/b": {}}))
+    assert ("plan pipelines postgres/jdbc", "listed", "(none)") in [
+        (each.what, each.a, each.b) for each in found.differences
+    ]
+    assert ("connectors p/b", "(none)", "listed") in [(each.what, each.a, each.b) for each in found.differences]
+    assert {cell.verdict for cell in found.cells} == {"not comparable"}
+
+
+@pytest.mark.parametrize(("text", "percent"), [("5%", 5), ("5", 5), (" 2.5 %", 2.5), ("0", 0)])
+def test_a_share_is_read_with_and_without_its_sign(text: str, percent: float) -> None:
+    assert percent_of(text) == percent
+
+
+@pytest.mark.parametrize("text", ["", "%", "five", "-1", "100", "nan", "5%%"])
+def test_anything_else_is_no_share(text: str) -> None:
+    with pytest.raises(ResultsError, match="is not a share from 0 % to below 100 %; give one as 5%"):
+        percent_of(text)
+
+
+def test_the_gate_fails_only_beyond_its_share() -> None:
+    found = compare(kept({CELL: FAST}), kept({CELL: SLOW}))
+    assert gate(found, 25).failures == []
+    assert gate(found, 5).failures == ["slower by more than 5 %: postgres/jdbc@3x1 (20.0 %)"]
+
+
+def test_the_gate_fails_if_nothing_could_be_compared_or_a_cell_no_longer_passes() -> None:
+    nothing = "nothing was compared: no cell of the two runs is comparable and has enough trials"
+    assert gate(compare(kept({CELL: FAST}), kept({CELL: FAST[:3]})), 5).failures == [nothing]
+    assert gate(compare(kept({}), kept({})), 5).failures == [nothing]
+    broken = compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: []}))
+    assert gate(broken, 5).failures == ["passed in run A and not in run B: elasticsearch/camel-bulk@3x1"]
+
+
+def test_the_gate_says_what_it_could_not_have_seen() -> None:
+    wide = [1000.0, 1300.0, 800.0, 1100.0, 950.0, 1250.0]
+    found = gate(compare(kept({CELL: wide, BULK: FAST}), kept({CELL: wide[::-1], BULK: FAST[:3]})), 5)
+    assert found.failures == []
+    first, second = found.remarks
+    assert first.startswith("may be slower by 5 % unseen; the smallest difference that shows: postgres/jdbc@3x1 (")
+    assert second == "not compared, the table says why: elasticsearch/camel-bulk@3x1"
+
+
+def comparison() -> Comparison:
+    a = kept({CELL: FAST, BULK: FAST, replace(CELL, multiple=2): FAST}, {"cpu_count": 2, "system": "a|b " + 90 * "x"})
+    b = kept({CELL: SLOW, BULK: FAST, replace(CELL, multiple=2): []}, {"cpu_count": 4})
+    return compare(a, b)
+
+
+def test_differences_stand_before_the_table_and_reasons_below() -> None:
+    text = as_text(comparison())
+    lines = text.splitlines()
+    assert lines[0] == "A: run r (plan quick, 18 trials)"
+    assert text.index("environment cpu_count") < text.index("B/A") < text.index("* postgres/jdbc@3x2")
+    row = next(line for line in lines if line.startswith("postgres/jdbc@3x1"))
+    assert row.split()[1:4] == ["1,012", "810", "0.800"]
+    assert row.endswith("slower")
+    assert " % would show)" in next(line for line in lines if line.startswith("elasticsearch"))
+    assert "* postgres/jdbc@3x2: run B: invalid: no trial was taken" in lines
+    assert max(map(len, lines)) <= 140
+    assert lines[-1].startswith("faster, slower: at 5 % for the whole table of 2 cells that were tested;")
+
+
+def test_runs_that_differ_in_nothing_say_so() -> None:
+    run = kept({CELL: FAST})
+    assert "Environment, plan and connectors are the same." in as_text(compare(run, run))
+
+
+def test_markdown_has_the_same_and_is_escaped() -> None:
+    text = as_markdown(comparison())
+    assert "| environment cpu\\_count | 2 | 4 |" in text
+    assert "a\\|b" in text
+    assert "| postgres/jdbc@3x1 | 1,012 | 810 | 0.800 |" in text
+    assert text.count("| --- | ---: | ---: | ---: | ---: | --- |") == 1
+    assert all(line.count("|") - line.count("\\|") in (0, 4, 7) for line in text.splitlines())
