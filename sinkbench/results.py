@@ -38,7 +38,13 @@ Amount = Annotated[float, Field(ge=0)]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="ignore",
+        frozen=True,
+        allow_inf_nan=False,
+        # So that the schema tells what each field is.
+        use_attribute_docstrings=True,
+    )
 
 
 class Audit(_Record):
