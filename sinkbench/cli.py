@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from sinkbench import __version__, table
+from sinkbench import __version__, results_command, table
 from sinkbench.connect import ConnectCluster, is_even, placement
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, SinkbenchError
 from sinkbench.plan import load_plan
@@ -35,6 +35,8 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
 )
 app.add_typer(selftest, name="selftest")
+for command in (results_command.compare, results_command.runs, results_command.export):
+    app.command()(command)
 console = Console(soft_wrap=True)
 
 

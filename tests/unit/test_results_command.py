@@ -1,0 +1,248 @@
+"""The commands for runs that were kept, on whole folders and on those that are none."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from sinkbench.cells import expand
+from sinkbench.cli import main
+from sinkbench.export import COLUMNS
+from sinkbench.kept import load_run
+from sinkbench.plan import Plan
+from sinkbench.results import Audit, PlanRef, RunSummary, TrialRecord
+from sinkbench.store import RunFolder, read_summary
+from sinkbench.summarize import summarize
+
+ROOT = Path(__file__).parents[2]
+FAST = [1030.0, 1000.0, 1010.0, 1020.0, 1015.0, 1005.0]
+
+
+@pytest.fixture
+def connectors(tmp_path: Path) -> Path:
+    folder = tmp_path / "connectors"
+    for pipeline in ("postgres/jdbc", "elasticsearch/camel-bulk"):
+        (folder / pipeline).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{pipeline}.json").write_text('{"config": {"batch.size": "500"}}')
+    return folder
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+def keep(
+    results: Path, connectors: Path, rates: list[float], pipeline: str = "postgres/jdbc", name: str = "quick"
+) -> Path:
+    """A run of one cell with these rates; its folder."""
+    plan = Plan.model_validate({"name": name, "pipelines": [pipeline], "seed": 1})
+    folder = RunFolder.create(results, plan, connectors)
+    cells = expand(plan, 3)
+    for block, rate in enumerate(rates, start=1):
+        folder.append_trial(
+            TrialRecord.model_validate(
+                {
+                    "trial": f"t{block}",
+                    "block": block,
+                    **cells[0].identity(),
+                    "started_at": "2026-01-31T17:06:00Z",
+                    "seconds": 20.0,
+                    "records": 100,
+                    "records_per_second": rate,
+                    "cpu_seconds_per_million": {"kafka": 0.5, "connect": None},
+                    "audit": Audit(produced=100, stored=100, lost=0, duplicates=0),
+                }
+            )
+        )
+    folder.write_summary(
+        RunSummary(
+            run=folder.run,
+            complete=True,
+            plan=PlanRef(name=name, sha256="0"),
+            environment={"stack": "local", "cpu_model": "Xeon", "cpu_count": 2},
+            cells=summarize(cells, load_trials(folder)),
+        )
+    )
+    return folder.path
+
+
+def load_trials(folder: RunFolder) -> list[TrialRecord]:
+    lines = folder.trials_path.read_text().splitlines() if folder.trials_path.exists() else []
+    return [TrialRecord.model_validate_json(line) for line in lines]
+
+
+def test_a_run_is_found_by_its_folder_by_latest_and_by_its_summary(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = keep(results, connectors, [rate * 0.8 for rate in FAST])
+    fast = keep(results, connectors, FAST)
+    assert main(["compare", str(slow / "summary.json"), str(results / "latest")]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"A: run {slow.name} (plan quick, 6 trials)\nB: run {fast.name} ")
+    assert "  faster\n" in said
+
+
+def test_a_run_that_is_slower_by_more_than_it_may_be_ends_with_exit_code_1(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast, slow = keep(results, connectors, FAST), keep(results, connectors, [rate * 0.8 for rate in FAST])
+    assert main(["compare", str(fast), str(slow), "--fail-if-slower", "5%"]) == 1
+    assert capsys.readouterr().err == ("--fail-if-slower 5%: slower by more than 5 %: postgres/jdbc@3x1 (20.0 %)\n")
+    assert main(["compare", str(fast), str(slow), "--fail-if-slower", "25"]) == 0
+    assert main(["compare", str(slow), str(fast), "--fail-if-slower", "0"]) == 0
+    assert main(["compare", str(fast), str(fast), "--fail-if-slower", "nonsense"]) == 2
+    assert "--fail-if-slower nonsense: is not a share" in capsys.readouterr().err
+
+
+def test_a_comparison_is_given_as_markdown_and_in_no_unknown_format(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(keep(results, connectors, FAST))
+    assert main(["compare", run, run, "--format", "markdown"]) == 0
+    assert "| cell | A records/s |" in capsys.readouterr().out
+    assert main(["compare", run, run, "--format", "markdwon"]) == 2
+    assert capsys.readouterr().err.endswith("is not a format of comparisons; did you mean 'markdown'?\n")
+
+
+@pytest.mark.parametrize("rates", [[], [1000.0]])
+def test_runs_with_no_trial_or_one_are_compared_and_tell_nothing(
+    rates: list[float], results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast, short = keep(results, connectors, FAST), keep(results, connectors, rates)
+    assert main(["compare", str(fast), str(short)]) == 0
+    assert ("too few trials to tell *" if rates else "not comparable *") in capsys.readouterr().out
+    assert main(["compare", str(fast), str(short), "--fail-if-slower", "5"]) == 1
+    assert main(["export", str(short), "--format", "md"]) == 0
+
+
+def test_runs_of_different_plans_have_their_differences_listed(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = keep(results, connectors, FAST)
+    other = keep(results, connectors, FAST, "elasticsearch/camel-bulk", "other")
+    assert main(["compare", str(one), str(other)]) == 0
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["plan", "name", "quick", "other"] in said
+    assert ["plan", "pipelines", "postgres/jdbc", "listed", "(none)"] in said
+    assert ["*", "postgres/jdbc@3x1:", "only", "run", "A", "has", "it"] in said
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("summary.json", "{", "summary.json: is not JSON"),
+        ("summary.json", "\xff", "summary.json: is not JSON"),
+        ("summary.json", "[" * 100_000, "summary.json: is nested too deeply"),
+        ("summary.json", "{}", "summary.json: is not the summary of a run (it does not say that its format is 1)"),
+        ("summary.json", '{"format": 2}', "summary.json: has format 2, but only 1 is known; use a newer sinkbench"),
+        ("summary.json", None, "has no summary.json: its race still goes on or was killed"),
+        ("plan.yaml", None, "plan.yaml: there is no such plan"),
+        ("plan.yaml", "- 1", "plan.yaml:1: a plan must be a mapping"),
+        ("connectors/postgres/jdbc.json", "{", "jdbc.json: is not JSON"),
+        ("trials.jsonl", "{}\n", "trials.jsonl:1: is not a trial"),
+    ],
+)
+def test_a_damaged_run_is_refused_in_one_line_and_listed_all_the_same(
+    file: str, content: str | None, said: str, results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(results, connectors, FAST)
+    if content is None:
+        (run / file).unlink()
+    else:
+        (run / file).write_text(content, encoding="latin-1")
+    assert main(["compare", str(run), str(run)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert main(["runs", "--results", str(results)]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(run.name)]
+    assert (said in row) == (file == "summary.json")
+
+
+def test_a_torn_last_trial_is_passed_over(results: Path, connectors: Path) -> None:
+    run = keep(results, connectors, FAST)
+    with (run / "trials.jsonl").open("a") as trials:
+        trials.write('{"trial": "t9", "blo')
+    assert len(load_run(run).trials) == 6
+
+
+def test_a_plan_of_a_later_sinkbench_is_compared_as_it_stands(results: Path, connectors: Path) -> None:
+    run = keep(results, connectors, FAST)
+    (run / "plan.yaml").write_text("name: quick\npipelines: [postgres/jdbc]\nunheard_of: 1\n")
+    assert load_run(run).plan["unheard_of"] == 1
+
+
+def test_a_plan_of_an_earlier_sinkbench_has_the_defaults_of_what_it_lacks(results: Path, connectors: Path) -> None:
+    run = keep(results, connectors, FAST)
+    (run / "plan.yaml").write_text("name: quick\npipelines: [postgres/jdbc]\n")
+    assert load_run(run).plan["mode"] == "drain"
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
+    assert "is no run, there is no summary.json in it; name a run below the folder" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "nowhere"), "--format", "csv"]) == 2
+    assert "there is no such file; name a run" in capsys.readouterr().err
+
+
+def test_runs_are_listed_newest_first_with_what_they_are(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(results, connectors, FAST)
+    for name in ("20200101T000000Z-old", "20990101T000000Z-new", "mine"):
+        (results / name).mkdir()
+    (results / "20990101T000000Z-new" / "plan.yaml").write_text("name: new\n")
+    assert main(["runs", "--results", str(results)]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split()[0] for row in rows if row] == ["20990101T000000Z-new", run.name, "20200101T000000Z-old", "mine"]
+    assert "its race still goes on or was killed" in rows[0]
+    assert rows[1].split()[3:] == ["quick", "Xeon,", "2", "cores", "local", "6", "yes", "yes"]
+    assert rows[2].split()[1:3] == ["2020-01-01", "00:00:00"]
+    assert "is no run" in rows[3]
+
+
+def test_a_folder_without_runs_says_so_and_none_at_all_is_refused(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runs", "--results", str(results)]) == 2
+    assert f"{results}: cannot be read (No such file or directory); name a folder" in capsys.readouterr().err
+    results.mkdir()
+    assert main(["runs", "--results", str(results)]) == 0
+    assert capsys.readouterr().out == f"no runs in {results}\n"
+
+
+def test_csv_has_a_row_a_cell_and_leaves_empty_what_was_not_measured(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(results, connectors, FAST)
+    assert main(["export", str(run), "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert list(row) == [*COLUMNS, "cpu_seconds_per_million.connect", "cpu_seconds_per_million.kafka"]
+    assert (row["records_per_second"], row["valid_trials"], row["lost"], row["passed"]) == ("1012.5", "6", "0", "true")
+    assert (row["latency_p99_ms"], row["cpu_seconds_per_million.connect"]) == ("", "")
+    assert row["cpu_seconds_per_million.kafka"] == "0.5"
+
+
+def test_json_is_the_summary_itself(results: Path, connectors: Path, tmp_path: Path) -> None:
+    run, copy = keep(results, connectors, FAST), tmp_path / "copy.json"
+    assert main(["export", str(run), "--format", "json", "--to", str(copy)]) == 0
+    assert read_summary(copy) == read_summary(run)
+
+
+def test_an_export_that_cannot_be_made_is_one_line(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(keep(results, connectors, FAST))
+    assert main(["export", run, "--format", "parquet"]) == 2
+    assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, md\n")
+    assert main(["export", run, "--format", "csv", "--to", str(results)]) == 2
+    assert "cannot be written (Is a directory); move away the folder" in capsys.readouterr().err
+
+
+def test_every_column_of_the_csv_is_documented() -> None:
+    documented = (ROOT / "docs" / "format.md").read_text()
+    assert [column for column in COLUMNS if f"`{column}`" not in documented] == []
