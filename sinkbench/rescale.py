@@ -18,7 +18,7 @@ from sinkbench.errors import TrialFailed
 from sinkbench.kafka import group_of
 from sinkbench.probes import Sample
 from sinkbench.results import Rescale
-from sinkbench.stats import LOW_SHARE, drain_rate, progress
+from sinkbench.stats import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress
 from sinkbench.watch import stored_counts
 from sinkbench.watching import Watched
 
@@ -85,7 +85,8 @@ def rescale_of(samples: Sequence[Sample], records: int, tasks_before: int, asked
     moments = np.concatenate([[asked], rises[rises > asked]])
     start = float(np.interp(LOW_SHARE * records, counts, times)) if counts.size else asked
     before = None
-    if asked > start:
+    # Of fewer readings the rate would be mostly what happened to lie between two of them.
+    if np.count_nonzero((rises > start) & (rises < asked)) >= FEWEST_SAMPLES:
         stored = float(np.interp(asked, times, counts)) - LOW_SHARE * records
         before = round(stored / (asked - start), 1) if stored > 0 else None
     return Rescale(
