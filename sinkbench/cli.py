@@ -35,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
 )
 app.add_typer(selftest, name="selftest")
-for command in (results_command.compare, results_command.runs, results_command.export):
+for command in (results_command.compare, results_command.runs, results_command.export, results_command.report):
     app.command()(command)
 console = Console(soft_wrap=True)
 

@@ -78,6 +78,8 @@ class Connections(_Record):
 
     clients_peak: Whole | None = None
     server_peak: Whole | None = None
+    server_limit: Whole | None = None
+    """How many the server accepts; None where it sets no limit, or it is not known."""
 
 
 class LatencyMs(_Record):

@@ -1,4 +1,4 @@
-"""The commands for runs that were kept: `compare`, `runs` and `export`."""
+"""The commands for runs that were kept: `compare`, `runs`, `export` and `report`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sinkbench.secrets import redacted
 from sinkbench.store import read_summary, write_text
 from sinkbench.suggest import did_you_mean
 
-__all__ = ["compare", "export", "runs"]
+__all__ = ["compare", "export", "report", "runs"]
 
 RUN = "a run's folder, results/latest, or a summary.json"
 WRITERS = {"text": comparetable.as_text, "markdown": comparetable.as_markdown}
@@ -65,6 +65,17 @@ def export(
         _write(text)
     else:
         write_text(to, redacted(text))
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
+    to: Annotated[Path | None, typer.Option(help="file to write (default: report.html in the run's folder)")] = None,
+) -> None:
+    """Writes a run as one HTML page with charts, and prints its path; docs/report.md says how to read it."""
+    # Here, since what draws takes a second to import, and no other command needs it.
+    from sinkbench.report.page import write_report
+
+    _write(f"{write_report(run, to)}\n")
 
 
 def _write(text: str, *, err: bool = False) -> None:

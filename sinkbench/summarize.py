@@ -199,6 +199,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
         connections=Connections(
             clients_peak=_most(trial.connections.clients_peak for trial in trials),
             server_peak=_most(trial.connections.server_peak for trial in trials),
+            server_limit=_most(trial.connections.server_limit for trial in trials),
         ),
         audit=audit,
         rescale=_rescale(cell, valid),

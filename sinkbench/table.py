@@ -24,7 +24,7 @@ from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
 from sinkbench.scalingtable import scaling_line, scaling_table
 from sinkbench.stats import ratio_to_slowest
 
-__all__ = ["answer", "cells_table", "heading", "remarks", "render", "show"]
+__all__ = ["answer", "cell_name", "cells_table", "heading", "remarks", "render", "show"]
 
 _PIPE_WIDTH = 140
 _ROOMY_WIDTH = 132
@@ -120,7 +120,7 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
     """The lines below the table: in full what is wrong with a cell, or must be known of it."""
     lines = []
     for cell in summary.cells:
-        name = _name(cell, summary)
+        name = cell_name(cell, summary)
         if not cell.passed:
             lines.append(f"{name}: {cell.verdict}")
         lines += [f"{name}: {reason}" for reason in cell.invalid if reason not in cell.verdict]
@@ -160,19 +160,29 @@ def answer(summary: RunSummary) -> str | None:
     (_, slow, slowest), (_, fast, fastest) = ranked[0], ranked[-1]
     paired = fastest.ratio
     if paired is not None and paired.to == slowest.cell and paired.interval is not None:
-        return _compared(_name(fastest, summary), _name(slowest, summary), paired.estimate, paired.interval)
+        return _compared(cell_name(fastest, summary), cell_name(slowest, summary), paired.estimate, paired.interval)
     if fastest.mode == "capacity":
         return (
-            f"{_name(fastest, summary)} sustained {_times(fast.median / slow.median)} times as many records/s as"
-            f" {_name(slowest, summary)}."
+            f"{cell_name(fastest, summary)} sustained {_times(fast.median / slow.median)} times as many records/s as"
+            f" {cell_name(slowest, summary)}."
         )
     sentence = (
-        f"{_name(fastest, summary)} stored {_times(fast.median / slow.median)} times as many records/s as"
-        f" {_name(slowest, summary)}"
+        f"{cell_name(fastest, summary)} stored {_times(fast.median / slow.median)} times as many records/s as"
+        f" {cell_name(slowest, summary)}"
     )
     if fast.low <= slow.high:
         return f"{sentence}, but their trials overlap: this run cannot tell them apart."
     return f"{sentence} (lowest trial against highest: {_times(fast.low / slow.high)})."
+
+
+def cell_name(cell: CellSummary, summary: RunSummary) -> str:
+    """A cell's label, with its tasks and its load where the run has more than one cell of that label."""
+    if Counter(each.label for each in summary.cells)[cell.label] == 1:
+        return cell.label
+    if cell.rescale is not None:
+        return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
+    load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
+    return f"{cell.label} with {cell.tasks} tasks{load}"
 
 
 def _kept(summary: RunSummary) -> list[CellSummary]:
@@ -263,13 +273,3 @@ def _limited(name: str, found: Bottleneck) -> str:
     if found.cause == NOT_IDENTIFIED:
         return f"{name}: what limits it is not identified ({found.evidence})"
     return f"{name}: limited by {found.component}, {found.cause}: {found.evidence}"
-
-
-def _name(cell: CellSummary, summary: RunSummary) -> str:
-    """A cell's label, with its tasks and its load where the run has more than one cell of that label."""
-    if Counter(each.label for each in summary.cells)[cell.label] == 1:
-        return cell.label
-    if cell.rescale is not None:
-        return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
-    load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
-    return f"{cell.label} with {cell.tasks} tasks{load}"

@@ -221,7 +221,7 @@ def record_of(
         placement={} if placed is None else placement(placed, bench.stack.endpoints.worker_ids),
         failed_tasks=0 if last is None else len(last.failed),
         failure=watched.cause(),
-        connections=Connections(clients_peak=clients, server_peak=servers),
+        connections=Connections(clients_peak=clients, server_peak=servers, server_limit=watched.connection_limit),
         audit=watched.audit,
         cpu_seconds_per_million=cpu_seconds_per_million(watched.samples, records),
         reconciliation=watched.counts(),

@@ -1,0 +1,169 @@
+"""Each trial from its start to its end: records stored a second, and the lag, as small charts a cell."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from sinkbench.columns import NOT_MEASURED
+from sinkbench.report.draw import look, panel, small, svg_of
+from sinkbench.report.parts import Chart, Figure, Lines, Part, Table
+from sinkbench.report.samples import Course, Series, course_of, read_samples
+from sinkbench.results import TrialRecord
+
+__all__ = ["courses_of", "drawn", "timeline"]
+
+MOST_CHARTS = 120
+
+MOST_POINTS = 9_000
+"""Of all trials together. So a long run makes no page that is slow to open."""
+_FEWEST, _MOST = 20, 120
+_WIDTH, _HEIGHT = 208.0, 170.0
+
+
+def drawn(trials: Sequence[TrialRecord]) -> tuple[list[TrialRecord], list[str]]:
+    """The trials that get a chart, at most 120, and a line about the others: of each cell the first trials."""
+    if len(trials) <= MOST_CHARTS:
+        return list(trials), []
+    each = max(1, MOST_CHARTS // len({trial.cell for trial in trials}))
+    counts: Counter[str] = Counter()
+    kept: list[TrialRecord] = []
+    for trial in trials:
+        counts[trial.cell] += 1
+        if counts[trial.cell] <= each and len(kept) < MOST_CHARTS:
+            kept.append(trial)
+    return kept, [
+        f"charts over time of {len(trials) - len(kept)} of {len(trials)} trials: a page has {MOST_CHARTS} at most"
+    ]
+
+
+def courses_of(folder: Path, trials: Sequence[TrialRecord]) -> tuple[dict[str, Course], list[str]]:
+    """The course of each trial by its id, and what is wrong with the samples of those that have none."""
+    most = max(_FEWEST, min(_MOST, MOST_POINTS // max(1, len(trials))))
+    courses, missing = {}, []
+    for trial in trials:
+        if trial.samples is None:
+            missing.append(f"trial {trial.trial}: no samples were kept")
+            continue
+        if Path(trial.samples).is_absolute() or ".." in Path(trial.samples).parts:
+            missing.append(f"trial {trial.trial}: {trial.samples} is not in the run's folder")
+            continue
+        readings = read_samples(folder / trial.samples)
+        if isinstance(readings, str):
+            missing.append(f"trial {trial.trial}: {trial.samples} {readings}")
+            continue
+        course = course_of(readings, most)
+        if course is None:
+            missing.append(f"trial {trial.trial}: {trial.samples} does not say what was stored when")
+        else:
+            courses[trial.trial] = course
+    return courses, missing
+
+
+def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> list[Part]:
+    """A figure a cell with a chart a trial, and before them how to read them.
+
+    Args:
+        names: of the cells, by their keys, in the order of the figures.
+        trials: all of them.
+        courses: by the trial's id; a trial without one has no chart.
+    """
+    figures: list[Part] = []
+    for place, (cell, name) in enumerate(names.items()):
+        shown = [trial for trial in trials if trial.cell == cell and trial.trial in courses]
+        if shown:
+            figures.append(_figure(f"t{place}", name, shown, courses))
+    if not figures:
+        return []
+    return [
+        Lines(
+            [
+                "Above: records stored a second, with the trial's own rate as a dashed line. Below: the lag, the "
+                "largest of each step. All charts of a pipeline have the same scales."
+            ]
+        ),
+        *figures,
+    ]
+
+
+def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> Figure:
+    found = [courses[trial.trial] for trial in trials]
+    highest = _highest([course.records_per_second for course in found])
+    largest = _highest([course.lag for course in found])
+    longest = max(float(course.seconds[-1]) for course in found)
+    pictures = _draw(key, trials, found, (longest, highest, largest))
+    charts = [
+        Chart(label=_label(name, trial, course), svg=svg, heading=f"{_title(trial)}: {_rate(trial)}")
+        for trial, course, svg in zip(trials, found, pictures, strict=True)
+    ]
+    steps = sorted({round(course.step_seconds, 2) for course in found})
+    span = f"{steps[0]:g}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g}"
+    return Figure(
+        caption=f"{name}: records/s and lag over the seconds of each trial, in steps of {span} s.",
+        charts=charts,
+        table=Table(
+            headers=("trial", "second", "records/s", "lag"),
+            rows=[
+                (_title(trial), f"{second:.1f}", _whole(rate), _whole(lag))
+                for trial, course in zip(trials, found, strict=True)
+                for second, rate, lag in zip(course.seconds, course.records_per_second, course.lag, strict=True)
+            ],
+            caption=f"{name}: the courses of its trials",
+            numbers=frozenset({1, 2, 3}),
+        ),
+        small=True,
+    )
+
+
+def _draw(
+    key: str, trials: Sequence[TrialRecord], courses: Sequence[Course], scales: tuple[float, float | None, float | None]
+) -> Iterator[str]:
+    """A picture for each trial; `scales` are the longest time, the highest rate and the largest lag of all."""
+    longest, highest, largest = scales
+    rows = 1 if largest is None else 2
+    # The axes are made once and only the lines change, which takes half the time.
+    with panel(_WIDTH, _HEIGHT if rows == 2 else _HEIGHT / 2 + 10, rows) as (figure, axes):
+        (rate,) = axes[0].plot([], [], color=look(0).colour, linewidth=1.4)
+        mean = axes[0].axhline(0, color=look(1).colour, linewidth=1.2, linestyle=(0, (4, 2)))
+        (lag,) = axes[-1].plot([], [], color=look(2).colour, linewidth=1.4, linestyle=look(2).dashes)
+        for each, title, most in zip(axes, ("records/s", "lag, records"), (highest, largest), strict=False):
+            # With a place of its own matplotlib does not look for one, at each drawing.
+            each.set_title(title, loc="left", fontsize=10.0, y=1.0, pad=3.0)
+            each.set_ylim(0, 1.08 * most if most else 1)
+            each.set_xlim(0, longest)
+            small(each)
+        axes[0].tick_params(labelbottom=rows == 1)
+        for place, (trial, course) in enumerate(zip(trials, courses, strict=True)):
+            rate.set_data(course.seconds, course.records_per_second)
+            mean.set_visible(trial.records_per_second is not None)
+            mean.set_ydata([trial.records_per_second or 0.0] * 2)
+            if rows == 2:
+                lag.set_data(course.seconds, course.lag)
+            yield svg_of(figure, f"{key}-{place}")
+
+
+def _highest(series: Sequence[Series]) -> float | None:
+    """The highest of all that is known; None if nothing is."""
+    return max((value for each in series for value in each.tolist() if math.isfinite(value)), default=None)
+
+
+def _title(trial: TrialRecord) -> str:
+    return "pilot" if trial.pilot else f"block {trial.block}"
+
+
+def _rate(trial: TrialRecord) -> str:
+    if trial.invalid:
+        return "invalid"
+    return "no rate" if trial.records_per_second is None else f"{trial.records_per_second:,.0f} records/s"
+
+
+def _label(name: str, trial: TrialRecord, course: Course) -> str:
+    said = f"{name}, {_title(trial)}: records stored a second and lag over {course.seconds[-1]:.0f} seconds"
+    largest = _highest([course.lag])
+    return f"{said}; {_rate(trial)}" + ("" if largest is None else f", lag at most {largest:,.0f}")
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}" if math.isfinite(value) else NOT_MEASURED

@@ -1,0 +1,133 @@
+"""The report in a real browser, at the widths of a phone and of a desktop, on a light and on a dark screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sinkbench.report.page import write_report
+from tests.unit.browser import Browser, find
+from tests.unit.samplerun import SCRIPT, keep_run
+
+PROGRAM = find()
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="there is no Chromium on this machine: apt-get install chromium"
+)
+
+LUMINANCE = """
+(colour => {
+  const part = colour.match(/[0-9.]+/g).slice(0, 3).map(value => value / 255)
+    .map(value => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2];
+})
+"""
+# WCAG 2.2: 4.5 for text, 3 for what is drawn.
+CONTRASTS = f"""
+(() => {{
+  const luminance = {LUMINANCE};
+  const paper = luminance(getComputedStyle(document.body).backgroundColor);
+  const contrast = colour => {{
+    const [low, high] = [paper, luminance(colour)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  }};
+  const least = (elements, name) => Math.min(...elements.map(each => contrast(getComputedStyle(each)[name])));
+  const all = selector => [...document.querySelectorAll(selector)];
+  return [
+    least(all("svg text"), "fill"),
+    least(all("p, figcaption, td, th, a, summary, caption"), "color"),
+    least(all("svg [style*='stroke:var(--series']"), "stroke"),
+  ];
+}})()
+"""
+OVERLAPS = """
+[...document.querySelectorAll("svg")].flatMap(svg => {
+  const boxes = [...svg.querySelectorAll("text")].map(text => [text.textContent, text.getBoundingClientRect()]);
+  const crossing = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+  return boxes.flatMap(([one, a], at) =>
+    boxes.slice(at + 1).filter(([, b]) => crossing(a, b)).map(([other]) => `${one} | ${other}`));
+})
+"""
+CLIPPED = """
+[...document.querySelectorAll("svg")].flatMap(svg => {
+  const frame = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text")].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.left < frame.left - 2 || box.right > frame.right + 2 || box.bottom > frame.bottom + 2;
+  }).map(text => text.textContent);
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    return write_report(
+        keep_run(
+            folder / "results",
+            everything=True,
+            multiples=(1, 2, 4, 32),
+            label=f"a {SCRIPT} with a long name",
+            seconds=10,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert PROGRAM is not None
+    with Browser(PROGRAM) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_report_is_whole_and_readable(
+    browser: Browser, report: Path, tmp_path: Path, width: int, dark: bool
+) -> None:
+    browser.open(report, width, dark)
+    assert browser.complaints() == []
+    assert {address.split(":")[0] for address in browser.requests()} <= {"file", "data"}
+    # Nothing is wider than the screen, so that only tables and files scroll sideways, in boxes of their own.
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate(OVERLAPS) == []
+    assert browser.evaluate(CLIPPED) == []
+    on_text, on_page, on_lines = browser.evaluate(CONTRASTS)
+    assert min(on_text, on_page) >= 4.5
+    assert on_lines >= 3
+    picture = tmp_path / "page.png"
+    browser.screenshot(picture)
+    assert picture.stat().st_size > 50_000
+
+
+def test_all_pictures_are_drawn_and_a_script_in_a_label_is_text(browser: Browser, report: Path) -> None:
+    browser.open(report, 1280, dark=False)
+    heights = browser.evaluate("[...document.querySelectorAll('svg')].map(svg => svg.getBoundingClientRect().height)")
+    assert len(heights) > 60
+    assert min(heights) > 50
+    assert browser.evaluate("document.scripts.length") == 0
+    assert SCRIPT in browser.evaluate("document.body.innerText")
+
+
+def test_the_skip_link_comes_first_and_leads_to_the_answer(browser: Browser, report: Path) -> None:
+    browser.open(report, 1280, dark=False)
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    assert browser.evaluate("document.activeElement.className") == "skip"
+    assert browser.evaluate("document.activeElement.getBoundingClientRect().left >= 0")
+    assert browser.evaluate("document.querySelector('#main h2').textContent") == "Answer"
+
+
+def test_printed_it_is_dark_on_light_and_shows_no_links_within(browser: Browser, report: Path) -> None:
+    # As wide as a sheet of A4 within its margins.
+    browser.open(report, 720, dark=True)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert browser.evaluate("document.documentElement.scrollWidth") <= 720
+        assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert browser.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+        assert browser.evaluate("getComputedStyle(document.querySelector('svg text')).fill") == "rgb(0, 0, 0)"
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
