@@ -18,15 +18,15 @@ from sinkbench.limits.measure import jobs
 from sinkbench.probes import CLIENT_ERRORS, Sample
 from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
 from sinkbench.search import INVALID, CapacitySearch
-from sinkbench.sizing import MINIMUM_RECORDS, records_for
+from sinkbench.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, records_for
 from sinkbench.store import RunFolder
 from sinkbench.summarize import scalings, summarize
 from sinkbench.sustain import sustain_trial
-from sinkbench.trial import drain_trial, pilot
+from sinkbench.trial import TOO_SHORT, drain_trial, pilot
 from sinkbench.ui import Ui, trial_line
 from sinkbench.until import is_enough, most_blocks, valid_rates
 
-__all__ = ["Race"]
+__all__ = ["Race", "is_too_short"]
 
 # A pilot's topic must not run dry before its time is over, at the highest rate that a pipeline may have.
 PILOT_RECORDS_PER_SECOND = 100_000
@@ -45,6 +45,11 @@ OVERHEAD_SECONDS = 10.0
 LIMIT_SECONDS = 40.0
 # How long a run waits for a service that is not its own to start again.
 RETURN_SECONDS = 60.0
+
+
+def is_too_short(record: TrialRecord) -> bool:
+    """Whether nothing is wrong with a trial but that its topic was empty too soon, since its pilot was too slow."""
+    return record.invalid == [TOO_SHORT] and record.audit is not None and record.records < MAXIMUM_RECORDS
 
 
 class Race:
@@ -80,6 +85,7 @@ class Race:
         self._trials: list[TrialRecord] = []
         self._seconds: list[float] = []
         self._step = 0
+        self._retaken = 0
         self._searches: dict[str, CapacitySearch] = {}
         self._limit_jobs = jobs(bench, cells, self._token) if bench.plan.limits else []
         self._limits: list[Limit] = []
@@ -94,7 +100,7 @@ class Race:
     def _trials_in_all(self) -> int:
         """How many trials there will be; of a search, about."""
         if self._plan.mode != "capacity":
-            return len(self._cells) * self._most
+            return len(self._cells) * self._most + self._retaken
         begun = sum(len(search.path) + search.steps_left for search in self._searches.values())
         return begun + (len(self._cells) - len(self._searches)) * (USUAL_SEARCH_STEPS + self._plan.trials)
 
@@ -226,14 +232,28 @@ class Race:
             self._recover()
 
     def _drain(self, cell: Cell, block: int, name: str) -> None:
+        record = self._drain_of_size(cell, block, name, is_too_short)
+        if record.pilot:
+            self._retaken += 1
+            self._rates[cell.place] = record.records / (record.window_seconds or self._plan.drain.window_seconds)
+            self._ui.say(f"{cell.key}: sized by too low a rate; once more, with more records")
+            record = self._drain_of_size(cell, block, name, lambda record: False)
+        if record.records_per_second and not record.invalid and cell.before is None:
+            # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
+            self._rates[cell.place] = record.records_per_second
+
+    def _drain_of_size(self, cell: Cell, block: int, name: str, is_pilot: Callable[[TrialRecord], bool]) -> TrialRecord:
+        """Takes a drain trial of as many records as fill the window at the rate that the cell had last."""
         rate = self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
         # A drain in which the tasks change is as long before that as after it.
         seconds = self._plan.drain.window_seconds * (1 if cell.before is None else 2)
         records = max(records_for(rate, seconds), MINIMUM_RECORDS)
-        record = self._trial(cell, name, lambda names: drain_trial(self._bench, cell, names, records, block, self._ui))
-        if record.records_per_second and not record.invalid and cell.before is None:
-            # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
-            self._rates[cell.place] = record.records_per_second
+
+        def take(names: Names) -> tuple[TrialRecord, list[Sample]]:
+            record, samples = drain_trial(self._bench, cell, names, records, block, self._ui)
+            return record.model_copy(update={"pilot": is_pilot(record)}), samples
+
+        return self._trial(cell, name, take)
 
     def _sustain(self, cell: Cell, block: int, name: str, rate: float, *, search: bool = False) -> TrialRecord:
         return self._trial(

@@ -16,7 +16,9 @@ from sinkbench.steady import steadiness
 from sinkbench.watch import Limits, stored_counts, window_seconds
 from sinkbench.watching import Observer, Watched, bottleneck, check_loaded, finish, record_of, reset_sink, watch
 
-__all__ = ["Pilot", "drain_trial", "pilot"]
+__all__ = ["TOO_SHORT", "Pilot", "drain_trial", "pilot"]
+
+TOO_SHORT = "too few samples between 10 % and 90 % of the records; ask for a longer window_seconds"
 
 
 def drain_trial(
@@ -65,7 +67,7 @@ def drain_trial(
         rescale = rescale_of(watched.samples, records, cell.tasks_before or 0, rescaling.asked, rescaling.settled)
     steady = warm.steady if cell.probes and rescaling is None else None
     if rate is None and not watched.invalid:
-        watched.invalid.append("too few samples between 10 % and 90 % of the records; ask for a longer window_seconds")
+        watched.invalid.append(TOO_SHORT)
     window = window_seconds(watched.samples, records)
     record = record_of(
         bench,

@@ -21,6 +21,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.store import RunFolder, read_trials
 from sinkbench.table import render
+from sinkbench.trial import TOO_SHORT, Pilot
 from sinkbench.ui import choose_ui
 
 PILOT = "drain: {pilot_seconds: 2, warm_up_seconds: 8, timeout_seconds: 60}\ntrials: 1\n"
@@ -53,14 +54,14 @@ $$ BEGIN PERFORM pg_sleep({DELAY_MS / 1000}); RETURN NULL; END $$
 DELAYED = "CREATE TRIGGER delayed BEFORE INSERT ON tides FOR EACH STATEMENT EXECUTE FUNCTION public.delayed();\n"
 
 
-def race(stack: LocalStack, folder: Path, plan: str, schema: str = "") -> RunSummary:
+def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: str = "") -> RunSummary:
     """A run of that plan in a checkout whose table has something added to it."""
     checkout = folder / "checkout"
     for name in ("connectors", "elasticsearch", "postgres"):
         shutil.copytree(CHECKOUT / name, checkout / name)
     with (checkout / "postgres" / "schema.sql").open("a") as file:
         file.write(schema)
-    (folder / "mine.yaml").write_text(plan + PILOT)
+    (folder / "mine.yaml").write_text(plan + PILOT.replace("{", "{" + drain))
     loaded = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
     results = RunFolder.create(folder / "results", loaded, checkout / "connectors")
     cells = expand(loaded, stack.workers)
@@ -159,3 +160,19 @@ def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: 
             # What is offered beyond the capacity is what the lag grows by.
             assert lag.growth_per_second == pytest.approx(offered - RATE, abs=0.1 * offered)
     assert "the search offered" in render(summary)
+
+
+def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_records(
+    stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if the workers' JVMs had been cold, or the machine busy, in all of the pilot.
+    monkeypatch.setattr("sinkbench.race.pilot", lambda *arguments: Pilot(1.0))
+    summary = race(stack, tmp_path, "pipelines: [postgres/jdbc]\n", drain="window_seconds: 6, ")
+    (cell,) = summary.cells
+    assert cell.verdict == "ok", cell
+    assert cell.trials == 1
+    short, taken = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))
+    assert short.pilot
+    assert short.invalid == [TOO_SHORT]
+    assert not taken.pilot
+    assert taken.records > short.records
