@@ -37,6 +37,9 @@ GENERATOR_SHARE = 0.8
 # A search begins a little below what a full topic drains at: a pipeline that has to wait for records does no better.
 START_SHARE = 0.8
 USUAL_SEARCH_STEPS = 6
+# A trial that was too short is taken again so often, each time with so many times the records at least.
+MOST_RETAKES = 3
+RETAKE_FACTOR = 4.0
 # What a cell is taken to store where its pilot stored nothing; its trials then show the same failure, quickly.
 FALLBACK_RECORDS_PER_SECOND = 1_000.0
 # Resetting, loading, starting, stopping and auditing, beside the drain itself.
@@ -232,12 +235,15 @@ class Race:
             self._recover()
 
     def _drain(self, cell: Cell, block: int, name: str) -> None:
-        record = self._drain_of_size(cell, block, name, is_too_short)
-        if record.pilot:
+        for retakes_left in range(MOST_RETAKES, -1, -1):
+            record = self._drain_of_size(cell, block, name, is_too_short if retakes_left else lambda record: False)
+            if not record.pilot:
+                break
             self._retaken += 1
-            self._rates[cell.place] = record.records / (record.window_seconds or self._plan.drain.window_seconds)
+            # Of so short a drain much was the start; the rate is higher than that.
+            seen = record.records / (record.window_seconds or self._plan.drain.window_seconds)
+            self._rates[cell.place] = max(seen, RETAKE_FACTOR * self._rates.get(cell.place, 0.0))
             self._ui.say(f"{cell.key}: sized by too low a rate; once more, with more records")
-            record = self._drain_of_size(cell, block, name, lambda record: False)
         if record.records_per_second and not record.invalid and cell.before is None:
             # The workers' JVMs get faster for a while; the next trial is sized by what was seen last.
             self._rates[cell.place] = record.records_per_second

@@ -171,8 +171,10 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
     (cell,) = summary.cells
     assert cell.verdict == "ok", cell
     assert cell.trials == 1
-    short, taken = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))
-    assert short.pilot
-    assert short.invalid == [TOO_SHORT]
+    *short, taken = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))
+    assert 1 <= len(short) <= 3
+    for trial in short:
+        assert trial.pilot
+        assert trial.invalid == [TOO_SHORT]
+        assert taken.records > trial.records
     assert not taken.pilot
-    assert taken.records > short.records
