@@ -9,11 +9,12 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from typing import Any
 
 from sinkbench.columns import NOT_MEASURED, connections, counted
 from sinkbench.errors import ResultsError
 from sinkbench.markdown import escaped, markdown_table
-from sinkbench.results import CellSummary, Interval, LatencyMs, RunSummary
+from sinkbench.results import CellSummary, RunSummary
 from sinkbench.table import answer, heading, remarks
 
 __all__ = ["COLUMNS", "FORMATS", "export"]
@@ -28,24 +29,9 @@ def export(summary: RunSummary, form: str) -> str:
     return FORMATS[form](summary)
 
 
-def _rate(cell: CellSummary, name: str) -> float | None:
-    value: float | None = getattr(cell.records_per_second, name, None)
-    return value
-
-
-def _bound(interval: Interval | None, name: str) -> float | None:
-    value: float | None = getattr(interval, name, None)
-    return value
-
-
-def _latency(latency: LatencyMs | None, name: str) -> float | None:
-    value: float | None = getattr(latency, name, None)
-    return value
-
-
-def _audited(cell: CellSummary, name: str) -> int | None:
-    value: int | None = getattr(cell.audit, name, None)
-    return value
+def _of(record: object, name: str) -> Any:
+    """A field of a record that may be absent itself."""
+    return getattr(record, name, None)
 
 
 COLUMNS: dict[str, Callable[[RunSummary, CellSummary], Value]] = {
@@ -62,44 +48,40 @@ COLUMNS: dict[str, Callable[[RunSummary, CellSummary], Value]] = {
     "workers": lambda _, cell: cell.workers,
     "tasks": lambda _, cell: cell.tasks,
     "tasks_per_worker": lambda _, cell: cell.tasks_per_worker,
-    "tasks_before": lambda _, cell: None if cell.rescale is None else cell.rescale.tasks_before,
+    "tasks_before": lambda _, cell: _of(cell.rescale, "tasks_before"),
     "overrides": lambda _, cell: json.dumps(cell.overrides, ensure_ascii=False) if cell.overrides else None,
     "trials": lambda _, cell: cell.trials,
     "valid_trials": lambda _, cell: 0 if cell.records_per_second is None else len(cell.records_per_second.values),
     "offered_records_per_second": lambda _, cell: cell.offered_records_per_second,
-    "records_per_second": lambda _, cell: _rate(cell, "median"),
-    "records_per_second_lowest": lambda _, cell: _rate(cell, "low"),
-    "records_per_second_highest": lambda _, cell: _rate(cell, "high"),
-    "records_per_second_interval_low": lambda _, cell: _bound(
-        None if cell.records_per_second is None else cell.records_per_second.interval, "low"
-    ),
-    "records_per_second_interval_high": lambda _, cell: _bound(
-        None if cell.records_per_second is None else cell.records_per_second.interval, "high"
-    ),
-    "ratio_to": lambda _, cell: None if cell.ratio is None else cell.ratio.to,
-    "ratio": lambda _, cell: None if cell.ratio is None else cell.ratio.estimate,
-    "ratio_interval_low": lambda _, cell: _bound(None if cell.ratio is None else cell.ratio.interval, "low"),
-    "ratio_interval_high": lambda _, cell: _bound(None if cell.ratio is None else cell.ratio.interval, "high"),
+    "records_per_second": lambda _, cell: _of(cell.records_per_second, "median"),
+    "records_per_second_lowest": lambda _, cell: _of(cell.records_per_second, "low"),
+    "records_per_second_highest": lambda _, cell: _of(cell.records_per_second, "high"),
+    "records_per_second_interval_low": lambda _, cell: _of(_of(cell.records_per_second, "interval"), "low"),
+    "records_per_second_interval_high": lambda _, cell: _of(_of(cell.records_per_second, "interval"), "high"),
+    "ratio_to": lambda _, cell: _of(cell.ratio, "to"),
+    "ratio": lambda _, cell: _of(cell.ratio, "estimate"),
+    "ratio_interval_low": lambda _, cell: _of(_of(cell.ratio, "interval"), "low"),
+    "ratio_interval_high": lambda _, cell: _of(_of(cell.ratio, "interval"), "high"),
     "records_per_write": lambda _, cell: cell.records_per_write,
     "clients_peak": lambda _, cell: cell.connections.clients_peak,
     "server_peak": lambda _, cell: cell.connections.server_peak,
     "failed_tasks": lambda _, cell: cell.failed_tasks,
-    "produced": lambda _, cell: _audited(cell, "produced"),
-    "stored": lambda _, cell: _audited(cell, "stored"),
-    "lost": lambda _, cell: _audited(cell, "lost"),
-    "duplicates": lambda _, cell: _audited(cell, "duplicates"),
-    "foreign": lambda _, cell: _audited(cell, "foreign"),
-    "lag_verdict": lambda _, cell: None if cell.lag is None else cell.lag.verdict,
-    "lag_growth_per_second": lambda _, cell: None if cell.lag is None else cell.lag.growth_per_second,
-    "latency_p50_ms": lambda _, cell: _latency(cell.latency_ms, "p50"),
-    "latency_p95_ms": lambda _, cell: _latency(cell.latency_ms, "p95"),
-    "latency_p99_ms": lambda _, cell: _latency(cell.latency_ms, "p99"),
-    "latency_p999_ms": lambda _, cell: _latency(cell.latency_ms, "p999"),
-    "searchable_p99_ms": lambda _, cell: _latency(cell.searchable_ms, "p99"),
+    "produced": lambda _, cell: _of(cell.audit, "produced"),
+    "stored": lambda _, cell: _of(cell.audit, "stored"),
+    "lost": lambda _, cell: _of(cell.audit, "lost"),
+    "duplicates": lambda _, cell: _of(cell.audit, "duplicates"),
+    "foreign": lambda _, cell: _of(cell.audit, "foreign"),
+    "lag_verdict": lambda _, cell: _of(cell.lag, "verdict"),
+    "lag_growth_per_second": lambda _, cell: _of(cell.lag, "growth_per_second"),
+    "latency_p50_ms": lambda _, cell: _of(cell.latency_ms, "p50"),
+    "latency_p95_ms": lambda _, cell: _of(cell.latency_ms, "p95"),
+    "latency_p99_ms": lambda _, cell: _of(cell.latency_ms, "p99"),
+    "latency_p999_ms": lambda _, cell: _of(cell.latency_ms, "p999"),
+    "searchable_p99_ms": lambda _, cell: _of(cell.searchable_ms, "p99"),
     "limit_records_per_second": lambda _, cell: cell.limit_records_per_second,
     "efficiency": lambda _, cell: cell.efficiency,
-    "limited_by": lambda _, cell: None if cell.bottleneck is None else cell.bottleneck.component,
-    "limited_by_cause": lambda _, cell: None if cell.bottleneck is None else cell.bottleneck.cause or None,
+    "limited_by": lambda _, cell: _of(cell.bottleneck, "component"),
+    "limited_by_cause": lambda _, cell: _of(cell.bottleneck, "cause") or None,
     "passed": lambda _, cell: cell.passed,
     "verdict": lambda _, cell: cell.verdict,
     "invalid": lambda _, cell: "; ".join(cell.invalid) or None,

@@ -37,11 +37,10 @@ def drain_trial(
     Returns:
         Its record, with the reasons in `invalid` if its numbers must not be used, and its samples.
     """
-    watched = Watched()
+    watched = Watched(rescaled=cell.before is not None)
     drain = bench.plan.drain
     stamped: float | None = None
     rescaling = None if cell.before is None else LiveRescale(bench, cell, names, records, watched)
-    watched.rescaled = rescaling is not None
     with watched.noting():
         sink = reset_sink(bench, cell, names, records, observer)
         observer.phase("loading the topic")

@@ -31,7 +31,6 @@ __all__ = [
     "chart",
     "counted",
     "legend",
-    "look",
     "looks",
     "panel",
     "shortened",
@@ -85,7 +84,10 @@ _STYLE: dict[Any, Any] = {
 
 
 class Look:
-    """How one series is told from the others: colour, marker, dashes and hatching."""
+    """How one series is told from the others: colour, marker, dashes and hatching.
+
+    That of the series at a place, from 0. 56 have a colour and a marker that no other has.
+    """
 
     def __init__(self, place: int) -> None:
         self.colour = f"#1000{place % _SERIES:02x}"
@@ -94,14 +96,9 @@ class Look:
         self.hatch = _HATCHES[place % len(_HATCHES)]
 
 
-def look(place: int) -> Look:
-    """The look of the series at a place, from 0. 56 have a colour and a marker that no other has."""
-    return Look(place)
-
-
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """A look for each name, in their order."""
-    return {name: look(place) for place, name in enumerate(dict.fromkeys(names))}
+    return {name: Look(place) for place, name in enumerate(dict.fromkeys(names))}
 
 
 @contextmanager

@@ -104,8 +104,7 @@ def lines(
             axes.yaxis.set_minor_formatter(NullFormatter())
         else:
             axes.set_ylim(bottom=0)
-        if mark is not None:
-            _across(axes, mark)
+        _across(axes, mark)
         axes.set_xlabel(x_label)
         axes.set_title(y_label, loc="left", fontsize=11.0)
         counted(axes, "y")
@@ -153,10 +152,8 @@ def dots(
         else:
             axes.set_xlim(0, max([*known, *([mark.value] if mark else [])]) * 1.06 or 1)
         _rows(axes, [name for name, _ in rows], x_label, whole)
-        if mark is not None:
-            _upright(axes, mark)
-        if len(shown) > 1 or mark is not None:
-            legend(figure, axes)
+        _upright(axes, mark)
+        legend(figure, axes)
         return svg_of(figure, key)
 
 
@@ -202,10 +199,8 @@ def bars(
             )
         axes.set_xlim(0, highest * 1.16)
         _rows(axes, [name for name, _ in rows], x_label, whole)
-        if mark is not None:
-            _upright(axes, mark)
-        if len(shown) > 1 or mark is not None:
-            legend(figure, axes)
+        _upright(axes, mark)
+        legend(figure, axes)
         return svg_of(figure, key)
 
 
@@ -241,9 +236,11 @@ def _rows(axes: Axes, names: Sequence[str], x_label: str, whole: bool) -> None:
     axes.spines["bottom"].set_color(FAINT)
 
 
-def _across(axes: Axes, mark: Mark) -> None:
-    axes.axhline(mark.value, color=LIMIT, linewidth=1.6, linestyle=(0, (8, 3)), label=mark.name)
+def _across(axes: Axes, mark: Mark | None) -> None:
+    if mark is not None:
+        axes.axhline(mark.value, color=LIMIT, linewidth=1.6, linestyle=(0, (8, 3)), label=mark.name)
 
 
-def _upright(axes: Axes, mark: Mark) -> None:
-    axes.axvline(mark.value, color=LIMIT, linewidth=1.6, linestyle=(0, (8, 3)), label=mark.name)
+def _upright(axes: Axes, mark: Mark | None) -> None:
+    if mark is not None:
+        axes.axvline(mark.value, color=LIMIT, linewidth=1.6, linestyle=(0, (8, 3)), label=mark.name)

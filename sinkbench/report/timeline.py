@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sinkbench.columns import NOT_MEASURED
-from sinkbench.report.draw import look, panel, small, svg_of
+from sinkbench.report.draw import Look, panel, small, svg_of
 from sinkbench.report.parts import Chart, Figure, Lines, Part, Table
 from sinkbench.report.samples import Course, Series, course_of, read_samples
 from sinkbench.results import TrialRecord
@@ -125,9 +125,9 @@ def _draw(
     rows = 1 if largest is None else 2
     # The axes are made once and only the lines change, which takes half the time.
     with panel(_WIDTH, _HEIGHT if rows == 2 else _HEIGHT / 2 + 10, rows) as (figure, axes):
-        (rate,) = axes[0].plot([], [], color=look(0).colour, linewidth=1.4)
-        mean = axes[0].axhline(0, color=look(1).colour, linewidth=1.2, linestyle=(0, (4, 2)))
-        (lag,) = axes[-1].plot([], [], color=look(2).colour, linewidth=1.4, linestyle=look(2).dashes)
+        (rate,) = axes[0].plot([], [], color=Look(0).colour, linewidth=1.4)
+        mean = axes[0].axhline(0, color=Look(1).colour, linewidth=1.2, linestyle=(0, (4, 2)))
+        (lag,) = axes[-1].plot([], [], color=Look(2).colour, linewidth=1.4, linestyle=Look(2).dashes)
         for each, title, most in zip(axes, ("records/s", "lag, records"), (highest, largest), strict=False):
             # With a place of its own matplotlib does not look for one, at each drawing.
             each.set_title(title, loc="left", fontsize=10.0, y=1.0, pad=3.0)

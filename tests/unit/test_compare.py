@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pydantic import JsonValue
+from test_summarize import trial as drained
 
 from sinkbench.cells import Cell
 from sinkbench.compare import Compared, Comparison, compare, gate, percent_of
@@ -26,18 +27,7 @@ SLOW = [rate * 0.8 for rate in FAST]
 
 
 def trial(cell: Cell, block: int, rate: float | None, **fields: object) -> TrialRecord:
-    bare = {
-        "trial": f"t{block}",
-        "block": block,
-        **cell.identity(),
-        "started_at": "2026-01-31T17:06:00Z",
-        "seconds": 20.0,
-        "records": 100,
-        "records_per_second": rate,
-        "offered_records_per_second": cell.offered,
-        "audit": Audit(produced=100, stored=100, lost=0, duplicates=0),
-    }
-    return TrialRecord.model_validate({**bare, **fields})
+    return drained(rate, cell, **{"block": block, "offered_records_per_second": cell.offered, **fields})
 
 
 def kept(

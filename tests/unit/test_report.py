@@ -15,7 +15,7 @@ import pytest
 from sinkbench.cli import main
 from sinkbench.latency import latency_of
 from sinkbench.report.costs import by_scale
-from sinkbench.report.draw import look, shortened
+from sinkbench.report.draw import Look, shortened
 from sinkbench.report.latencies import curve_of
 from sinkbench.report.lead import answer_or_why_not, grounds, outcome
 from sinkbench.report.plots import far_apart
@@ -324,7 +324,7 @@ def test_bars_share_a_scale_if_none_is_twenty_times_as_long_as_another() -> None
 
 
 def test_forty_series_differ_in_their_colour_or_their_dashes_and_their_marker() -> None:
-    looks = [look(place) for place in range(40)]
+    looks = [Look(place) for place in range(40)]
     assert (
         len({(each.colour, each.marker) for each in looks}) == len({(each.colour, each.dashes) for each in looks}) == 40
     )
