@@ -11,12 +11,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from sinkbench.errors import UserError
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.store import read_summary, read_trials
 from sinkbench.thresholds import Check, load_thresholds, outcome
 
-PLAN, CHECKS = load_thresholds(CHECKOUT / load_settings().thresholds, CHECKOUT / "connectors")
+try:
+    PLAN, CHECKS = load_thresholds(CHECKOUT / load_settings().thresholds, CHECKOUT / "connectors")
+except UserError as unusable:
+    # Shown as it is, without a traceback.
+    raise pytest.Collector.CollectError(str(unusable)) from None
 
 Run = tuple[RunSummary, Sequence[TrialRecord]]
 
