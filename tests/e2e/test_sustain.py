@@ -96,7 +96,9 @@ def test_loads_that_are_kept_up_with_have_a_bounded_lag_and_a_latency(stack: Loc
         assert cell.audit is not None
         assert (cell.audit.produced, cell.audit.lost, cell.audit.duplicates) == (12_000, 0, 0)
         assert cell.records_per_second is not None
-        assert cell.records_per_second.median == pytest.approx(1_000, rel=0.1)
+        # Between two instants, each of three tasks may just have stored its bulk of 500, or not yet.
+        bunched = 3 * 500 / 9 if cell is bulk else 0
+        assert cell.records_per_second.median == pytest.approx(1_000, abs=100 + bunched)
         latency = cell.latency_ms
         assert latency is not None
         assert latency.count >= 5_000
