@@ -1,10 +1,10 @@
 """Times the containers and compares them with the local stack; prints the figures that README quotes.
 
-    .venv/bin/python benchmarks/containers.py [times] [agreement]
+    .venv/bin/python benchmarks/containers.py [times] [agreement] [--results FOLDER]
 
 `times`: building all images with warm download caches and no layer kept, starting until all is healthy, stopping, and
-the images' sizes; about four minutes. `agreement`: plans/quick.yaml on the local stack, then on the containers, and how
-the ratios between pipelines differ; about 15 minutes. Neither stack may be running.
+the images' sizes; about four minutes. `agreement`: plans/quick.yaml with five trials on the local stack, then on the
+containers, and how the ratios between pipelines differ; about 18 minutes. Neither stack may be running.
 """
 
 from __future__ import annotations
@@ -12,14 +12,21 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import re
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import bootstrap
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 COMPOSE = ["docker", "compose", "--project-directory", str(CHECKOUT)]
 SINKBENCH = str(CHECKOUT / ".venv" / "bin" / "sinkbench")
+PARTS = ("times", "agreement")
+TRIALS = 5
 
 
 def timed(name: str, *command: str) -> None:
@@ -42,31 +49,49 @@ def report_times() -> None:
         print(f"{image}: {int(size) / 1e6:.0f} MB")
 
 
-def rates(stack: str, results: Path) -> dict[str, float]:
-    """Median records/s of each pipeline of plans/quick.yaml on a stack."""
-    command = [SINKBENCH, "race", str(CHECKOUT / "plans" / "quick.yaml"), "--stack", stack, "--results", str(results)]
-    subprocess.run(command, check=True)
+def rates(stack: str, plan: Path, results: Path) -> dict[str, list[float]]:
+    """Records/s of each valid trial of each pipeline of a plan on a stack."""
+    subprocess.run([SINKBENCH, "race", str(plan), "--stack", stack, "--results", str(results)], check=True)
     summary = json.loads((results / "latest" / "summary.json").read_text())
-    return {cell["pipeline"]: cell["records_per_second"]["median"] for cell in summary["cells"]}
+    return {cell["pipeline"]: cell["records_per_second"]["values"] for cell in summary["cells"]}
 
 
-def report_agreement() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        found = {stack: rates(stack, Path(folder) / stack) for stack in ("local", "compose")}
+def change(*trials: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """How a ratio between two pipelines changes: of (other in B / one in B) / (other in A / one in A), less 1."""
+    one_a, other_a, one_b, other_b = (np.median(each, axis=axis) for each in trials)
+    return np.asarray(other_b / one_b / (other_a / one_a) - 1)
+
+
+def report_agreement(results: Path) -> None:
+    plan = results / "agreement.yaml"
+    text = (CHECKOUT / "plans" / "quick.yaml").read_text()
+    plan.write_text(re.sub(r"^trials: \d+", f"trials: {TRIALS}", text, flags=re.MULTILINE))
+    found = {stack: rates(stack, plan, results / stack) for stack in ("local", "compose")}
     for one, other in itertools.combinations(found["local"], 2):
-        local, compose = (found[stack][other] / found[stack][one] for stack in ("local", "compose"))
-        print(f"{other} to {one}: {local:.2f} local, {compose:.2f} compose, {compose / local - 1:+.0%}")
+        trials = [np.array(found[stack][name]) for stack in ("local", "compose") for name in (one, other)]
+        local, compose = (np.median(b) / np.median(a) for a, b in (trials[:2], trials[2:]))
+        interval = bootstrap(trials, change, method="percentile", rng=0).confidence_interval
+        print(
+            f"{other} to {one}: {local:.2f} local, {compose:.2f} compose, {change(*trials):+.0%}"
+            f" (95 % interval {interval.low:+.0%} to {interval.high:+.0%})"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"times": report_times, "agreement": report_agreement}
-    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
-    wanted = parser.parse_args().parts or list(parts)
-    if unknown := sorted(set(wanted) - set(parts)):
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
+    parser.add_argument("--results", type=Path, help="where the races of `agreement` are kept (default: not at all)")
+    arguments = parser.parse_args()
+    wanted = arguments.parts or list(PARTS)
+    if unknown := sorted(set(wanted) - set(PARTS)):
         parser.error(f"no such part: {', '.join(unknown)}")
-    for part in wanted:
-        parts[part]()
+    if "times" in wanted:
+        report_times()
+    if "agreement" in wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            results = arguments.results or Path(folder)
+            results.mkdir(parents=True, exist_ok=True)
+            report_agreement(results)
 
 
 if __name__ == "__main__":
