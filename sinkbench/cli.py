@@ -160,14 +160,21 @@ def race(
     plan: Annotated[Path | None, typer.Argument(help="what to measure (default: SINKBENCH_PLAN)")] = None,
     results: Annotated[Path, typer.Option(help="folder for the results of all runs")] = Path("results"),
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
+    live: Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")] = False,
+    live_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live"),
+    ] = None,
     stack_name: OnStack = None,
 ) -> None:
     """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started."""
-    wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors")
+    settings = load_settings()
+    wanted = load_plan(plan or CHECKOUT / settings.plan, CHECKOUT / "connectors")
     if show:
         sys.stdout.write(wanted.show())
         return
-    folder, summary = run_plan(_stack(stack_name), wanted, results, console)
+    port = settings.port("live_port") if live and live_port is None else live_port
+    folder, summary = run_plan(_stack(stack_name), wanted, results, console, live_port=port)
     # As it was stored, with nothing in it that must not be shown.
     table.show(read_summary(folder.path))
     say(f"results: {folder.path}")

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -23,7 +24,7 @@ from sinkbench.store import RunFolder
 from sinkbench.summarize import scalings, summarize
 from sinkbench.sustain import sustain_trial
 from sinkbench.trial import TOO_SHORT, drain_trial, pilot
-from sinkbench.ui import Ui, trial_line
+from sinkbench.ui import Step, Ui
 from sinkbench.until import is_enough, most_blocks, valid_rates
 
 __all__ = ["Race", "is_too_short"]
@@ -121,6 +122,8 @@ class Race:
             The summary, which is also in the run's folder.
         """
         self._bench.begin(self._token)
+        trials = None if self._plan.mode == "capacity" else self._most
+        self._ui.begin(self._folder.run, [cell.key for cell in self._cells], trials)
         try:
             self._pilots()
             self._measure_limits()
@@ -175,7 +178,7 @@ class Race:
         self._folder.write_summary(summary)
         return summary
 
-    def _begin(self, name: str) -> None:
+    def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
         self._step += 1
         mean = self._trial_seconds()
         pilots_left = max(len(self._places) + 1 - self._step, 0)
@@ -186,7 +189,7 @@ class Race:
         left = trials_left * mean + pilots + limits_left * LIMIT_SECONDS
         if self._deadline is not None:
             left = min(left, max(self._deadline - time.monotonic(), 0.0))
-        self._ui.step(self._step, self._steps, name, left)
+        self._ui.step(Step(self._step, self._steps, name, kind, tuple(cell.key for cell in cells), left))
 
     def _pilots(self) -> None:
         """A short look at every cell, which warms up the workers and tells how many records its trials need."""
@@ -200,7 +203,9 @@ class Race:
             loaded = self._bench.load(shared, records, lambda done: self._ui.progress(done, records))
             self._calibrate(loaded.records_per_second)
             for number, cell in enumerate(self._places, start=1):
-                self._begin(f"pilot of {cell.place}")
+                self._begin(
+                    f"pilot of {cell.place}", "pilot", [each for each in self._cells if each.place == cell.place]
+                )
                 self._ui.phase("pilot")
                 names = Names(shared.trial, shared.topic, f"{shared.connector}_{number}")
                 with self._cleaning(cell, names, topic=False):
@@ -228,7 +233,7 @@ class Race:
     def _measure_limits(self) -> None:
         """What Kafka, Connect and the sinks can do alone, now that they are warm; see `sinkbench.limits`."""
         for job in self._limit_jobs:
-            self._begin(job.name)
+            self._begin(job.name, "limit")
             limit = job.run(self._ui)
             self._limits.append(limit)
             self._ui.say(limit_line(limit))
@@ -294,7 +299,7 @@ class Race:
 
     def _trial(self, cell: Cell, name: str, take: Callable[[Names], tuple[TrialRecord, list[Sample]]]) -> TrialRecord:
         """Takes one trial, keeps what came of it, and removes what it has created."""
-        self._begin(name)
+        self._begin(name, "trial", [cell])
         started = time.monotonic()
         names = Names.of(f"{self._token}_{self._step:03d}")
         with self._cleaning(cell, names):
@@ -306,7 +311,7 @@ class Race:
             self._ui.phase("cleaning up")
             self._recover()
         self._seconds.append(time.monotonic() - started)
-        self._ui.say(trial_line(record))
+        self._ui.ended(record)
         return record
 
     @contextmanager

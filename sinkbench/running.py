@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -13,8 +13,10 @@ from rich.console import Console
 from sinkbench.bench import Bench
 from sinkbench.cells import expand
 from sinkbench.environment import describe
-from sinkbench.errors import StackError
+from sinkbench.errors import SinkbenchError, StackError
 from sinkbench.kafka import Kafka
+from sinkbench.live.state import LiveRun
+from sinkbench.live.views import choose_ui
 from sinkbench.plan import Plan
 from sinkbench.race import Race
 from sinkbench.results import RunSummary
@@ -23,7 +25,6 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SINKS, open_sink
 from sinkbench.stack import Stack
 from sinkbench.store import RunFolder, check_writable
-from sinkbench.ui import choose_ui
 
 __all__ = ["Interrupted", "offer_by_hand", "run_plan"]
 
@@ -40,7 +41,12 @@ class Interrupted(SystemExit):
 
 
 def run_plan(
-    stack: Stack, plan: Plan, results: Path, console: Console, seconds: float | None = None
+    stack: Stack,
+    plan: Plan,
+    results: Path,
+    console: Console,
+    seconds: float | None = None,
+    live_port: int | None = None,
 ) -> tuple[RunFolder, RunSummary]:
     """Takes all trials of a plan.
 
@@ -50,21 +56,25 @@ def run_plan(
         results: folder for the results of all runs.
         console: where lines for the user go.
         seconds: no block begins that would be expected to end later than so long after the first pilot's start.
+        live_port: where a browser can follow the run; 0 takes any port that is free, None serves none.
 
     Returns:
         The run's folder, and its summary, which is in it, too.
 
     Raises:
-        UserError: the plan, the machine or the stack is not usable.
+        UserError: the plan, the machine, the port or the stack is not usable.
         Interrupted: after what the trial that was going on had created was removed.
     """
 
+    live = LiveRun()
+
     def say(line: str) -> None:
+        live.say(line)
         console.print(redacted(line), markup=False, highlight=False)
 
     cells = expand(plan, stack.workers)
     check_writable(results)
-    with _only_one(stack):
+    with _only_one(stack), _followed(live, live_port, say):
         _check_disk(stack)
         found_running = stack.running()
         # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
@@ -79,7 +89,7 @@ def run_plan(
                 bench.check_alone()
                 folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
                 try:
-                    with choose_ui(console) as ui:
+                    with choose_ui(console, live) as ui:
                         summary = Race(bench, cells, folder, ui, describe(stack, CHECKOUT, plugins), seconds).run()
                 except Interrupted:
                     say(f"interrupted; the finished trials are in {folder.path}")
@@ -113,6 +123,28 @@ def _check_disk(stack: Stack) -> None:
             f"{free / 1e9:.1f} GB free where the services keep their data, at least {LEAST_FREE_BYTES / 1e9:.0f} GB "
             "are needed; free some, or (local stack) set SINKBENCH_HOME to a folder on another disk"
         )
+
+
+@contextmanager
+def _followed(live: LiveRun, port: int | None, say: Callable[[str], None]) -> Iterator[None]:
+    """Serves the live run at a port if there is one, says where, and tells it in the end how the run has ended."""
+    with ExitStack() as opened:
+        if port is not None:
+            # Here, since most runs need none of it.
+            from sinkbench.live.page import LivePage
+
+            say(f"live: {opened.enter_context(LivePage(live, port)).address}")
+        try:
+            yield
+        except SystemExit:
+            live.end("interrupted")
+            raise
+        except BaseException as error:
+            if isinstance(error, SinkbenchError):
+                live.say(str(error))
+            live.end("failed")
+            raise
+        live.end("complete")
 
 
 @contextmanager

@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     elasticsearch_transport_port: Port = 19300
     postgres_port: Port = 15432
     pgbouncer_port: Port = 16432
+    live_port: Port = Field(default=18070, description="page of `race --live`")
 
     kafka_heap: HeapSize = "768m"
     connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
@@ -79,7 +80,7 @@ class Settings(BaseSettings):
             (port with the offset added, the variable that sets it, the service that listens), in starting order.
 
         Raises:
-            SettingsError: the offset moves a port out of range, or two services get the same port.
+            SettingsError: the offset moves a port out of range, or two services, or the live page, get the same port.
         """
         named = [
             (self.kafka_port, "KAFKA_PORT", "kafka"),
@@ -92,6 +93,9 @@ class Settings(BaseSettings):
         for worker in range(self.workers):
             named.append((self.connect_port + worker, "CONNECT_PORT", f"connect-{worker + 1}"))
             named.append((self.connect_metrics_port + worker, "CONNECT_METRICS_PORT", f"connect-{worker + 1}"))
+        stack = len(named)
+        # Not the stack's, but there may be none of these on it.
+        named.append((self.live_port, "LIVE_PORT", "the live page"))
         seen: dict[int, str] = {}
         moved = []
         for port, name, service in named:
@@ -107,7 +111,7 @@ class Settings(BaseSettings):
                 )
             seen[number] = PREFIX + name
             moved.append((number, PREFIX + name, service))
-        return moved
+        return moved[:stack]
 
     def port(self, name: str) -> int:
         """The number of the port setting `name`, such as "kafka_port", with the offset added."""

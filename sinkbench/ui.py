@@ -1,38 +1,58 @@
-"""What a person sees while a run goes on: moving bars on a terminal, plain lines anywhere else."""
+"""What a run tells those who watch it, in which words; and plain lines of it for a log."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
+from typing import Literal, Protocol, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from sinkbench.lag import lag_in_words
+from sinkbench.probes import Sample
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
 
-__all__ = ["PlainUi", "TerminalUi", "Ui", "choose_ui", "duration", "trial_line"]
+__all__ = ["Events", "Lines", "PlainUi", "Rate", "Step", "Ui", "duration", "trial_line"]
 
 PLAIN_SECONDS = 10.0
 
 
-class Ui(Protocol):
-    """Is told what a run is doing. Its `phase` and `progress` make it the observer of a trial, too."""
+@dataclass(frozen=True)
+class Step:
+    """A pilot, a limit or a trial that begins.
 
-    def __enter__(self) -> Ui: ...
+    Attributes:
+        number, total: which of how many; the total may change while the run goes on.
+        name: what it is, for a person.
+        kind: which of the three.
+        cells: the keys of the cells that it is of; none of a limit.
+        left_seconds: how long the rest of the run takes, with this step, as far as is known.
+    """
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    number: int
+    total: int
+    name: str
+    kind: Literal["pilot", "limit", "trial"]
+    cells: tuple[str, ...] = ()
+    left_seconds: float | None = None
+
+
+class Events(Protocol):
+    """Is told what a run is doing. Its `phase`, `progress` and `sample` make it the observer of a trial, too."""
+
+    def begin(self, run: str, cells: Sequence[str], trials: int | None) -> None:
+        """A run begins: its id, the keys of its cells, and how many trials of each there will be at most, if known."""
+        ...
 
     def say(self, line: str) -> None:
         """One line that stays."""
         ...
 
-    def step(self, number: int, total: int, name: str, left_seconds: float | None) -> None:
-        """A pilot or a trial begins: which of how many, what, and how long the rest of the run takes, if known."""
+    def step(self, step: Step) -> None:
+        """A pilot, a limit or a trial begins."""
         ...
 
     def phase(self, text: str) -> None:
@@ -42,6 +62,24 @@ class Ui(Protocol):
     def progress(self, done: int, total: int) -> None:
         """Records so far in the topic or in the sink."""
         ...
+
+    def sample(self, sample: Sample) -> None:
+        """One reading of everything, while a connector runs."""
+        ...
+
+    def ended(self, record: TrialRecord) -> None:
+        """A trial has ended, with this record."""
+        ...
+
+
+class Ui(Events, Protocol):
+    """What a person sees of a run, from when it is entered until it is left."""
+
+    def __enter__(self) -> Ui: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 def duration(seconds: float) -> str:
@@ -67,14 +105,16 @@ def trial_line(record: TrialRecord) -> str:
     return line
 
 
-class _Rate:
-    """Records per second, smoothed over the last few readings."""
+class Rate:
+    """Records per second, smoothed over the last few readings; `clock` tells the time in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._seen: list[tuple[float, int]] = []
 
     def add(self, done: int) -> float:
-        now = time.monotonic()
+        """Takes in how many records there are by now, and says how many come a second."""
+        now = self._clock()
         if self._seen and done < self._seen[-1][1]:
             self._seen.clear()
         self._seen = [*self._seen[-11:], (now, done)]
@@ -82,16 +122,13 @@ class _Rate:
         return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 0.0
 
 
-class PlainUi:
-    """Lines for a log: every step, and how far it is every ten seconds."""
+class Lines:
+    """Says lines, among them one for each trial that has ended, and nothing else: what views have in common."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._rate = _Rate()
-        self._phase = ""
-        self._printed = 0.0
 
-    def __enter__(self) -> PlainUi:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -99,75 +136,48 @@ class PlainUi:
     ) -> None:
         return None
 
+    def begin(self, run: str, cells: Sequence[str], trials: int | None) -> None:
+        return None
+
     def say(self, line: str) -> None:
         self._console.print(redacted(line), markup=False, highlight=False, soft_wrap=True)
 
-    def step(self, number: int, total: int, name: str, left_seconds: float | None) -> None:
-        left = "" if left_seconds is None else f", about {duration(left_seconds)} left"
-        self.say(f"[{number}/{total}] {name}{left}")
+    def step(self, step: Step) -> None:
+        return None
+
+    def phase(self, text: str) -> None:
+        return None
+
+    def progress(self, done: int, total: int) -> None:
+        return None
+
+    def sample(self, sample: Sample) -> None:
+        return None
+
+    def ended(self, record: TrialRecord) -> None:
+        self.say(trial_line(record))
+
+
+class PlainUi(Lines):
+    """Lines for a log: every step, and how far it is every ten seconds."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._rate = Rate()
+        self._phase = ""
+        self._printed = 0.0
+
+    def step(self, step: Step) -> None:
+        left = "" if step.left_seconds is None else f", about {duration(step.left_seconds)} left"
+        self.say(f"[{step.number}/{step.total}] {step.name}{left}")
         self._printed = time.monotonic()
 
     def phase(self, text: str) -> None:
         self._phase = text
-        self._rate = _Rate()
+        self._rate = Rate()
 
     def progress(self, done: int, total: int) -> None:
         rate = self._rate.add(done)
         if time.monotonic() - self._printed >= PLAIN_SECONDS:
             self._printed = time.monotonic()
             self.say(f"    {self._phase}: {done:,} of {total:,} records, {rate:,.0f} records/s")
-
-
-class TerminalUi:
-    """Two bars at the foot of the terminal: the run, and the step that is going on."""
-
-    def __init__(self, console: Console) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[detail]}", markup=False),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            refresh_per_second=4,
-        )
-        self._run: TaskID | None = None
-        self._step: TaskID | None = None
-        self._rate = _Rate()
-
-    def __enter__(self) -> TerminalUi:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def say(self, line: str) -> None:
-        self._progress.console.print(redacted(line), markup=False, highlight=False, soft_wrap=True)
-
-    def step(self, number: int, total: int, name: str, left_seconds: float | None) -> None:
-        left = "" if left_seconds is None else f"about {duration(left_seconds)} left"
-        if self._run is None:
-            self._run = self._progress.add_task("run", total=total, detail=left)
-        self._progress.update(self._run, completed=number - 1, detail=left, description=f"{number} of {total}")
-        if self._step is not None:
-            self._progress.remove_task(self._step)
-        self._step = self._progress.add_task(redacted(name), total=None, detail="")
-
-    def phase(self, text: str) -> None:
-        self._rate = _Rate()
-        if self._step is not None:
-            self._progress.update(self._step, total=None, completed=0, detail=redacted(text))
-
-    def progress(self, done: int, total: int) -> None:
-        rate = self._rate.add(done)
-        if self._step is not None:
-            detail = f"{done:,} of {total:,} records, {rate:,.0f}/s"
-            self._progress.update(self._step, completed=done, total=total, detail=detail)
-
-
-def choose_ui(console: Console) -> Ui:
-    """Bars where there is a person at a terminal, else lines."""
-    return TerminalUi(console) if console.is_terminal else PlainUi(console)

@@ -17,6 +17,7 @@ __all__ = [
     "Limits",
     "connection_peaks",
     "cpu_seconds_per_million",
+    "service_of",
     "stored_counts",
     "used_up",
     "window_seconds",
@@ -172,6 +173,11 @@ def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]
     return (max(backends), max(backends)) if backends else (None, None)
 
 
+def service_of(name: str) -> str:
+    """What a process is one of: "connect" of "connect-2"."""
+    return re.sub(r"-\d+$", "", name)
+
+
 def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str, float | None]:
     """CPU seconds that each service used for a million records, over the window between 10 % and 90 % of them.
 
@@ -191,7 +197,7 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
     used: dict[str, float | None] = {}
     for name in dict.fromkeys(name for sample in samples for name in sample.cpu_seconds):
         seconds = _used_between(samples, name, float(start), float(end))
-        service = re.sub(r"-\d+$", "", name)
+        service = service_of(name)
         before = used.get(service, 0.0)
         used[service] = None if seconds is None or before is None else before + seconds
     millions = (HIGH_SHARE - LOW_SHARE) * records / 1e6

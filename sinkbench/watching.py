@@ -38,6 +38,10 @@ class Observer(Protocol):
         """Records that are in the topic, or in the sink, so far."""
         ...
 
+    def sample(self, sample: Sample) -> None:
+        """One reading of everything, while the connector runs. Must return at once."""
+        ...
+
 
 @dataclass
 class Watched:
@@ -130,7 +134,7 @@ def watch(
         bench, cell, names: what is measured.
         records: how many there are to store.
         watched: is told what is seen.
-        observer: is told how far it is.
+        observer: is told how far it is, and sees each sample.
         limits: when to give up.
         see: is called with each sample, in its turn; may raise TrialFailed.
         in_topic: how many records the topic holds at the moment; None if it holds all of them.
@@ -156,6 +160,7 @@ def watch(
             if watched.placed is None and _all_started(fresh[-1], start.tasks):
                 watched.placed = bench.connect.status(names.connector)
             for sample in fresh:
+                observer.sample(sample)
                 see(sample)
             end = next((end for sample in fresh if (end := watcher.see(sample)) is not None), None)
         if end.dead:

@@ -14,6 +14,7 @@ from rich.console import Console
 from sinkbench.bench import Bench
 from sinkbench.cells import expand
 from sinkbench.lag import BOUNDED, GROWING
+from sinkbench.live.views import choose_ui
 from sinkbench.plan import load_plan
 from sinkbench.race import Race
 from sinkbench.results import RunSummary
@@ -22,7 +23,6 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.store import RunFolder, read_trials
 from sinkbench.table import render
 from sinkbench.trial import TOO_SHORT, Pilot
-from sinkbench.ui import choose_ui
 
 PILOT = "drain: {pilot_seconds: 2, warm_up_seconds: 8, timeout_seconds: 60}\ntrials: 1\n"
 RATE = 4_000

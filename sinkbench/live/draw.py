@@ -1,0 +1,180 @@
+"""A run as rows of text that fit a terminal of any size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from sinkbench.live.state import CellNow, Snapshot, StepNow
+from sinkbench.ui import duration
+
+__all__ = ["in_words", "rows", "spark", "view_height"]
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+PLAIN_BLOCKS = ".:-=+*%#"
+MOST_COLUMNS = 120
+LEAST_ROWS = 9
+_LABEL_COLUMNS = 6
+_STATE_COLUMNS = 8
+_TAKEN_COLUMNS = 26
+_RATE_COLUMNS = 12
+_STYLES = {"running": "bold cyan", "pilot": "cyan", "done": "green", "invalid": "bold red", "waiting": "dim"}
+# Head, step, phase, and a row for each of rate, lag, connections and CPU.
+_FIXED_ROWS = 7
+
+
+def view_height(terminal_rows: int) -> int:
+    """How many rows the view takes of a terminal's, so that lines that were said stay in sight above it."""
+    return max(1, min(terminal_rows - 1, max(LEAST_ROWS, 2 * terminal_rows // 3)))
+
+
+def rows(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> list[Text]:
+    """The view, at most `height` rows of at most `columns` columns, nor of more than 120.
+
+    Args:
+        now: what to show.
+        columns, height: room that there is, at least 1 each.
+        plain: whether the terminal can show ASCII only.
+    """
+    columns = min(columns, MOST_COLUMNS)
+    blocks = PLAIN_BLOCKS if plain else BLOCKS
+    spare = height - _FIXED_ROWS - len(now["cells"])
+    services = _services(now, columns, blocks)
+    services = services if spare >= len(services) else []
+    spare -= len(services)
+    body = [*_step_rows(now["step"]), *_charts(now, columns, blocks, named=not services), *services]
+    cells = _cell_rows(now["cells"], columns, height - _FIXED_ROWS)
+    gap = [Text()] if spare >= 2 and cells else []
+    drawn = [_head(now), *gap, *cells, *gap, *body]
+    for row in drawn:
+        row.no_wrap = True
+        # What is cut off without a sign may look like another number.
+        row.truncate(columns, overflow="crop" if plain else "ellipsis")
+    return drawn[:height]
+
+
+def spark(values: Sequence[float | None], columns: int, blocks: str = BLOCKS) -> str:
+    """The last `columns` values as bars, the highest of them full, the newest at the right end; no bar for None."""
+    shown = list(values[-columns:]) if columns > 0 else []
+    top = max((value for value in shown if value is not None), default=0.0)
+
+    def bar(value: float | None) -> str:
+        if value is None:
+            return " "
+        return blocks[0] if top <= 0 else blocks[min(int(len(blocks) * max(value, 0.0) / top), len(blocks) - 1)]
+
+    return "".join(map(bar, shown)).rjust(max(columns, 0))
+
+
+def in_words(cell: CellNow) -> str:
+    """How far a cell is: "2 of 3, 1 invalid, 7 lost"; empty before its first trial."""
+    if not cell["taken"] and cell["of"] is None:
+        return ""
+    parts = [f"{cell['taken']}" if cell["of"] is None else f"{cell['taken']} of {cell['of']}"]
+    parts += [f"{cell['invalid']} invalid"] if cell["invalid"] else []
+    parts += [f"{cell['lost']:,} lost"] if cell["lost"] else []
+    return ", ".join(parts)
+
+
+def _head(now: Snapshot) -> Text:
+    run, step = now["run"], now["step"]
+    parts = [duration(run["elapsed_seconds"])]
+    if step["number"]:
+        parts.insert(0, f"step {step['number']} of {step['total']}")
+    if run["left_seconds"] is not None and run["ending"] is None:
+        parts.append(f"about {duration(run['left_seconds'])} left")
+    text = Text(", ".join(parts), style="bold")
+    return text.append(f"  {run['name']}", style="not bold dim") if run["name"] else text
+
+
+def _step_rows(step: StepNow) -> list[Text]:
+    progress = [step["phase"]]
+    if step["done"] is not None and step["records"]:
+        share = min(100 * step["done"] / step["records"], 100)
+        progress.append(f"{share:.0f} %  {step['done']:,} of {step['records']:,} records")
+        progress.append(f"{step['rate']:,.0f}/s" if step["rate"] is not None else "")
+    return [Text(step["name"], style="bold cyan"), Text("  ".join(filter(None, progress)))]
+
+
+def _cell_rows(cells: Sequence[CellNow], columns: int, room: int) -> list[Text]:
+    """A row a cell; where they are too many, those around the one that goes on, and a row that counts the others."""
+    if room <= 0:
+        return []
+    if len(cells) <= room:
+        return [_cell_row(cell, cells, columns) for cell in cells]
+    active = next((at for at, cell in enumerate(cells) if cell["state"] in ("running", "pilot")), 0)
+    first = max(0, min(active - (room - 1) // 2, len(cells) - (room - 1)))
+    shown = range(first, first + room - 1)
+    left_out = Counter(cell["state"] for at, cell in enumerate(cells) if at not in shown)
+    counted = ", ".join(f"{number} {state}" for state, number in left_out.most_common())
+    more = " more" if shown else ""
+    return [
+        *(_cell_row(cells[at], cells, columns) for at in shown),
+        Text(f"{sum(left_out.values())}{more} cells: {counted}", style="dim"),
+    ]
+
+
+def _cell_row(cell: CellNow, cells: Iterable[CellNow], columns: int) -> Text:
+    wanted = max(cell_len(each["cell"]) for each in cells)
+    key = max(8, min(wanted, columns - _STATE_COLUMNS - 2 - (_TAKEN_COLUMNS + _RATE_COLUMNS if columns >= 60 else 0)))
+    rate = "" if cell["records_per_second"] is None else f"{cell['records_per_second']:,.0f}/s"
+    row = Text(set_cell_size(cell["cell"], key) + "  ")
+    row.append(cell["state"].ljust(_STATE_COLUMNS), style=_STYLES[cell["state"]])
+    return row.append(rate.rjust(_RATE_COLUMNS)).append(f"  {in_words(cell)}")
+
+
+def _charts(now: Snapshot, columns: int, blocks: str, *, named: bool) -> list[Text]:
+    """A row each for rate, lag, connections and CPU, this with the share of each service if these are `named`."""
+    found = now["readings"]
+    total = _total_cpu(found["cpu"].values(), len(found["seconds"]))
+    clients, servers = _last(found["clients"]), _last(found["servers"])
+    each = _last_of_each(now)
+    shares = "".join(f"  {name} {value:.2f}" for name, value in each.items()) if named else ""
+    return [
+        _chart("rate", found["rate"], _number(_last(found["rate"]), "/s"), columns, blocks),
+        _chart("lag", found["lag"], _number(_last(found["lag"]), " records"), columns, blocks),
+        _chart(
+            "conns",
+            found["clients"],
+            "" if clients is None else f"{clients:,} clients, {servers or 0:,} server",
+            columns,
+            blocks,
+        ),
+        _chart("CPU", total, f"{total[-1]:.2f} cores{shares}" if each else "", columns, blocks),
+    ]
+
+
+def _services(now: Snapshot, columns: int, blocks: str) -> list[Text]:
+    """A row for the CPU of each service, the largest first."""
+    return [
+        _chart("", now["readings"]["cpu"][name], f"{value:.2f} {name}", columns, blocks)
+        for name, value in _last_of_each(now).items()
+    ]
+
+
+def _last_of_each(now: Snapshot) -> dict[str, float]:
+    last = {name: values[-1] for name, values in now["readings"]["cpu"].items()}
+    known = [(name, value) for name, value in last.items() if value is not None]
+    return dict(sorted(known, key=lambda item: item[1], reverse=True))
+
+
+def _total_cpu(services: Iterable[Sequence[float | None]], points: int) -> list[float]:
+    every = list(services)
+    return [sum(values[at] or 0.0 for values in every) for at in range(points)]
+
+
+def _chart(label: str, values: Sequence[float | None], value: str, columns: int, blocks: str) -> Text:
+    wide = max(4, min(60, columns // 3))
+    row = Text(label.ljust(_LABEL_COLUMNS), style="dim")
+    return row.append(spark(values, wide, blocks), style="not dim cyan").append(f" {value}", style="not dim")
+
+
+def _last(values: Sequence[float | None]) -> float | None:
+    return values[-1] if values else None
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:,.0f}{unit}"

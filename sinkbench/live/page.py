@@ -1,0 +1,162 @@
+"""The live run as a page for a browser on this machine, which hears of what is new by server-sent events.
+
+    GET /              the page; its style and its program beside it
+    GET /events        event "state": {"id", "parts"}, at first with every part of `sinkbench.live.state.Snapshot`, then
+                       with those that have changed, at most twice a second; "ping" every few seconds; "end": {"ending"}
+
+Everything happens in one thread, and nothing where no browser is connected.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from importlib.resources import files
+from types import TracebackType
+
+import anyio
+import uvicorn
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sinkbench.errors import SettingsError
+from sinkbench.live.state import LiveRun
+
+__all__ = ["LivePage", "make_app"]
+
+HOST = "127.0.0.1"
+# What a browser on this machine, or at the other end of a tunnel, calls it. Any other name is one that a foreign page
+# has made to mean this machine, to read what is meant for its user.
+HOSTS = ["127.0.0.1", "localhost"]
+UPDATE_SECONDS = 0.5
+PING_SECONDS = 5
+RETRY_MS = 1000
+# For the last event to reach every browser.
+GRACE_SECONDS = 2
+POLL_SECONDS = 0.01
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none';"
+        " form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def make_app(live: LiveRun) -> Starlette:
+    """The page and its events, for requests to this machine by a name of its own."""
+    run = secrets.token_hex(4)
+
+    async def events(_request: Request) -> EventSourceResponse:
+        return EventSourceResponse(
+            _news(live, run),
+            headers=HEADERS,
+            ping=PING_SECONDS,
+            ping_message_factory=lambda: ServerSentEvent(event="ping", data="", sep="\n"),
+            sep="\n",
+        )
+
+    return Starlette(
+        routes=[
+            Route("/", _file("text/html", "sinkbench.live/page.html")),
+            Route("/page.css", _file("text/css", "sinkbench.report/colours.css", "sinkbench.live/page.css")),
+            Route("/page.js", _file("text/javascript", "sinkbench.live/page.js")),
+            Route("/events", events),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)],
+    )
+
+
+async def _news(live: LiveRun, run: str) -> AsyncIterator[ServerSentEvent]:
+    seen = 0
+    while True:
+        # Before the news, which are then all that there will ever be.
+        ending = live.ending
+        seen, news = live.news(seen)
+        if news:
+            data = json.dumps({"id": run, "parts": news}, separators=(",", ":"))
+            yield ServerSentEvent(event="state", data=data, retry=RETRY_MS, sep="\n")
+        if ending is not None:
+            yield ServerSentEvent(event="end", data=json.dumps({"ending": ending}), sep="\n")
+            return
+        await anyio.sleep(UPDATE_SECONDS)
+
+
+def _file(kind: str, *names: str) -> Callable[[Request], Response]:
+    """Answers with these files of packages, one after the other."""
+    places = [name.partition("/") for name in names]
+    text = "".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, _, name in places)
+    return lambda _request: Response(text, headers=HEADERS, media_type=kind)
+
+
+class LivePage:
+    """Serves a live run from when it is entered until it is left. If the run has ended then, every browser hears of it.
+
+    Its thread takes no signals and keeps no process alive.
+    """
+
+    def __init__(self, live: LiveRun, port: int) -> None:
+        """
+        Args:
+            live: what to show.
+            port: on this machine; 0 takes any that is free.
+
+        Raises:
+            SettingsError: the port cannot be listened on.
+        """
+        try:
+            self._listener = socket.create_server((HOST, port))
+        except OSError as error:
+            why = (error.strerror or str(error)).partition(" (while")[0]
+            raise SettingsError(
+                f"live page: port {port} cannot be listened on ({why.lower()}); stop what listens there, or give"
+                " another with --live-port or SINKBENCH_LIVE_PORT"
+            ) from None
+        for name in ("uvicorn.error", "sse_starlette", "asyncio"):
+            # A browser that goes away in the midst of an answer is no news for who watches the terminal.
+            logging.getLogger(name).addHandler(logging.NullHandler())
+        self._port: int = self._listener.getsockname()[1]
+        config = uvicorn.Config(
+            make_app(live),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._listener],), name="live page", daemon=True
+        )
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds it."""
+        return f"http://{HOST}:{self._port}/"
+
+    def __enter__(self) -> LivePage:
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(POLL_SECONDS)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join(GRACE_SECONDS + 1)
+        self._listener.close()

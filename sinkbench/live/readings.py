@@ -1,0 +1,113 @@
+"""The last minute of a trial's samples, in as many points as a small chart has room for."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TypedDict
+
+from sinkbench.probes import Sample
+from sinkbench.watch import connection_peaks, service_of
+
+__all__ = ["MOST_POINTS", "SPACING_SECONDS", "Course", "Readings"]
+
+MOST_POINTS = 120
+SPACING_SECONDS = 0.5
+# Samples at a fixed interval come a little early or late.
+_EARLY_SECONDS = 0.02
+
+
+class Readings(TypedDict):
+    """Series of the same length, oldest point first; None is what is not known.
+
+    Attributes:
+        seconds: when, on the samples' clock.
+        rate: records stored a second since the point before.
+        lag: records in the topic that were not in the sink yet.
+        clients, servers: connections that clients have opened, and that the database serves.
+        cpu: cores that each service uses, those that may be several added up.
+    """
+
+    seconds: list[float]
+    rate: list[float | None]
+    lag: list[int | None]
+    clients: list[int | None]
+    servers: list[int | None]
+    cpu: dict[str, list[float | None]]
+
+
+@dataclass(frozen=True)
+class _Point:
+    seconds: float
+    rate: float | None
+    lag: int | None
+    clients: int | None
+    servers: int | None
+    cpu: dict[str, float]
+
+
+class Course:
+    """Takes in one sample after the other, each in constant time."""
+
+    def __init__(self) -> None:
+        self._points: deque[_Point] = deque(maxlen=MOST_POINTS)
+        self._stored: tuple[float, int] | None = None
+        self._used: dict[str, tuple[float, float]] = {}
+        self._cores: dict[str, float] = {}
+
+    def add(self, sample: Sample) -> bool:
+        """Takes in a sample and says whether there is another point. Of a clock that starts anew all is forgotten."""
+        if self._points and sample.seconds < self._points[-1].seconds:
+            self._forget()
+        self._see_cpu(sample)
+        if self._points and sample.seconds - self._points[-1].seconds < SPACING_SECONDS - _EARLY_SECONDS:
+            return False
+        clients, servers = connection_peaks([sample])
+        known = sample.stored is not None and sample.in_topic is not None
+        lag = max((sample.in_topic or 0) - (sample.stored or 0), 0) if known else None
+        cpu: dict[str, float] = {}
+        for name, cores in self._cores.items():
+            cpu[service_of(name)] = round(cpu.get(service_of(name), 0.0) + cores, 3)
+        self._points.append(_Point(round(sample.seconds, 2), self._rate(sample), lag, clients, servers, cpu))
+        return True
+
+    def _forget(self) -> None:
+        self._stored = None
+        for each in (self._points, self._used, self._cores):
+            each.clear()
+
+    def _rate(self, sample: Sample) -> float | None:
+        if sample.stored is None:
+            return None
+        before, self._stored = self._stored, (sample.seconds, sample.stored)
+        if before is None or sample.seconds <= before[0]:
+            return None
+        return round(max(sample.stored - before[1], 0) / (sample.seconds - before[0]), 1)
+
+    def _see_cpu(self, sample: Sample) -> None:
+        """Cores since the look at each process before; what was not looked at this time stays as it was."""
+        for name, used in sample.cpu_seconds.items():
+            if used is None:
+                self._used.pop(name, None)
+                self._cores.pop(name, None)
+                continue
+            before = self._used.get(name)
+            if before is not None and sample.seconds - before[0] < SPACING_SECONDS - _EARLY_SECONDS:
+                continue
+            # Less than before is of a process that was started again.
+            if before is not None and used >= before[1]:
+                self._cores[name] = (used - before[1]) / (sample.seconds - before[0])
+            self._used[name] = (sample.seconds, used)
+
+    def readings(self) -> Readings:
+        """All points as series."""
+        points = list(self._points)
+        services = dict.fromkeys(name for point in points for name in point.cpu)
+        return {
+            "seconds": [point.seconds for point in points],
+            "rate": [point.rate for point in points],
+            "lag": [point.lag for point in points],
+            "clients": [point.clients for point in points],
+            "servers": [point.servers for point in points],
+            "cpu": {name: [point.cpu.get(name) for point in points] for name in services},
+        }
