@@ -85,8 +85,11 @@ class Browser:
                 return result
             self.events.append(found)
 
-    def open(self, page: Path, width: int, dark: bool) -> float:
-        """Shows a page in a window so many pixels wide, and returns how many seconds that took, to its first frame."""
+    def open(self, page: Path | str, width: int, dark: bool) -> float:
+        """Shows a page in a window so many pixels wide, and returns how many seconds that took, to its first frame.
+
+        `page` is a file, or an address.
+        """
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
@@ -94,7 +97,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         begun = len(self.events)
         started = time.monotonic()
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events[begun:]):
             self.events.append(self._next())
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
