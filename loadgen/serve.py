@@ -7,16 +7,15 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
 
-import uvicorn
 from starlette.applications import Starlette
 
 from loadgen.errors import EXIT_DONE, EXIT_INTERRUPTED, OptionsError
+from loadgen.httpthread import HttpThread, why_not_listening
 from loadgen.server import CANCEL_SECONDS
 from loadgen.service import LoadService
 
@@ -24,7 +23,6 @@ __all__ = ["DEFAULT_LISTEN", "serve"]
 
 DEFAULT_LISTEN = "127.0.0.1:18090"
 GRACE_SECONDS = 3
-POLL_SECONDS = 0.01
 BACKLOG = 128
 STDIN = 0
 # Reasons to end beside the numbers of signals.
@@ -49,39 +47,17 @@ def serve(listen: str, app: Starlette, service: LoadService, *, exit_on_eof: boo
         OptionsError: the address cannot be listened on.
     """
     listener = _listen(listen)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    server = uvicorn.Server(config)
     ends: SimpleQueue[int] = SimpleQueue()
-
-    def answer() -> None:
-        try:
-            server.run(sockets=[listener])
-        finally:
-            ends.put(SERVER_ENDED)
-
+    server = HttpThread(app, listener, GRACE_SECONDS, at_end=lambda: ends.put(SERVER_ENDED))
     with _signals_into(ends):
-        # Not in the main thread: there it would take the signals for itself, and end before the load does.
-        thread = threading.Thread(target=answer, name="http", daemon=True)
-        thread.start()
-        while not server.started and thread.is_alive():
-            time.sleep(POLL_SECONDS)
-        if server.started:
+        if server.start():
             _announce(listener)
         if exit_on_eof:
             threading.Thread(target=_await_eof, args=(ends,), name="stdin", daemon=True).start()
         reason = ends.get()
-        server.should_exit = True
+        server.stop()
         service.cancel(CANCEL_SECONDS)
-        thread.join(GRACE_SECONDS + 1)
+        server.join()
     if reason == SERVER_ENDED:
         raise RuntimeError("the HTTP server has ended by itself")
     return EXIT_INTERRUPTED if reason == signal.SIGINT else EXIT_DONE
@@ -96,10 +72,9 @@ def _listen(listen: str) -> socket.socket:
         family = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
     except OSError as error:
-        # create_server repeats the address in its text.
-        why = error.strerror.partition(" (while")[0] if error.strerror else str(error)
         raise OptionsError(
-            f"listen: {listen} cannot be listened on ({why}); stop what listens there, or give another with --listen"
+            f"listen: {listen} cannot be listened on ({why_not_listening(error)}); stop what listens there, or give"
+            " another with --listen"
         ) from None
 
 

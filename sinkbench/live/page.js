@@ -36,7 +36,7 @@ function duration(seconds) {
 
 const CHARTS = [
   { title: "records stored per second", show: whole, series: found => ({ rate: found.rate }) },
-  { title: "lag: records not stored yet", show: whole, series: found => ({ lag: found.lag }) },
+  { title: "lag, in records", show: whole, series: found => ({ lag: found.lag }) },
   { title: "connections", show: whole, series: found => ({ clients: found.clients, server: found.servers }) },
   { title: "CPU cores used", show: cores, series: found => found.cpu, sum: true },
 ];
@@ -84,7 +84,7 @@ function drawCharts(found) {
     const total = chart.sum ? known.reduce((sum, value) => sum + value, 0) : last[0];
     setText(chart.value, series.length > 1 && !chart.sum ? "" : known.length ? chart.show(total) : NO_VALUE);
     const past = found.seconds.length ? lastOf(found.seconds) - found.seconds[0] : 0;
-    setText(chart.most, values.length ? `highest ${chart.show(most)} in the last ${duration(past)}` : "");
+    setText(chart.most, values.length ? `highest ${chart.show(most)} in the last ${Math.round(past)} s` : "");
     chart.key.replaceChildren(...(series.length < 2 ? [] : series.map(([name, each]) => {
       const item = make("li");
       const sign = drawn("svg", { viewBox: "0 0 24 10", "aria-hidden": "true" });
@@ -115,7 +115,8 @@ function showRun(run) {
 function showClock() {
   if (!now.run) return;
   const since = now.run.ending ? 0 : (performance.now() - now.heard) / 1000;
-  const parts = [duration(now.run.elapsed_seconds + since)];
+  const parts = [`${duration(now.run.elapsed_seconds + since)} so far`];
+  if (now.run.ending) parts[0] = `took ${duration(now.run.elapsed_seconds)}`;
   if (now.step && now.step.number) parts.unshift(`step ${now.step.number} of ${now.step.total}`);
   if (now.run.left_seconds != null && !now.run.ending)
     parts.push(`about ${duration(Math.max(now.run.left_seconds - since, 0))} left`);

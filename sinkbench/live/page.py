@@ -13,14 +13,11 @@ import json
 import logging
 import secrets
 import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from types import TracebackType
 
 import anyio
-import uvicorn
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -29,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from loadgen.httpthread import HttpThread, why_not_listening
 from sinkbench.errors import SettingsError
 from sinkbench.live.state import LiveRun
 
@@ -43,7 +41,6 @@ PING_SECONDS = 5
 RETRY_MS = 1000
 # For the last event to reach every browser.
 GRACE_SECONDS = 2
-POLL_SECONDS = 0.01
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -118,45 +115,25 @@ class LivePage:
             SettingsError: the port cannot be listened on.
         """
         try:
-            self._listener = socket.create_server((HOST, port))
+            listener = socket.create_server((HOST, port))
         except OSError as error:
-            why = (error.strerror or str(error)).partition(" (while")[0]
             raise SettingsError(
-                f"live page: port {port} cannot be listened on ({why.lower()}); stop what listens there, or give"
-                " another with --live-port or SINKBENCH_LIVE_PORT"
+                f"live page: port {port} cannot be listened on ({why_not_listening(error).lower()}); stop what listens"
+                " there, or give another with --live-port or SINKBENCH_LIVE_PORT"
             ) from None
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
             # A browser that goes away in the midst of an answer is no news for who watches the terminal.
             logging.getLogger(name).addHandler(logging.NullHandler())
-        self._port: int = self._listener.getsockname()[1]
-        config = uvicorn.Config(
-            make_app(live),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._listener],), name="live page", daemon=True
-        )
-
-    @property
-    def address(self) -> str:
+        self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
         """Where a browser finds it."""
-        return f"http://{HOST}:{self._port}/"
+        self._server = HttpThread(make_app(live), listener, GRACE_SECONDS)
 
     def __enter__(self) -> LivePage:
-        self._thread.start()
-        while not self._server.started and self._thread.is_alive():
-            time.sleep(POLL_SECONDS)
+        self._server.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.should_exit = True
-        self._thread.join(GRACE_SECONDS + 1)
-        self._listener.close()
+        self._server.stop()
+        self._server.join()

@@ -1,4 +1,4 @@
-"""A run that never takes place, as the events that a real one would give: for tests of its views and their benchmark."""
+"""A run that never takes place, as the events that a real one would give: for tests of its views, and a benchmark."""
 
 from __future__ import annotations
 

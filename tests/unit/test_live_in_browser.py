@@ -92,9 +92,7 @@ def test_opened_in_the_middle_it_shows_all_there_is(
         browser.call("Page.navigate", url="about:blank")
 
 
-def test_it_finds_the_run_again_after_its_connection_dropped_and_hears_the_end(
-    browser: Browser, live: LiveRun
-) -> None:
+def test_it_finds_the_run_again_after_its_connection_dropped_and_hears_the_end(browser: Browser, live: LiveRun) -> None:
     port = free_port()
     with LivePage(live, port) as page:
         browser.open(page.address, 1280, dark=False)

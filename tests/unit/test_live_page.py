@@ -135,7 +135,7 @@ def test_a_browser_hears_the_end_and_then_the_server_is_gone(live: LiveRun, endi
     parts = {name: part for kind, data in events if kind == "state" for name, part in data["parts"].items()}
     assert parts["run"]["ending"] == ending
     assert parts["cells"][0]["taken"] == 1
-    assert not any(thread.name == "live page" for thread in threading.enumerate())
+    assert not any(thread.name == "http" for thread in threading.enumerate())
     with pytest.raises(httpx.ConnectError):
         httpx.get(page.address)
 

@@ -138,15 +138,14 @@ def resize(file: int, columns: int, height: int) -> None:
 
 
 def test_lines_stay_above_it_and_it_leaves_nothing_behind() -> None:
-    with terminal(80, 24) as (console, file, written):
-        with choose_ui(console) as ui:
-            began(ui)
-            drained(ui, 5)
-            ui.say("a line [of mine]")
-            resize(file, 40, 10)
-            ui.ended(record())
-            resize(file, 7, 2)
-            ui.say("another")
+    with terminal(80, 24) as (console, file, written), choose_ui(console) as ui:
+        began(ui)
+        drained(ui, 5)
+        ui.say("a line [of mine]")
+        resize(file, 40, 10)
+        ui.ended(record())
+        resize(file, 7, 2)
+        ui.say("another")
     text = b"".join(written).decode()
     for line in ("a line [of mine]", f"{CELLS[0].key}: 81,000 records/s over 15.0 s", "another", "CPU"):
         assert line in text
