@@ -102,10 +102,23 @@ def share(
     return found
 
 
+def event_seconds() -> float:
+    """How long the thread that measures is held up by a sample."""
+    live = LiveRun()
+    began(live)
+    readings = list(samples(1000))
+    started = time.perf_counter()
+    for sample in readings:
+        live.progress(sample.stored or 0, sample.in_topic or 0)
+        live.sample(sample)
+    return (time.perf_counter() - started) / len(readings)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="for each view")
     seconds = parser.parse_args().seconds
+    print(f"a sample holds the trial up by {1e6 * event_seconds():.0f} microseconds")
     bare = share(seconds, log)
     print(f"the events alone: {100 * bare:.2f} % of a core")
     for name, found in {

@@ -73,6 +73,7 @@ def run_plan(
         console.print(redacted(line), markup=False, highlight=False)
 
     cells = expand(plan, stack.workers)
+    live.begin("", [cell.key for cell in cells], None)
     check_writable(results)
     with _only_one(stack), _followed(live, live_port, say):
         _check_disk(stack)
@@ -80,6 +81,7 @@ def run_plan(
         # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
         try:
             say("asking the services" if found_running else "starting the stack")
+            live.phase("getting ready")
             stack.up(say)
             plan = plan.seeded()
             with closing(Bench(stack, plan, CHECKOUT)) as bench:
@@ -101,6 +103,7 @@ def run_plan(
                 # A terminal that was closed takes no more lines.
                 with suppress(OSError):
                     say("stopping the stack")
+                live.phase("stopping the stack")
                 stack.down()
     return folder, summary
 

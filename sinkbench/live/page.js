@@ -158,8 +158,6 @@ let newest = 0;
 
 function showLines(lines) {
   const list = at("lines");
-  // Of another run on the same port.
-  if (lines.length && lines[lines.length - 1].number < newest) { list.replaceChildren(); newest = 0; }
   for (const line of lines) {
     if (line.number <= newest) continue;
     newest = line.number;
@@ -208,6 +206,7 @@ function connect() {
     heard();
     showConnection("", "live");
     const found = JSON.parse(event.data);
+    // Of another run on the same port.
     if (found.id !== runId) { runId = found.id; newest = 0; at("lines").replaceChildren(); }
     for (const [part, value] of Object.entries(found.parts)) SHOW[part](value);
   });

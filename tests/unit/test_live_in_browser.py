@@ -121,4 +121,5 @@ def test_it_says_nothing_to_the_console(browser: Browser, live: LiveRun) -> None
         live.end("interrupted")
         wait_for(browser, connection("The run was interrupted"))
     browser.events = browser.events[begun:]
-    assert browser.complaints() == []
+    # When it hears the end it closes the connection, often before the server does.
+    assert [each for each in browser.complaints() if "'canceled': True" not in each] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -24,9 +23,9 @@ from sinkbench.live import page as live_page
 from sinkbench.live.page import LivePage
 from sinkbench.live.state import LiveRun
 from sinkbench.settings import CHECKOUT
+from tests.unit.eventclient import Client
 from tests.unit.liverun import CELLS, RUN, began, drained, record
 
-SECONDS = 30.0
 PARTS = {"run", "step", "cells", "readings", "lines"}
 
 
@@ -39,53 +38,6 @@ def live() -> LiveRun:
 def page(live: LiveRun) -> Iterator[LivePage]:
     with LivePage(live, 0) as page:
         yield page
-
-
-class Client:
-    """Hears the events of a page, as a browser does: (kind, data)."""
-
-    def __init__(self, address: str) -> None:
-        self._client = httpx.Client(base_url=address, timeout=SECONDS)
-        self._stream = self._client.stream("GET", "events")
-        self.response = self._stream.__enter__()
-        self._lines = self.response.iter_lines()
-        self.retry: int | None = None
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stream.__exit__(None, None, None)
-        self._client.close()
-
-    def next(self) -> tuple[str, Any] | None:
-        """The next event; None if there will be no more."""
-        kind, data = "message", ""
-        for line in self._lines:
-            name, _, value = line.partition(": ")
-            if name == "event":
-                kind = value
-            elif name == "data":
-                data += value
-            elif name == "retry":
-                self.retry = int(value)
-            elif not line:
-                return kind, json.loads(data) if data else None
-        return None
-
-    def state(self) -> dict[str, Any]:
-        """The parts of the next state."""
-        while (found := self.next()) is not None:
-            if found[0] == "state":
-                parts: dict[str, Any] = found[1]["parts"]
-                return parts
-        raise AssertionError("there was none")
-
-    def state_with(self, part: str) -> Any:
-        """That part, as soon as it is among the news."""
-        while part not in (found := self.state()):
-            pass
-        return found[part]
 
 
 def test_opened_in_the_middle_it_gets_everything_and_then_what_changes(live: LiveRun, page: LivePage) -> None:
@@ -270,6 +222,6 @@ def test_ctrl_c_is_the_runs_own_and_the_browser_hears_of_it() -> None:
             events = []
             while (found := client.next()) is not None:
                 events.append(found)
-        output, errors = run.communicate(timeout=SECONDS)
+        output, errors = run.communicate(timeout=30)
     assert events[-1] == ("end", {"ending": "interrupted"})
     assert (run.returncode, output, errors) == (130, "cleaned up\n", "")
