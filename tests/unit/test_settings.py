@@ -100,3 +100,13 @@ def test_an_account_without_a_name_goes_by_its_number(tmp_path: Path, monkeypatc
     monkeypatch.setattr("sinkbench.settings.getpass.getuser", nameless)
     monkeypatch.setattr("sinkbench.settings.os.geteuid", lambda: 54_321)
     assert load_settings(tmp_path).user == "54321"
+
+
+def test_the_live_page_has_a_port_of_its_own_that_the_stack_does_not_listen_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(tmp_path)
+    assert settings.live_port not in {number for number, _, _ in settings.ports()}
+    monkeypatch.setenv("SINKBENCH_LIVE_PORT", "19092")
+    with pytest.raises(SettingsError, match=r"port 19092.*SINKBENCH_KAFKA_PORT.*SINKBENCH_LIVE_PORT"):
+        load_settings(tmp_path)
