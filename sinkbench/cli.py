@@ -15,17 +15,18 @@ from rich.console import Console
 
 from sinkbench import __version__, results_command, table
 from sinkbench.connect import ConnectCluster, is_even, placement
-from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, SinkbenchError
+from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, SinkbenchError, StackError
 from sinkbench.plan import load_plan
 from sinkbench.probes import CLIENT_ERRORS, in_one_line
-from sinkbench.running import Interrupted, offer_by_hand, run_plan
+from sinkbench.resume import load_unfinished, run_folder
+from sinkbench.running import Interrupted, offer_by_hand, resume_run, run_plan
 from sinkbench.secrets import redacted
 from sinkbench.selftest_command import selftest
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import find_stack, open_stack
 from sinkbench.stack.local import LocalStack
-from sinkbench.store import read_summary
+from sinkbench.store import RunFolder, read_summary
 
 __all__ = ["Interrupted", "main"]
 
@@ -50,6 +51,10 @@ OnStack = Annotated[
 ]
 OnRunningStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
+]
+Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")]
+LivePort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")
 ]
 
 
@@ -160,23 +165,54 @@ def race(
     plan: Annotated[Path | None, typer.Argument(help="what to measure (default: SINKBENCH_PLAN)")] = None,
     results: Annotated[Path, typer.Option(help="folder for the results of all runs")] = Path("results"),
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
-    live: Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")] = False,
-    live_port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live"),
-    ] = None,
+    live: Live = False,
+    live_port: LivePort = None,
     stack_name: OnStack = None,
 ) -> None:
     """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started."""
-    settings = load_settings()
-    wanted = load_plan(plan or CHECKOUT / settings.plan, CHECKOUT / "connectors")
+    wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors")
     if show:
         sys.stdout.write(wanted.show())
         return
-    port = settings.port("live_port") if live and live_port is None else live_port
-    folder, summary = run_plan(_stack(stack_name), wanted, results, console, live_port=port)
+    folder, _ = run_plan(_stack(stack_name), wanted, results, console, live_port=_live_port(live, live_port))
+    _show_results(folder)
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help=results_command.RUN)],
+    stack_name: Annotated[
+        str | None, typer.Option("--stack", help="local, compose, or a stack file (default: what the run was on)")
+    ] = None,
+    live: Live = False,
+    live_port: LivePort = None,
+) -> None:
+    """Takes the trials that an interrupted or killed run has left, into the same run, and prints its table."""
+    unfinished = load_unfinished(run, CHECKOUT / "connectors")
+    folder = run_folder(run) if unfinished is None else unfinished.folder
+    if unfinished is None:
+        say(f"{folder.path}: nothing to do, the run is complete")
+    elif not unfinished.left:
+        unfinished.finish()
+        say(f"{folder.path}: all trials are there; the run is complete")
+    else:
+        was = unfinished.summary.environment.get("stack")
+        if stack_name is None and was not in ("local", "compose"):
+            raise StackError(f"{folder.path}: was measured on stack {was}; name its file: --stack FILE.yaml")
+        resume_run(_stack(stack_name or str(was)), unfinished, console, _live_port(live, live_port))
+    _show_results(folder)
+
+
+def _live_port(live: bool, port: int | None) -> int | None:
+    """Where the run is shown; None if it is not."""
+    return load_settings().port("live_port") if live and port is None else port
+
+
+def _show_results(folder: RunFolder) -> None:
+    """Prints a run's table; exit code 1 if it did not pass."""
     # As it was stored, with nothing in it that must not be shown.
-    table.show(read_summary(folder.path))
+    summary = read_summary(folder.path)
+    table.show(summary)
     say(f"results: {folder.path}")
     if not summary.passed:
         raise typer.Exit(EXIT_CHECK_FAILED)

@@ -7,9 +7,9 @@ import re
 from rich import box
 from rich.table import Table
 
-from sinkbench.results import CellSummary
+from sinkbench.results import CellSummary, RunSummary
 
-__all__ = ["NOT_MEASURED", "connections", "counted", "in_short", "new_table"]
+__all__ = ["NOT_MEASURED", "connections", "counted", "in_short", "new_table", "resumed_in_words"]
 
 NOT_MEASURED = "-"
 
@@ -50,3 +50,8 @@ def in_short(cell: CellSummary) -> str:
         r"\d+ of \d+ tasks (?=FAILED)|\d+ trials? (?=NOT AUDITED)|(?<=LOST) [\d,]+|(?<=DUPLICATED) [\d,]+", "", text
     )
     return text.replace("; ", "\n") + (" *" if cell.notes else "")
+
+
+def resumed_in_words(summary: RunSummary) -> str:
+    """When the run was taken up again, as `resumed 2026-11-21T03:48:00Z`; empty for one that was taken at once."""
+    return f"resumed {' and '.join(summary.resumed)}" if summary.resumed else ""

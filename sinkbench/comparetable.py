@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from sinkbench.columns import NOT_MEASURED, new_table
+from sinkbench.columns import NOT_MEASURED, new_table, resumed_in_words
 from sinkbench.compare import Compared, Comparison
 from sinkbench.markdown import escaped, markdown_table
 from sinkbench.results import RunSummary
@@ -62,7 +62,8 @@ def _heading(comparison: Comparison) -> list[str]:
 def _run(summary: RunSummary) -> str:
     taken = sum(cell.trials for cell in summary.cells)
     unfinished = "" if summary.complete else ", not finished"
-    return f"run {summary.run} (plan {summary.plan.name}, {taken} trials{unfinished})"
+    resumed = f", {resumed_in_words(summary)}" if summary.resumed else ""
+    return f"run {summary.run} (plan {summary.plan.name}, {taken} trials{unfinished}{resumed})"
 
 
 def _print(console: Console, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

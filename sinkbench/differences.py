@@ -11,7 +11,14 @@ from pydantic import JsonValue
 
 from sinkbench.kept import KeptRun
 
-__all__ = ["ABSENT", "Difference", "differences", "record_differences"]
+__all__ = [
+    "ABSENT",
+    "Difference",
+    "connector_differences",
+    "differences",
+    "environment_differences",
+    "record_differences",
+]
 
 ABSENT = "(none)"
 _SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
@@ -37,11 +44,21 @@ def differences(a: KeptRun, b: KeptRun) -> list[Difference]:
     A value whose key sounds like a secret is not shown.
     """
     return [
-        *_between("environment", a.summary.environment, b.summary.environment),
+        *environment_differences(a.summary.environment, b.summary.environment),
         *_between("plan", _plan(a.plan), _plan(b.plan)),
         *_of_named("plan pipelines", _pipelines(a.plan), _pipelines(b.plan)),
-        *_of_named("connectors", a.connectors, b.connectors),
+        *connector_differences(a.connectors, b.connectors),
     ]
+
+
+def environment_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
+    """In what two environments differ; a key of one within another as `environment versions.connect`."""
+    return list(_between("environment", dict(a), dict(b)))
+
+
+def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
+    """In what connector files differ, each by the name of its pipeline."""
+    return list(_of_named("connectors", a, b))
 
 
 def record_differences(a: KeptRun, b: KeptRun) -> list[Difference]:

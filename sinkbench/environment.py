@@ -22,7 +22,7 @@ from sinkbench.errors import StackError
 from sinkbench.stack import Endpoints, Stack
 from sinkbench.stack.access import http_client
 
-__all__ = ["describe"]
+__all__ = ["describe", "machine"]
 
 MAVEN = "{http://maven.apache.org/POM/4.0.0}"
 TIMEOUT_SECONDS = 10.0
@@ -46,14 +46,21 @@ def describe(stack: Stack, checkout: Path, plugins: Mapping[str, str | None] | N
         "stack": stack.name,
         "unmeasured": list(stack.unmeasured),
         "workers": stack.workers,
+        **machine(checkout),
+        "versions": _versions(stack, checkout),
+        "plugins": dict(plugins or {}),
+    }
+
+
+def machine(checkout: Path) -> dict[str, JsonValue]:
+    """Of `describe` that which can be told without any service: the machine, its system, and sinkbench's own commit."""
+    return {
         "cpu_model": _cpu_model(),
         "cpu_count": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": platform.release(),
         "system": _system(),
         "commit": _commit(checkout),
-        "versions": _versions(stack, checkout),
-        "plugins": dict(plugins or {}),
     }
 
 

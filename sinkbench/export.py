@@ -37,6 +37,7 @@ def _of(record: object, name: str) -> Any:
 COLUMNS: dict[str, Callable[[RunSummary, CellSummary], Value]] = {
     "run": lambda run, _: run.run,
     "complete": lambda run, _: run.complete,
+    "resumed": lambda run, _: len(run.resumed),
     "plan": lambda run, _: run.plan.name,
     "plan_sha256": lambda run, _: run.plan.sha256,
     "stack": lambda run, _: str(run.environment.get("stack") or "") or None,

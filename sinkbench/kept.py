@@ -9,13 +9,17 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from sinkbench.errors import ResultsError
+from sinkbench.cells import expand
+from sinkbench.errors import ResultsError, UserError
 from sinkbench.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.runsummary import summary_of
 from sinkbench.store import RunFolder, read_summary, read_trials
 from sinkbench.yamlfile import YamlFile
 
-__all__ = ["KeptRun", "load_run", "why_no_summary"]
+__all__ = ["KeptRun", "load_connectors", "load_run", "load_summary"]
+
+_SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class KeptRun:
 
 
 def load_run(path: Path) -> KeptRun:
-    """Reads a run.
+    """Reads a run; one that has not ended, up to its last whole trial.
 
     Args:
         path: the run's folder, a link to it such as results/latest, or its summary.json.
@@ -40,30 +44,78 @@ def load_run(path: Path) -> KeptRun:
     Raises:
         UserError: it is no run, or a file of it is missing or damaged; the text names the file.
     """
-    reason = why_no_summary(path) if path.is_dir() else None
-    if reason is not None:
-        raise ResultsError(f"{path}: {reason}")
-    summary = read_summary(path)
+    summary = load_summary(path)
     folder = path if path.is_dir() else path.parent
     return KeptRun(
         summary=summary,
         trials=read_trials(RunFolder(folder).trials_path),
         plan=_plan(folder / "plan.yaml"),
-        connectors={
-            file.relative_to(folder / "connectors").with_suffix("").as_posix(): _json(file)
-            for file in sorted((folder / "connectors").glob("*/*.json"))
-        },
+        connectors=load_connectors(folder / "connectors"),
     )
 
 
-def why_no_summary(folder: Path) -> str | None:
-    """Why a folder has no summary.json, and what to do; None if it has one."""
-    run = RunFolder(folder)
-    if run.summary_path.exists():
-        return None
-    if run.trials_path.exists() or (folder / "plan.yaml").exists():
-        return "has no summary.json: its race still goes on or was killed; wait for it, or race again"
-    return "is no run, there is no summary.json in it; name a run below the folder of results"
+def load_summary(path: Path) -> RunSummary:
+    """The summary of a run, from the same paths as `load_run`; of one that has not ended, up to its last whole trial.
+
+    A race that is killed leaves a summary that may lack its last trial, or, of an earlier sinkbench, none at all.
+
+    Raises:
+        UserError: it is no run, or it is damaged.
+    """
+    if not path.is_dir():
+        summary = read_summary(path)
+        return summary if summary.complete or path.name != _SUMMARY else _up_to_date(RunFolder(path.parent), summary)
+    folder = RunFolder(path)
+    if folder.summary_path.exists():
+        summary = read_summary(path)
+        return summary if summary.complete else _up_to_date(folder, summary)
+    trials = read_trials(folder.trials_path)
+    if trials:
+        try:
+            return _summed(folder, trials, folder.path.resolve().name)
+        except ValueError as broken:
+            raise ResultsError(
+                f"{path}: has no summary.json, and its trials make none ({broken}); race again"
+            ) from None
+    if folder.trials_path.exists() or folder.plan_path.exists():
+        raise ResultsError(f"{path}: has no trial: its race has just begun or was killed; wait for it, or race again")
+    raise ResultsError(f"{path}: is no run, there is no summary.json in it; name a run below the folder of results")
+
+
+def load_connectors(folder: Path) -> dict[str, JsonValue]:
+    """The content of each connector file below a folder, by its pipeline's name; ResultsError if one is damaged."""
+    return {
+        file.relative_to(folder).with_suffix("").as_posix(): _json(file) for file in sorted(folder.glob("*/*.json"))
+    }
+
+
+def _up_to_date(folder: RunFolder, summary: RunSummary) -> RunSummary:
+    """The summary with the trials that came after it was written; as it is, if its plan can no longer be read."""
+    trials = read_trials(folder.trials_path)
+    try:
+        return _summed(folder, trials, summary.run, summary)
+    except (UserError, ValueError):
+        return summary
+
+
+def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:
+    """The summary over all trials; `known` tells what these do not. ValueError if they are of another plan."""
+    try:
+        plan = Plan.model_validate(YamlFile(folder.plan_path, "plan", ResultsError).content)
+    except ValidationError:
+        raise ResultsError(f"{folder.plan_path}: is no plan of this sinkbench; use that which ran it") from None
+    workers = [each.workers for each in (*trials, *(known.cells if known else ()))]
+    return summary_of(
+        run,
+        plan,
+        expand(plan, workers[0]) if workers else [],
+        trials,
+        complete=False,
+        environment=known.environment if known else {},
+        limits=known.limits if known else [],
+        resumed=known.resumed if known else [],
+        sha256=known.plan.sha256 if known else None,
+    )
 
 
 def _plan(path: Path) -> dict[str, JsonValue]:

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import JsonValue
 
 from sinkbench.bench import Bench, Names
-from sinkbench.cells import Cell, blocks
-from sinkbench.limits.efficiency import GENERATOR, best, limit_line, with_limits
+from sinkbench.cells import Cell
+from sinkbench.limits.efficiency import GENERATOR, limit_line
 from sinkbench.limits.measure import jobs
 from sinkbench.probes import CLIENT_ERRORS, Sample
-from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
-from sinkbench.search import INVALID, CapacitySearch
+from sinkbench.results import Limit, RunSummary, TrialRecord
+from sinkbench.runsummary import summary_of
 from sinkbench.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, records_for
 from sinkbench.store import RunFolder
-from sinkbench.summarize import scalings, summarize
 from sinkbench.sustain import sustain_trial
+from sinkbench.todo import BlockLeft, block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
 from sinkbench.trial import TOO_SHORT, drain_trial, pilot
 from sinkbench.ui import Step, Ui
-from sinkbench.until import is_enough, most_blocks, valid_rates
+from sinkbench.until import most_blocks
 
-__all__ = ["Race", "is_too_short"]
+__all__ = ["Kept", "Race", "is_too_short"]
 
 # A pilot's topic must not run dry before its time is over, at the highest rate that a pipeline may have.
 PILOT_RECORDS_PER_SECOND = 100_000
 # But large records would fill the disk with what is only a first look.
 PILOT_BYTES = 600_000_000
-# The generator was alone when it was measured; beside a pipeline it has less of the machine.
-GENERATOR_SHARE = 0.8
 # A search begins a little below what a full topic drains at: a pipeline that has to wait for records does no better.
 START_SHARE = 0.8
 USUAL_SEARCH_STEPS = 6
@@ -56,8 +54,18 @@ def is_too_short(record: TrialRecord) -> bool:
     return record.invalid == [TOO_SHORT] and record.audit is not None and record.records < MAXIMUM_RECORDS
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What a run that is taken up again has already."""
+
+    trials: Sequence[TrialRecord]
+    limits: Sequence[Limit] = ()
+    resumed: Sequence[str] = ()
+    """When it was taken up before."""
+
+
 class Race:
-    """One run of a plan."""
+    """One run of a plan, from its beginning or from where it was interrupted."""
 
     def __init__(
         self,
@@ -67,6 +75,7 @@ class Race:
         ui: Ui,
         environment: dict[str, JsonValue],
         seconds: float | None = None,
+        kept: Kept | None = None,
     ) -> None:
         """
         Args:
@@ -76,6 +85,9 @@ class Race:
             ui: what a person sees.
             environment: what the summary says of the machine.
             seconds: no block begins that would be expected to end later than so long after the run's start.
+            kept: of a run that is taken up again; only what is not in there is taken.
+
+        Raises ValueError if the trials kept are not those of this plan and these cells.
         """
         self._bench = bench
         self._plan = bench.plan
@@ -83,16 +95,22 @@ class Race:
         self._folder = folder
         self._ui = ui
         self._environment = environment
-        # Short, so that it fits into the name of an index or a table, and another one in every run.
-        self._token = secrets.token_hex(3)
+        had = kept or Kept([])
+        self._token = _token_beside(had.trials)
         self._rates: dict[str, float] = {}
-        self._trials: list[TrialRecord] = []
-        self._seconds: list[float] = []
+        self._trials = list(had.trials)
+        self._seconds = [trial.seconds for trial in had.trials]
         self._step = 0
         self._retaken = 0
-        self._searches: dict[str, CapacitySearch] = {}
-        self._limit_jobs = jobs(bench, cells, self._token) if bench.plan.limits else []
-        self._limits: list[Limit] = []
+        self._searched = 0
+        self._limits = list(had.limits)
+        self._resumed = list(had.resumed) if kept is None else [*had.resumed, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"]
+        self._searches = searches_of(self._plan, cells, had.trials, had.limits)
+        self._cells_left = cells_left(self._plan, cells, had.trials, had.limits)
+        known = {(limit.sink, limit.way) for limit in had.limits}
+        wanted = jobs(bench, cells, self._token) if bench.plan.limits else []
+        self._limit_jobs = [job for job in wanted if (job.sink, job.way) not in known]
+        self._blocks_left = [] if self._plan.mode == "capacity" else blocks_left(self._plan, cells, had.trials)
         self._most = most_blocks(bench.plan)
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
@@ -102,33 +120,35 @@ class Race:
 
     @property
     def _trials_in_all(self) -> int:
-        """How many trials there will be; of a search, about."""
+        """How many trials there will be; of a search, about. Without those that were kept."""
         if self._plan.mode != "capacity":
-            return len(self._cells) * self._most + self._retaken
-        begun = sum(len(search.path) + search.steps_left for search in self._searches.values())
+            return sum(len(block.cells) for block in self._blocks_left) + self._retaken
+        begun = sum(search.steps_left for search in self._searches.values()) + self._searched
         return begun + (len(self._cells) - len(self._searches)) * (USUAL_SEARCH_STEPS + self._plan.trials)
 
     @property
     def _places(self) -> list[Cell]:
-        """The cells that differ in more than the rate offered: each needs a pilot."""
-        return list({cell.place: cell for cell in self._cells}.values())
+        """The cells with trials to take that differ in more than the rate offered: each needs a pilot."""
+        return list({cell.place: cell for cell in self._cells_left}.values())
 
     def run(self) -> RunSummary:
-        """Takes all pilots and trials.
+        """Takes all pilots and trials, or those that are left.
 
-        Whatever ends it early, what a trial created is removed and a summary of the finished trials written.
+        There is a summary of the finished trials all the time, also after a power cut. Whatever ends the run early,
+        what a trial created is removed.
 
         Returns:
             The summary, which is also in the run's folder.
         """
         self._bench.begin(self._token)
         trials = None if self._plan.mode == "capacity" else self._most
-        self._ui.begin(self._folder.run, [cell.key for cell in self._cells], trials)
+        self._ui.begin(self._folder.run, [cell.key for cell in self._cells], trials, self._trials)
         try:
+            self._write_summary(complete=False)
             self._pilots()
             self._measure_limits()
             if self._plan.mode == "capacity":
-                for cell in self._cells:
+                for cell in self._cells_left:
                     self._search(cell)
             else:
                 self._blocks()
@@ -139,22 +159,21 @@ class Race:
 
     def _blocks(self) -> None:
         at_most = "" if self._plan.until is None and self._deadline is None else "at most "
-        for number, block in enumerate(blocks(self._cells, self._most, self._plan.seed or 0), start=1):
-            if self._is_over(number - 1):
+        for block in self._blocks_left:
+            if self._is_over(block):
                 break
-            for cell in block:
-                name = f"{cell.key}, trial {number} of {at_most}{self._most}"
+            for cell in block.cells:
+                name = f"{cell.key}, trial {block.number} of {at_most}{self._most}"
                 if cell.offered is None:
-                    self._drain(cell, number, name)
+                    self._drain(cell, block.number, name)
                 else:
-                    self._sustain(cell, number, name, cell.offered)
+                    self._sustain(cell, block.number, name, cell.offered)
 
-    def _is_over(self, done: int) -> bool:
-        """Whether no further block is to be taken; only whole blocks are, so that ratios have both of their trials."""
-        if self._deadline is not None and done:
+    def _is_over(self, block: BlockLeft) -> bool:
+        """Whether this block is not to be taken; only whole blocks are, so that ratios have both of their trials."""
+        if self._deadline is not None and block.number > 1:
             return time.monotonic() + len(self._cells) * self._trial_seconds() > self._deadline
-        rates = valid_rates([cell.key for cell in self._cells], self._trials)
-        return is_enough(self._plan, done, rates)
+        return is_over(self._plan, self._cells, self._trials, block)
 
     def _trial_seconds(self) -> float:
         """How long a trial takes: the mean of those so far."""
@@ -163,17 +182,15 @@ class Race:
         return sum(self._seconds) / len(self._seconds) if self._seconds else usual
 
     def _write_summary(self, *, complete: bool) -> RunSummary:
-        # With `until` or a deadline only the end tells how many they are.
-        trials = max((trial.block for trial in self._trials), default=0) if complete else self._plan.trials
-        plan = PlanRef(name=self._plan.name, sha256=self._plan.sha256, seed=self._plan.seed, trials=trials)
-        summary = RunSummary(
-            run=self._folder.run,
+        summary = summary_of(
+            self._folder.run,
+            self._plan,
+            self._cells,
+            self._trials,
             complete=complete,
-            plan=plan,
             environment=self._environment,
-            cells=with_limits(summarize(self._cells, self._trials, self._searches), self._limits),
             limits=self._limits,
-            scaling=scalings(self._cells, self._trials),
+            resumed=self._resumed,
         )
         self._folder.write_summary(summary)
         return summary
@@ -221,11 +238,10 @@ class Race:
 
     def _calibrate(self, records_per_second: float) -> None:
         """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""
-        if self._plan.drains:
+        if self._plan.drains or any(limit.sink == GENERATOR for limit in self._limits):
             return
         limit = Limit(sink=GENERATOR, way="loadgen", records_per_second=round(records_per_second, 1))
-        self._limits.append(limit)
-        self._ui.say(limit_line(limit))
+        self._keep_limit(limit)
         for cell in self._cells:
             if cell.offered is not None and cell.offered > records_per_second:
                 self._ui.say(f"{cell.key}: is more than the generator makes; its trials will be invalid")
@@ -234,10 +250,13 @@ class Race:
         """What Kafka, Connect and the sinks can do alone, now that they are warm; see `sinkbench.limits`."""
         for job in self._limit_jobs:
             self._begin(job.name, "limit")
-            limit = job.run(self._ui)
-            self._limits.append(limit)
-            self._ui.say(limit_line(limit))
+            self._keep_limit(job.run(self._ui))
             self._recover()
+
+    def _keep_limit(self, limit: Limit) -> None:
+        self._limits.append(limit)
+        self._write_summary(complete=False)
+        self._ui.say(limit_line(limit))
 
     def _drain(self, cell: Cell, block: int, name: str) -> None:
         for retakes_left in range(MOST_RETAKES, -1, -1):
@@ -273,27 +292,16 @@ class Race:
 
     def _search(self, cell: Cell) -> None:
         """Searches the highest rate that a cell sustains, from a little below what its pilot drained."""
-        start = START_SHARE * self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
-        most = GENERATOR_SHARE * (best(self._limits, GENERATOR) or math.inf)
-        precision = self._plan.capacity.precision_percent / 100
-        search = self._searches[cell.key] = CapacitySearch(start, most, precision, self._plan.trials)
-        confirmations: Counter[float] = Counter()
+        if cell.key not in self._searches:
+            start = START_SHARE * self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
+            self._searches[cell.key] = new_search(self._plan, start, self._limits)
+        search = self._searches[cell.key]
         while (offer := search.next()) is not None:
             rate = offer.records_per_second
-            confirmations[rate] += offer.confirms
             what = "confirming" if offer.confirms else "searching at"
-            record = self._sustain(
-                cell,
-                confirmations[rate],
-                f"{cell.key}, {what} {rate:,.0f} records/s",
-                rate,
-                search=not offer.confirms,
-            )
-            lag = record.lag
-            if record.invalid or lag is None:
-                search.take(INVALID, problem="; ".join(record.invalid))
-            else:
-                search.take(lag.verdict, lag.growth_per_second)
+            name = f"{cell.key}, {what} {rate:,.0f} records/s"
+            feed(search, self._sustain(cell, block_of(search), name, rate, search=not offer.confirms))
+            self._searched += 1
         found = search.problem if search.capacity is None else f"{search.capacity:,.0f} records/s confirmed"
         self._ui.say(f"{cell.key}: {found}")
 
@@ -310,6 +318,7 @@ class Race:
             self._trials.append(record)
             self._ui.phase("cleaning up")
             self._recover()
+        self._write_summary(complete=False)
         self._seconds.append(time.monotonic() - started)
         self._ui.ended(record)
         return record
@@ -346,3 +355,14 @@ class Race:
         self._ui.say(f"starting {' and '.join(dead)} again")
         self._bench.stack.up(self._ui.phase)
         self._bench.reconnect()
+
+
+def _token_beside(trials: Sequence[TrialRecord]) -> str:
+    """What the names of a run's trials begin with: another one in every run, and each time that it is taken up again.
+
+    Short, so that it fits into the name of an index or a table.
+    """
+    used = {trial.trial.partition("_")[0] for trial in trials}
+    while (token := secrets.token_hex(3)) in used:
+        pass
+    return token

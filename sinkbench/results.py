@@ -448,6 +448,8 @@ class RunSummary(_Record):
     """One for each label with cells at several numbers of tasks."""
     noise: Noise | None = None
     overhead: Overhead | None = None
+    resumed: list[str] = []
+    """When it was taken up again after it had been interrupted or killed: ISO 8601, in UTC."""
 
     @property
     def passed(self) -> bool:

@@ -13,10 +13,10 @@ from sinkbench.compare import compare as compare_runs
 from sinkbench.compare import gate, percent_of
 from sinkbench.errors import EXIT_CHECK_FAILED, ResultsError
 from sinkbench.export import export as export_run
-from sinkbench.kept import load_run
+from sinkbench.kept import load_run, load_summary
 from sinkbench.runs import list_runs, runs_table
 from sinkbench.secrets import redacted
-from sinkbench.store import read_summary, write_text
+from sinkbench.store import write_text
 from sinkbench.suggest import did_you_mean
 
 __all__ = ["compare", "export", "report", "runs"]
@@ -60,7 +60,7 @@ def export(
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
 ) -> None:
     """Gives a run's cells to other programs; docs/format.md has the columns."""
-    text = export_run(read_summary(run), form)
+    text = export_run(load_summary(run), form)
     if to is None:
         _write(text)
     else:

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import JsonValue
 from rich.console import Console
 
 from sinkbench.bench import Bench
-from sinkbench.cells import expand
-from sinkbench.environment import describe
-from sinkbench.errors import SinkbenchError, StackError
+from sinkbench.cells import Cell, expand
+from sinkbench.environment import describe, machine
+from sinkbench.errors import ResultsError, SinkbenchError, StackError
 from sinkbench.kafka import Kafka
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
+from sinkbench.lock import held_folder, only_race
 from sinkbench.plan import Plan
-from sinkbench.race import Race
+from sinkbench.probes import CLIENT_ERRORS
+from sinkbench.race import Kept, Race
 from sinkbench.results import RunSummary
+from sinkbench.resume import Unfinished
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SINKS, open_sink
 from sinkbench.stack import Stack
-from sinkbench.store import RunFolder, check_writable
+from sinkbench.store import RunFolder, check_writable, read_trials
 
-__all__ = ["Interrupted", "offer_by_hand", "run_plan"]
+__all__ = ["Interrupted", "offer_by_hand", "resume_run", "run_plan"]
 
 LEAST_FREE_BYTES = 4_000_000_000
 BY_HAND_PARTITIONS = 24
@@ -38,6 +42,15 @@ class Interrupted(SystemExit):
     Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since for that psycopg
     breaks off a query, so that its connection can be used to clean up.
     """
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """Where trials go: into a new run, or into one that has some."""
+
+    folder: RunFolder
+    environment: dict[str, JsonValue]
+    kept: Kept | None = None
 
 
 def run_plan(
@@ -65,17 +78,60 @@ def run_plan(
         UserError: the plan, the machine, the port or the stack is not usable.
         Interrupted: after what the trial that was going on had created was removed.
     """
+    plan = plan.seeded()
+    cells = expand(plan, stack.workers)
+    check_writable(results)
+    with ExitStack() as held:
 
+        def begin(environment: dict[str, JsonValue]) -> _Begun:
+            folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
+            held.enter_context(held_folder(folder.path))
+            return _Begun(folder, environment)
+
+        return _race(stack, plan, cells, console, begin, live_port, seconds)
+
+
+def resume_run(
+    stack: Stack, run: Unfinished, console: Console, live_port: int | None = None
+) -> tuple[RunFolder, RunSummary]:
+    """Takes the trials that a run has left, into its own folder; the rest as of `run_plan`.
+
+    Raises:
+        ResultsError: what the run was measured on changed in what matters, or its race still goes on.
+    """
+    connectors = CHECKOUT / "connectors"
+    # What can be told without a service is, before one is started.
+    run.check({"stack": stack.name, "workers": stack.workers, **machine(CHECKOUT)}, connectors)
+    check_writable(run.folder.path)
+
+    def begin(environment: dict[str, JsonValue]) -> _Begun:
+        run.check(environment, connectors)
+        if read_trials(run.folder.trials_path) != run.trials:
+            raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
+        kept = Kept(run.trials, run.summary.limits, run.summary.resumed)
+        return _Begun(run.folder, run.summary.environment, kept)
+
+    with held_folder(run.folder.path):
+        return _race(stack, run.plan, run.cells, console, begin, live_port)
+
+
+def _race(
+    stack: Stack,
+    plan: Plan,
+    cells: Sequence[Cell],
+    console: Console,
+    begin: Callable[[dict[str, JsonValue]], _Begun],
+    live_port: int | None,
+    seconds: float | None = None,
+) -> tuple[RunFolder, RunSummary]:
     live = LiveRun()
 
     def say(line: str) -> None:
         live.say(line)
         console.print(redacted(line), markup=False, highlight=False)
 
-    cells = expand(plan, stack.workers)
     live.begin("", [cell.key for cell in cells], None)
-    check_writable(results)
-    with _only_one(stack), _followed(live, live_port, say):
+    with only_race(stack.lock_file, CHECKOUT, plan.name) as tell, _followed(live, live_port, say):
         _check_disk(stack)
         found_running = stack.running()
         # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
@@ -83,18 +139,21 @@ def run_plan(
             say("asking the services" if found_running else "starting the stack")
             live.phase("getting ready")
             stack.up(say)
-            plan = plan.seeded()
             with closing(Bench(stack, plan, CHECKOUT)) as bench:
                 plugins = bench.preflight(cells)
                 for thing in bench.sweep():
                     say(f"removed what an earlier run left behind: {thing}")
                 bench.check_alone()
-                folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
+                begun = begin(describe(stack, CHECKOUT, plugins))
+                tell(begun.folder.run)
                 try:
                     with choose_ui(console, live) as ui:
-                        summary = Race(bench, cells, folder, ui, describe(stack, CHECKOUT, plugins), seconds).run()
-                except Interrupted:
-                    say(f"interrupted; the finished trials are in {folder.path}")
+                        race = Race(bench, cells, begun.folder, ui, begun.environment, seconds, begun.kept)
+                        summary = race.run()
+                except (Interrupted, SinkbenchError, *CLIENT_ERRORS) as ended:
+                    how = "interrupted" if isinstance(ended, Interrupted) else "broken off"
+                    with suppress(OSError):
+                        say(f"{how}; {_how_to_go_on(begun.folder.path, stack, resumable=seconds is None)}")
                     raise
             if found_running:
                 offer_by_hand(stack)
@@ -105,7 +164,17 @@ def run_plan(
                     say("stopping the stack")
                 live.phase("stopping the stack")
                 stack.down()
-    return folder, summary
+    return begun.folder, summary
+
+
+def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
+    """What a race that was interrupted leaves, and the command that takes it up."""
+    line = f"the finished trials are in {folder}"
+    if not resumable:
+        return line
+    file = stack.endpoints.stack_file
+    on = [] if file is None else ["--stack", str(file)]
+    return f"{line}; the others are taken by: sinkbench {shlex.join(['resume', str(folder), *on])}"
 
 
 def offer_by_hand(stack: Stack) -> None:
@@ -148,21 +217,3 @@ def _followed(live: LiveRun, port: int | None, say: Callable[[str], None]) -> It
             live.end("failed")
             raise
         live.end("complete")
-
-
-@contextmanager
-def _only_one(stack: Stack) -> Iterator[None]:
-    """One race on a stack at a time; the kernel drops the lock with its holder, however that ends."""
-    stack.lock_file.parent.mkdir(parents=True, exist_ok=True)
-    with stack.lock_file.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise StackError(
-                f"another race is running on this stack (pid {file.read().strip() or 'unknown'}); wait for it"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield

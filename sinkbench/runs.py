@@ -11,11 +11,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from sinkbench.columns import NOT_MEASURED, new_table
+from sinkbench.columns import NOT_MEASURED, new_table, resumed_in_words
 from sinkbench.errors import ResultsError, UserError
-from sinkbench.kept import why_no_summary
+from sinkbench.kept import load_summary
 from sinkbench.results import RunSummary
-from sinkbench.store import read_summary
 
 __all__ = ["RunRow", "list_runs", "runs_table"]
 
@@ -70,9 +69,9 @@ def _row(folder: Path) -> RunRow:
     stamp = _STAMP.match(folder.name)
     started = None if stamp is None else "{}-{}-{} {}:{}:{}".format(*stamp.groups())
     try:
-        reason = why_no_summary(folder)
-        if reason is None:
-            return RunRow(folder.name, started, read_summary(folder))
+        return RunRow(folder.name, started, load_summary(folder))
+    except ResultsError as none:
+        reason = str(none).removeprefix(f"{folder}: ")
     except UserError as damaged:
         reason = f"damaged: {str(damaged).removeprefix(f'{folder}/')}"
     except OSError as failed:
@@ -93,7 +92,7 @@ def _told(row: RunRow) -> tuple[str, ...]:
         f"{sum(cell.trials for cell in summary.cells)}",
         _yes(summary.complete),
         _yes(summary.passed),
-        "",
+        resumed_in_words(summary),
     )
 
 

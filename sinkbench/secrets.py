@@ -12,12 +12,14 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue
 
-__all__ = ["SHORTEST", "conceal", "redacted", "redacted_values"]
+__all__ = ["HIDDEN", "SHORTEST", "conceal", "redacted", "redacted_values"]
 
 SHORTEST = 4
 """Fewer characters are in every other word: to replace them would hide everything and protect nothing."""
 
-_HIDDEN = "***"
+HIDDEN = "***"
+"""What stands where a secret was."""
+
 _forms: set[str] = set()
 
 
@@ -47,7 +49,7 @@ def redacted(text: str) -> str:
     # What is left beside a replacement may make up another secret. Each round makes the text shorter.
     while found:
         for form in sorted(found, key=len, reverse=True):
-            text = text.replace(form, _HIDDEN)
+            text = text.replace(form, HIDDEN)
         found = [form for form in _forms if form in text]
     return text
 

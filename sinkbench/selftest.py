@@ -25,6 +25,7 @@ __all__ = [
     "COMPARISONS",
     "LABELS",
     "PROBES",
+    "is_selftest",
     "noise_lines",
     "noise_of",
     "noise_plan",
@@ -33,6 +34,7 @@ __all__ = [
     "overhead_plan",
 ]
 
+NOISE, OVERHEAD = "noise", "overhead"
 LABELS = ("A", "B")
 PROBES = {"probes on": True, "probes off": False}
 COMPARISONS = 200
@@ -42,7 +44,7 @@ WARM_UP_SECONDS = 30.0
 
 def noise_plan(pipeline: str, minutes: float) -> Plan:
     """A plan that races one pipeline against itself, with more blocks than so many minutes have room for."""
-    return _pairs("noise", minutes, *(PipelineEntry(pipeline=pipeline, label=label) for label in LABELS))
+    return _pairs(NOISE, minutes, *(PipelineEntry(pipeline=pipeline, label=label) for label in LABELS))
 
 
 def overhead_plan(pipeline: str, minutes: float) -> Plan:
@@ -56,7 +58,13 @@ def overhead_plan(pipeline: str, minutes: float) -> Plan:
             f" ({', '.join(STAMPING_SINKS)}); take a pipeline of such a one"
         )
     entries = (PipelineEntry(pipeline=pipeline, label=label, probes=probes) for label, probes in PROBES.items())
-    return _pairs("overhead", minutes, *entries)
+    return _pairs(OVERHEAD, minutes, *entries)
+
+
+def is_selftest(plan: Plan) -> bool:
+    """Whether a plan is that of a selftest, whose blocks end with its time and not with their number."""
+    labels = tuple(entry.shown_name for entry in plan.pipelines)
+    return (plan.name, labels) in ((NOISE, LABELS), (OVERHEAD, tuple(PROBES)))
 
 
 def _pairs(name: str, minutes: float, *entries: PipelineEntry) -> Plan:

@@ -74,6 +74,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.plan_path = path / "plan.yaml"
         self.trials_path = path / "trials.jsonl"
         self.summary_path = path / "summary.json"
 
@@ -92,7 +93,7 @@ class RunFolder:
         folder = cls(_make_unique(root, stem))
         with _writing(folder.path):
             (folder.path / "samples").mkdir()
-            (folder.path / "plan.yaml").write_text(_clean_yaml(plan.show()), encoding="utf-8")
+            _replace(folder.plan_path, _clean_yaml(plan.show()))
             for pipeline in sorted({entry.pipeline for entry in plan.pipelines}):
                 copy = folder.path / "connectors" / f"{pipeline}.json"
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -110,6 +111,7 @@ class RunFolder:
                 trials.write(line)
                 trials.flush()
                 os.fsync(trials.fileno())
+            _sync_folder(self.path)
 
     def write_samples(self, trial: str, rows: Sequence[Mapping[str, float | int | str | None]]) -> str:
         """Writes a trial's samples as CSV and returns the file's path relative to the run's folder.
@@ -131,9 +133,14 @@ class RunFolder:
         return relative
 
     def write_summary(self, summary: RunSummary) -> None:
-        """Writes summary.json as a whole or not at all, and makes this the run that `latest` points at."""
+        """Writes summary.json as a whole or not at all, and makes this the run that `latest` points at.
+
+        A run that has only begun, without a trial, leaves `latest` where it is.
+        """
         with _writing(self.summary_path):
             _replace(self.summary_path, _clean_json(summary.model_dump(mode="json"), 2))
+        if not (summary.complete or self.trials_path.exists()):
+            return
         latest = self.path.parent / "latest"
         with _writing(latest):
             link = self.path.parent / f".latest-{os.getpid()}"
@@ -247,9 +254,19 @@ def _replace(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+        _sync_folder(path.parent)
     except OSError:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Has the names in a folder on the disk: without it a power cut may bring an old file back."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: Path) -> bytes:

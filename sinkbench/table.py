@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.causes import NOT_IDENTIFIED
-from sinkbench.columns import NOT_MEASURED, connections, counted, in_short, new_table
+from sinkbench.columns import NOT_MEASURED, connections, counted, in_short, new_table, resumed_in_words
 from sinkbench.limits.efficiency import limit_lines, percent
 from sinkbench.loadtable import is_load, load_lines, load_table
 from sinkbench.rescaletable import rescale_table
@@ -63,6 +63,7 @@ def heading(summary: RunSummary) -> list[str]:
         f"seed {plan.seed}" if plan.seed is not None else "",
         f"stack {found['stack']}" if found.get("stack") else "",
         f"machine {', '.join(machine)}" if machine else "",
+        resumed_in_words(summary),
     ]
     unfinished = "" if summary.complete else " (not finished)"
     return [f"run {summary.run}{unfinished}", ", ".join(part for part in parts if part)]

@@ -43,8 +43,9 @@ class Step:
 class Events(Protocol):
     """Is told what a run is doing. Its `phase`, `progress` and `sample` make it the observer of a trial, too."""
 
-    def begin(self, run: str, cells: Sequence[str], trials: int | None) -> None:
-        """A run begins: its id, the keys of its cells, and how many trials of each there will be at most, if known."""
+    def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
+        """A run begins: its id, the keys of its cells, how many trials of each there will be at most, if known, and the
+        trials that it has already, if it is taken up again."""
         ...
 
     def say(self, line: str) -> None:
@@ -136,7 +137,7 @@ class Lines:
     ) -> None:
         return None
 
-    def begin(self, run: str, cells: Sequence[str], trials: int | None) -> None:
+    def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         return None
 
     def say(self, line: str) -> None:

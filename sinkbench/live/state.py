@@ -135,12 +135,15 @@ class LiveRun:
         """How it has ended; None while it goes on."""
         return self._ending
 
-    def begin(self, run: str, cells: Sequence[str], trials: int | None) -> None:
-        """A run begins: its id, the keys of its cells, and how many trials of each there will be at most, if known."""
+    def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
+        """A run begins: its id, the keys of its cells, how many trials of each there will be at most, if known, and the
+        trials that it has already, if it is taken up again."""
         with self._lock:
             self._name = redacted(run)
             self._cells = {key: _Cell(trials) for key in cells}
             self._shown = {key: redacted(key) for key in cells}
+            for record in kept:
+                self._count_in(record)
             self._note("run", "cells")
 
     def say(self, line: str) -> None:
@@ -182,19 +185,9 @@ class LiveRun:
 
     def ended(self, record: TrialRecord) -> None:
         """A trial has ended, with this record."""
-        lost = 0 if record.audit is None else record.audit.lost
         with self._lock:
-            cell = self._cells.get(record.cell)
-            if cell is not None:
-                cell.active, cell.tried = None, True
-                cell.lost += lost
-                # One that only tells how to take another is none of the cell's trials.
-                if not record.pilot:
-                    cell.taken += 1
-                    cell.invalid += bool(record.invalid)
-                    if record.records_per_second is not None and not record.invalid:
-                        cell.rates.append(record.records_per_second)
-            self._add_line(trial_line(record), verdict=True, bad=bool(record.invalid or lost))
+            self._count_in(record)
+            self._add_line(trial_line(record), verdict=True, bad=bool(record.invalid or _lost(record)))
             self._note("cells")
 
     def end(self, ending: Ending) -> None:
@@ -233,6 +226,19 @@ class LiveRun:
             if "lines" in changed:
                 found["lines"] = list(self._lines)
             return self._count, found
+
+    def _count_in(self, record: TrialRecord) -> None:
+        cell = self._cells.get(record.cell)
+        if cell is None:
+            return
+        cell.active, cell.tried = None, True
+        cell.lost += _lost(record)
+        # One that only tells how to take another is none of the cell's trials.
+        if not record.pilot:
+            cell.taken += 1
+            cell.invalid += bool(record.invalid)
+            if record.records_per_second is not None and not record.invalid:
+                cell.rates.append(record.records_per_second)
 
     def _note(self, *parts: str) -> None:
         self._count += 1
@@ -279,3 +285,7 @@ class LiveRun:
             }
             for key, cell in self._cells.items()
         ]
+
+
+def _lost(record: TrialRecord) -> int:
+    return 0 if record.audit is None else record.audit.lost

@@ -35,8 +35,8 @@ class Views:
     ) -> None:
         self._person.__exit__(kind, error, trace)
 
-    def begin(self, run: str, cells: Sequence[str], trials: int | None) -> None:
-        self._tell(lambda view: view.begin(run, cells, trials))
+    def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
+        self._tell(lambda view: view.begin(run, cells, trials, kept))
 
     def say(self, line: str) -> None:
         self._tell(lambda view: view.say(line))
