@@ -105,7 +105,7 @@ def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSu
     except ValidationError:
         raise ResultsError(f"{folder.plan_path}: is no plan of this sinkbench; use that which ran it") from None
     workers = [each.workers for each in (*trials, *(known.cells if known else ()))]
-    return summary_of(
+    found = summary_of(
         run,
         plan,
         expand(plan, workers[0]) if workers else [],
@@ -114,8 +114,9 @@ def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSu
         environment=known.environment if known else {},
         limits=known.limits if known else [],
         resumed=known.resumed if known else [],
-        sha256=known.plan.sha256 if known else None,
     )
+    # The plan's file may since have lost a secret, or have been edited.
+    return found if known is None else found.model_copy(update={"plan": known.plan})
 
 
 def _plan(path: Path) -> dict[str, JsonValue]:

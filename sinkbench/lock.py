@@ -5,7 +5,6 @@ The kernel drops a lock with its holder, however that ends, so a file that is le
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -73,6 +72,9 @@ def held_folder(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ResultsError(f"{folder}: its race still goes on; wait for it") from None
+        except OSError:
+            # Not every network file system can lock a folder; most races need no more than the other locks.
+            pass
         yield
     finally:
         os.close(descriptor)
@@ -83,8 +85,8 @@ def _opened(path: Path, *, needed: bool) -> TextIO | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+", encoding="utf-8")
-    except OSError as failed:
-        if needed or failed.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+    except OSError:
+        if needed:
             raise
     try:
         # Another account's, which can be locked, though not written.

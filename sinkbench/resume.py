@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from sinkbench.cells import Cell, expand
-from sinkbench.differences import Difference, connector_differences, environment_differences
+from sinkbench.differences import ABSENT, Difference, connector_differences, environment_differences
 from sinkbench.errors import ResultsError
 from sinkbench.kept import load_connectors, load_summary
 from sinkbench.plan import Plan, load_plan
@@ -144,7 +144,7 @@ def plan_changes(plan: Plan, summary: RunSummary) -> list[str]:
     if HIDDEN in plan.show():
         return [f"plan.yaml has {HIDDEN} where a secret was, which only the first race knew"]
     if plan.sha256 == summary.plan.sha256:
-        return [f"plan seed was {summary.plan.seed}, is {plan.seed}"]
+        return [f"plan seed was {summary.plan.seed}, is {ABSENT if plan.seed is None else plan.seed}"]
     return ["plan.yaml is not the plan that ran: it was edited, or this sinkbench has other defaults"]
 
 

@@ -27,7 +27,6 @@ def summary_of(
     environment: Mapping[str, JsonValue],
     limits: Sequence[Limit] = (),
     resumed: Sequence[str] = (),
-    sha256: str | None = None,
 ) -> RunSummary:
     """The summary of a run that has these trials so far.
 
@@ -40,7 +39,6 @@ def summary_of(
         environment: what the run was taken on.
         limits: those that were measured.
         resumed: when the run was taken up again, each time.
-        sha256: the plan's digest, where the plan that is known here may lack a secret; None for that of `plan`.
 
     Raises:
         ValueError: a trial is of none of the cells, or does not follow from those before it.
@@ -50,7 +48,7 @@ def summary_of(
     return RunSummary(
         run=run,
         complete=complete,
-        plan=PlanRef(name=plan.name, sha256=sha256 or plan.sha256, seed=plan.seed, trials=taken),
+        plan=PlanRef(name=plan.name, sha256=plan.sha256, seed=plan.seed, trials=taken),
         environment=dict(environment),
         cells=with_limits(summarize(cells, trials, searches_of(plan, cells, trials, limits)), limits),
         limits=list(limits),

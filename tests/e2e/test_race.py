@@ -128,6 +128,8 @@ def a_race(folder: Path, plan: str) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.STDOUT,
         text=True,
         env=os.environ,
+        # So that it can be killed with all that it has started.
+        start_new_session=True,
     )
     with race:
         try:
@@ -175,20 +177,30 @@ def test_ctrl_c_keeps_the_finished_trials_and_leaves_nothing_behind(whole: Local
         output, _ = race.communicate(timeout=120)
     assert race.returncode == 130, output
     assert "Traceback" not in output
-    assert f"results/{(tmp_path / 'results' / 'latest').resolve().name}" in output
+    run = f"results/{(tmp_path / 'results' / 'latest').resolve().name}"
+    assert f"interrupted; the finished trials are in {run}; " in output
+    assert f"sinkbench resume {run}" in output
     summary = summary_of(tmp_path)
     assert summary["complete"] is False
     assert summary["cells"][0]["trials"] == 1
 
 
-def test_a_second_race_on_the_same_stack_is_refused(whole: LocalStack, tmp_path: Path, sinkbench: Run) -> None:
+def test_a_second_race_is_refused_on_any_stack_and_told_who_races(
+    whole: LocalStack, tmp_path: Path, sinkbench: Run
+) -> None:
+    endpoints = whole.endpoints
+    clusters = {"kafka": {"bootstrap": endpoints.kafka}, "connect": {"urls": list(endpoints.connect.values())}}
+    # JSON is YAML.
+    (tmp_path / "clusters.yaml").write_text(json.dumps(clusters))
     with a_race(tmp_path, ONE) as race:
         wait_for_draining(whole, "_1")
-        done = sinkbench("race", "mine.yaml")
+        refused = [sinkbench("race", "mine.yaml", *stack) for stack in ([], ["--stack", "clusters.yaml"])]
         race.send_signal(signal.SIGTERM)
         race.communicate(timeout=120)
-    assert done.returncode == 2
-    assert f"pid {race.pid}" in done.stderr
+    for done in refused:
+        assert done.returncode == 2
+        assert re.search(rf"pid {race.pid}, plan mine, run \S+-mine, since \d{{4}}-", done.stderr), done.stderr
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_what_a_killed_race_left_behind_is_removed_by_the_next(

@@ -139,7 +139,7 @@ def test_runs_of_different_plans_have_their_differences_listed(
         ("summary.json", "[" * 100_000, "summary.json: is nested too deeply"),
         ("summary.json", "{}", "summary.json: is not the summary of a run (it does not say that its format is 1)"),
         ("summary.json", '{"format": 2}', "summary.json: has format 2, but only 1 is known; use a newer sinkbench"),
-        ("summary.json", None, "has no summary.json: its race still goes on or was killed"),
+        ("summary.json", '{"format": 1, "complete": true}', "summary.json: is not the summary of a run (run: Field"),
         ("plan.yaml", None, "plan.yaml: there is no such plan"),
         ("plan.yaml", "- 1", "plan.yaml:1: a plan must be a mapping"),
         ("connectors/postgres/jdbc.json", "{", "jdbc.json: is not JSON"),
@@ -199,7 +199,7 @@ def test_runs_are_listed_newest_first_with_what_they_are(
     assert main(["runs", "--results", str(results)]) == 0
     rows = capsys.readouterr().out.splitlines()[2:]
     assert [row.split()[0] for row in rows if row] == ["20990101T000000Z-new", run.name, "20200101T000000Z-old", "mine"]
-    assert "its race still goes on or was killed" in rows[0]
+    assert "has no trial: its race has just begun or was killed; wait for it, or race again" in rows[0]
     assert rows[1].split()[3:] == ["quick", "Xeon,", "2", "cores", "local", "6", "yes", "yes"]
     assert rows[2].split()[1:3] == ["2020-01-01", "00:00:00"]
     assert "is no run" in rows[3]

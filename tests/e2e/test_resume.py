@@ -1,0 +1,71 @@
+"""A race that is killed without a word, read as it was left, and taken up again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from test_race import ONE, a_race, left_behind, summary_of, wait_for_draining
+
+from sinkbench.stack.local import LocalStack
+
+
+def trials_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results" / "latest" / "trials.jsonl").read_text().splitlines()]
+
+
+def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_race(tmp_path, ONE) as race:
+        # The pilot is the first step, so this is the second of two trials.
+        wait_for_draining(stack, "_003")
+        os.killpg(race.pid, signal.SIGKILL)
+        output, _ = race.communicate(timeout=60)
+    assert race.returncode == -signal.SIGKILL, output
+    assert left_behind(stack) != []
+    (first,) = trials_of(tmp_path)
+    killed = summary_of(tmp_path)
+    assert (killed["complete"], killed["resumed"], killed["cells"][0]["trials"]) == (False, [], 1)
+    listed = sinkbench("runs")
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stdout.splitlines()[2].split()[-3:] == ["1", "no", "no"]
+    assert sinkbench("report", "results/latest").returncode == 0
+
+    with monkeypatch.context() as patch:
+        patch.setenv("SINKBENCH_WORKERS", "2")
+        refused = sinkbench("resume", "results/latest")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "cannot be resumed" in refused.stderr
+    assert "environment workers was 3, is 2" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+    resumed = sinkbench("resume", "results/latest")
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "removed what an earlier run left behind" in resumed.stdout
+    assert left_behind(stack) == []
+    summary, trials = summary_of(tmp_path), trials_of(tmp_path)
+    (cell,) = summary["cells"]
+    assert summary["complete"] is True
+    assert len(summary["resumed"]) == 1
+    assert f"resumed {summary['resumed'][0]}" in resumed.stdout
+    assert summary["environment"] == killed["environment"]
+    # A trial that was too short is taken again, and stays beside that which counts.
+    counted = [trial for trial in trials if not trial["pilot"]]
+    assert [trial["block"] for trial in counted] == [1, 2]
+    assert (cell["trials"], cell["verdict"]) == (2, "ok"), cell
+    assert cell["audit"]["produced"] == cell["audit"]["stored"] == sum(trial["records"] for trial in counted)
+    assert trials[0] == first
+    assert len({trial["trial"] for trial in trials}) == len(trials)
+    for trial in trials:
+        assert len((tmp_path / "results" / "latest" / trial["samples"]).read_text().splitlines()) > 4
+
+    again = sinkbench("resume", "results/latest")
+    assert again.returncode == 0, again.stderr
+    assert "nothing to do, the run is complete" in again.stdout
+    assert summary_of(tmp_path) == summary
