@@ -183,7 +183,7 @@ def test_results_on_a_read_only_disk_are_refused_in_one_line_before_anything_sta
     whole: Path, tmp_path: Path
 ) -> None:
     disk = tmp_path / "disk"
-    cut(whole, disk / "results" / "killed", 3, 3)
+    cut(whole, disk / "results" / "killed", 12, 11)
     clusters = tmp_path / "clusters.yaml"
     clusters.write_text("kafka: {bootstrap: '127.0.0.1:1'}\nconnect: {urls: ['http://127.0.0.1:1'], workers: 3}\n")
     plan = tmp_path / "plan.yaml"
@@ -208,6 +208,7 @@ def test_results_on_a_read_only_disk_are_refused_in_one_line_before_anything_sta
     for refused in (
         on_read_only("race", str(plan), "--stack", str(clusters), "--results", str(disk / "results")),
         on_read_only("race", str(plan), "--stack", str(clusters), "--results", str(disk / "new")),
+        on_read_only("resume", run),
         on_read_only("report", run),
         on_read_only("export", run, "--format", "csv", "--to", str(disk / "out.csv")),
     ):
