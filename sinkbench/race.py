@@ -143,6 +143,8 @@ class Race:
         self._bench.begin(self._token)
         trials = None if self._plan.mode == "capacity" else self._most
         self._ui.begin(self._folder.run, [cell.key for cell in self._cells], trials, self._trials)
+        if self._resumed:
+            self._ui.say(f"going on with {self._folder.run}: {len(self._trials)} trials are kept")
         try:
             self._write_summary(complete=False)
             self._pilots()

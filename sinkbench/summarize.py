@@ -158,7 +158,8 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
     invalid: list[str] = []
     notes: list[str] = []
     if not trials:
-        invalid = ["no trial was taken" if search is None or search.problem is None else search.problem]
+        unended = "no trial was taken" if search is None or not search.path else "its search has not ended"
+        invalid = [unended if search is None or search.problem is None else search.problem]
     elif not valid:
         invalid = list(dict.fromkeys(reason for trial in trials for reason in _reasons(trial)))
     else:

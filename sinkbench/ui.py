@@ -44,8 +44,10 @@ class Events(Protocol):
     """Is told what a run is doing. Its `phase`, `progress` and `sample` make it the observer of a trial, too."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
-        """A run begins: its id, the keys of its cells, how many trials of each there will be at most, if known, and the
-        trials that it has already, if it is taken up again."""
+        """A run begins: its id, the keys of its cells, and how many trials of each there will be at most, if known.
+
+        `kept` are the trials of a run that is taken up again.
+        """
         ...
 
     def say(self, line: str) -> None:

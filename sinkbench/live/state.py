@@ -136,8 +136,10 @@ class LiveRun:
         return self._ending
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
-        """A run begins: its id, the keys of its cells, how many trials of each there will be at most, if known, and the
-        trials that it has already, if it is taken up again."""
+        """A run begins: its id, the keys of its cells, and how many trials of each there will be at most, if known.
+
+        `kept` are the trials of a run that is taken up again.
+        """
         with self._lock:
             self._name = redacted(run)
             self._cells = {key: _Cell(trials) for key in cells}

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samplerun import keep_run
+from test_summarize import trial
 
 from sinkbench.cells import expand
 from sinkbench.cli import main
 from sinkbench.kept import load_run, load_summary
-from sinkbench.plan import load_plan
-from sinkbench.results import Limit, RunSummary
+from sinkbench.plan import Plan, load_plan
+from sinkbench.results import Lag, Limit, RunSummary
 from sinkbench.runsummary import summary_of
 from sinkbench.store import RunFolder, read_summary, read_trials
 
@@ -42,8 +43,8 @@ def cut(whole: Path, copy: Path, trials: int, summed: int | None) -> Path:
     folder = RunFolder(copy)
     every = read_trials(folder.trials_path)
     folder.trials_path.unlink()
-    for trial in every[:trials]:
-        folder.append_trial(trial)
+    for each in every[:trials]:
+        folder.append_trial(each)
     if summed is None:
         folder.summary_path.unlink()
     else:
@@ -95,6 +96,15 @@ def test_a_summary_of_a_plan_that_is_gone_is_read_as_it_stands(whole: Path, tmp_
     run = cut(whole, tmp_path / "results" / "killed", 4, 3)
     (run / "plan.yaml").write_text("name: other\nunheard_of: 1\n")
     assert load_summary(run) == read_summary(run)
+
+
+def test_a_search_that_was_cut_off_says_so() -> None:
+    plan = Plan.model_validate({"name": "p", "pipelines": PIPELINES, "seed": 1, "mode": "capacity"})
+    first, _ = cells = expand(plan, 3)
+    step = trial(900.0, first, pilot=True, block=0, offered_records_per_second=900.0, lag=Lag(verdict="growing"))
+    summary = summary_of("r", plan, cells, [step], complete=False, environment={})
+    assert [cell.invalid for cell in summary.cells] == [["its search has not ended"], ["no trial was taken"]]
+    assert [len(cell.search) for cell in summary.cells] == [1, 0]
 
 
 def test_a_run_that_has_ended_is_not_summed_up_again(whole: Path, tmp_path: Path) -> None:

@@ -48,6 +48,15 @@ def first(live: LiveRun) -> CellNow:
     return live.snapshot()["cells"][0]
 
 
+def test_a_run_that_is_taken_up_again_shows_the_trials_that_it_has(live: LiveRun) -> None:
+    kept = [record(rate=1000.0), record(rate=3000.0), record(rate=None, invalid=["a service died"])]
+    live.begin(RUN, [cell.key for cell in CELLS], 5, kept)
+    found = first(live)
+    assert (found["taken"], found["of"], found["invalid"], found["records_per_second"]) == (3, 5, 1, 2000.0)
+    assert [cell["state"] for cell in live.snapshot()["cells"][:2]] == ["done", "waiting"]
+    assert live.snapshot()["lines"] == []
+
+
 def test_every_cell_waits_until_its_turn_and_is_done_after_its_trials(live: LiveRun) -> None:
     assert [cell["state"] for cell in live.snapshot()["cells"]] == ["waiting"] * len(CELLS)
     live.step(Step(1, 40, "pilot", "pilot", (FIRST.key, SECOND.key)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_summarize import trial
 
-from sinkbench import environment
+from sinkbench import environment, secrets
 from sinkbench.cells import blocks, expand
 from sinkbench.cli import main
 from sinkbench.errors import ResultsError, UserError
@@ -40,6 +40,14 @@ ENVIRONMENT: dict[str, Any] = {
     "plugins": {"JdbcSinkConnector": "3.6.0"},
 }
 PLAN: dict[str, Any] = {"name": "mine", "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "seed": 5}
+
+
+@pytest.fixture(autouse=True)
+def no_secret_stays() -> Iterator[None]:
+    known = set(secrets._forms)
+    yield
+    secrets._forms.clear()
+    secrets._forms.update(known)
 
 
 @pytest.fixture
