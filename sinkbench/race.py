@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell, blocks
+from sinkbench.environment import with_sink
 from sinkbench.limits.efficiency import GENERATOR, best, limit_line, with_limits
 from sinkbench.limits.measure import jobs
 from sinkbench.probes import CLIENT_ERRORS, Sample
@@ -211,6 +212,9 @@ class Race:
                 with self._cleaning(cell, names, topic=False):
                     found = pilot(self._bench, cell, names, records, self._ui)
                     self._recover()
+                    # Now that it has an index, or a table, as all trials will have.
+                    settings = self._bench.sink(cell.sink).settings(names.target)
+                    self._environment = with_sink(self._environment, cell.sink, settings)
                 if found.records_per_second is None:
                     self._ui.say(f"pilot of {cell.place}: {found.problem}")
                 else:

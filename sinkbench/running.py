@@ -89,10 +89,11 @@ def run_plan(
                 for thing in bench.sweep():
                     say(f"removed what an earlier run left behind: {thing}")
                 bench.check_alone()
+                environment = describe(stack, CHECKOUT, plugins, plan.load)
                 folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
                 try:
                     with choose_ui(console, live) as ui:
-                        summary = Race(bench, cells, folder, ui, describe(stack, CHECKOUT, plugins), seconds).run()
+                        summary = Race(bench, cells, folder, ui, environment, seconds).run()
                 except Interrupted:
                     say(f"interrupted; the finished trials are in {folder.path}")
                     raise
