@@ -16,7 +16,7 @@ from sinkbench.export import export as export_run
 from sinkbench.kept import load_run
 from sinkbench.runs import list_runs, runs_table
 from sinkbench.secrets import redacted
-from sinkbench.store import read_summary, write_text
+from sinkbench.store import read_summary, write_bytes, write_text
 from sinkbench.suggest import did_you_mean
 
 __all__ = ["compare", "export", "report", "runs"]
@@ -68,11 +68,22 @@ def runs(results: Annotated[Path, typer.Option(help="folder with the results of 
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
-    form: Annotated[str, typer.Option("--format", help="csv (a row a cell), json (the summary) or md (a table)")],
+    form: Annotated[
+        str, typer.Option("--format", help="csv or parquet (a row a cell), json (the summary) or md (a table)")
+    ],
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
 ) -> None:
     """Gives a run's cells to other programs; docs/format.md has the columns."""
-    _put(export_run(read_summary(run), form), to)
+    made = export_run(read_summary(run), form)
+    if isinstance(made, str):
+        _put(made, to)
+    elif to is not None:
+        write_bytes(to, made)
+    elif sys.stdout.isatty():
+        raise ResultsError(f"--format {form}: is no text for a terminal; give --to FILE, or pipe it to a program")
+    else:
+        sys.stdout.buffer.write(made)
+        sys.stdout.buffer.flush()
 
 
 def report(
