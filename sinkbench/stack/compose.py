@@ -232,7 +232,12 @@ class ComposeStack:
     @property
     def data_path(self) -> Path | None:
         # Inside, the engine has mounted this file from the folder where it keeps everything; "/" is a layer on that.
-        return Path("/etc/hostname") if self._inside else Path(self._engine.data_root())
+        path = Path("/etc/hostname") if self._inside else Path(self._engine.data_root())
+        try:
+            # The engine may be in a virtual machine of its own.
+            return path if path.exists() else None
+        except OSError:
+            return None
 
     def allowances(self) -> dict[str, Allowance]:
         named = names_of(self._engine.containers())
