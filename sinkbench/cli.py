@@ -121,7 +121,10 @@ def scale(
     ] = None,
     stack_name: OnRunningStack = None,
 ) -> None:
-    """Gives a running connector MULTIPLE x workers tasks, by Connect's REST alone, and waits until they run."""
+    """Gives a running connector MULTIPLE x workers tasks, by Connect's REST alone, and waits until they run.
+
+    Exit code 1 if one of them FAILED, or the workers do not have equally many.
+    """
     stack = _running_stack(stack_name)
     count = workers or stack.workers
     tasks = multiple * count
@@ -169,7 +172,10 @@ def race(
     live_port: LivePort = None,
     stack_name: OnStack = None,
 ) -> None:
-    """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started."""
+    """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started.
+
+    Exit code 1 if a cell does not pass: a record was lost, a task FAILED, a load was not kept up with, no valid trial.
+    """
     wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors")
     if show:
         sys.stdout.write(wanted.show())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sinkbench.certainty import FEWEST_BLOCKS
-from sinkbench.differences import Difference, differences, record_differences
+from sinkbench.differences import Difference, differences, durability_differences, record_differences
 from sinkbench.errors import ResultsError
 from sinkbench.kept import KeptRun
 from sinkbench.results import CellSummary, Interval
@@ -214,6 +214,7 @@ def _reasons(a: KeptRun, b: KeptRun, one: CellSummary, other: CellSummary) -> li
         del sides["offered records/s"]
     found = [f"{what} {first} against {second}" for what, (first, second) in sides.items() if first != second]
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
+    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one.sink)]
     found += [f"run {run}: {cell.verdict}" for run, cell in (("A", one), ("B", other)) if not cell.passed]
     if not found and one.mode == "sustain":
         found = ["under a constant load what is stored is what was offered; compare its lag and its latency"]

@@ -13,13 +13,14 @@ from sinkbench.compare import Compared, Comparison
 from sinkbench.markdown import escaped, markdown_table
 from sinkbench.results import RunSummary
 
-__all__ = ["as_markdown", "as_text"]
+__all__ = ["HEADERS", "NUMBERS", "SAME", "as_markdown", "as_text", "heading", "remarks", "row"]
 
 _WIDTH = 140
 _LONGEST_VALUE = 44
-_HEADERS = ("cell", "A records/s", "B records/s", "B/A", "95 % interval", "verdict")
-_NUMBERS = (1, 2, 3, 4)
-_SAME = "Environment, plan and connectors are the same."
+HEADERS = ("cell", "A records/s", "B records/s", "B/A", "95 % interval", "verdict")
+NUMBERS = (1, 2, 3, 4)
+SAME = "Environment, plan and connectors are the same."
+"""Where there is no difference to list."""
 
 
 def as_text(comparison: Comparison) -> str:
@@ -27,17 +28,17 @@ def as_text(comparison: Comparison) -> str:
     console = Console(width=_WIDTH, color_system=None, force_terminal=False, file=io.StringIO())
     found = [(each.what, _cut(each.a), _cut(each.b)) for each in comparison.differences]
     with console.capture() as captured:
-        for line in _heading(comparison):
+        for line in heading(comparison):
             console.print(Text(line), soft_wrap=True)
         console.print()
         if found:
             _print(console, ("differs", "A", "B"), found)
         else:
-            console.print(_SAME)
+            console.print(SAME)
         console.print()
-        _print(console, _HEADERS, [_row(cell) for cell in comparison.cells])
+        _print(console, HEADERS, [row(cell) for cell in comparison.cells])
         console.print()
-        for line in _remarks(comparison):
+        for line in remarks(comparison):
             console.print(Text(line), soft_wrap=True)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
@@ -45,17 +46,18 @@ def as_text(comparison: Comparison) -> str:
 def as_markdown(comparison: Comparison) -> str:
     """The same as Markdown, to paste into a pull request."""
     found = [(each.what, each.a, each.b) for each in comparison.differences]
-    cells = markdown_table(_HEADERS, [_row(cell) for cell in comparison.cells], _NUMBERS)
+    cells = markdown_table(HEADERS, [row(cell) for cell in comparison.cells], NUMBERS)
     blocks = [
-        [f"- {escaped(line)}" for line in _heading(comparison)],
-        markdown_table(("differs", "A", "B"), found) if found else [_SAME],
+        [f"- {escaped(line)}" for line in heading(comparison)],
+        markdown_table(("differs", "A", "B"), found) if found else [SAME],
         cells,
-        [f"- {escaped(line)}" for line in _remarks(comparison)],
+        [f"- {escaped(line)}" for line in remarks(comparison)],
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
-def _heading(comparison: Comparison) -> list[str]:
+def heading(comparison: Comparison) -> list[str]:
+    """Which runs A and B are, a line each."""
     return [f"{side}: {_run(run.summary)}" for side, run in (("A", comparison.a), ("B", comparison.b))]
 
 
@@ -68,16 +70,17 @@ def _run(summary: RunSummary) -> str:
 
 def _print(console: Console, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     table = new_table(headers[0])
-    numeric = headers == _HEADERS
+    numeric = headers == HEADERS
     for place, header in enumerate(headers[1:], start=1):
-        table.add_column(header, justify="right" if numeric and place in _NUMBERS else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_column(header, justify="right" if numeric and place in NUMBERS else "left", no_wrap=True)
+    for each in rows:
+        table.add_row(*map(Text, each))
     # Names of cells are the user's: where they are long the table is wider than a line instead of cut.
     console.print(table, width=max(_WIDTH, console.measure(table).maximum), crop=False)
 
 
-def _row(cell: Compared) -> tuple[str, ...]:
+def row(cell: Compared) -> tuple[str, ...]:
+    """The texts of one cell below the `HEADERS`."""
     interval = cell.interval
     return (
         cell.name,
@@ -95,7 +98,8 @@ def _verdict(cell: Compared) -> str:
     return f"{cell.verdict} (one of {cell.smallest_percent:.1f} % would show){star}"
 
 
-def _remarks(comparison: Comparison) -> list[str]:
+def remarks(comparison: Comparison) -> list[str]:
+    """What must be known of the table: why a cell has no verdict, and what the verdicts hold for."""
     lines = [f"* {cell.name}: {cell.why}" for cell in comparison.cells if cell.why]
     tested = sum(cell.interval is not None for cell in comparison.cells)
     if tested:

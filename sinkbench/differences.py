@@ -16,6 +16,7 @@ __all__ = [
     "Difference",
     "connector_differences",
     "differences",
+    "durability_differences",
     "environment_differences",
     "record_differences",
 ]
@@ -35,6 +36,11 @@ class Difference:
     what: str
     a: str
     b: str
+
+    @property
+    def in_words(self) -> str:
+        """Of something as it was before and is now."""
+        return f"{self.what} was {self.a}, is {self.b}"
 
 
 def differences(a: KeptRun, b: KeptRun) -> list[Difference]:
@@ -64,6 +70,27 @@ def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]
 def record_differences(a: KeptRun, b: KeptRun) -> list[Difference]:
     """In what the records and their topic differ: the keys of the plan's `load`."""
     return list(_between("", a.plan.get("load", {}), b.plan.get("load", {})))
+
+
+def durability_differences(a: KeptRun, b: KeptRun, sink: str) -> list[Difference]:
+    """In what Kafka and a sink promise of a record that they have taken, as far as both runs have kept that.
+
+    What the plan's `load` says, too, is left out: `record_differences` has it.
+    """
+    found = _between("", *(_durability(run, sink) for run in (a, b)))
+    return [each for each in found if ABSENT not in (each.a, each.b)]
+
+
+def _durability(run: KeptRun, sink: str) -> JsonValue:
+    kept, load = run.summary.environment.get("durability"), run.plan.get("load")
+    if not isinstance(kept, dict):
+        return {}
+    said = load if isinstance(load, dict) else {}
+    return {
+        service: {key: value for key, value in found.items() if key not in said}
+        for service, found in kept.items()
+        if service in ("kafka", sink) and isinstance(found, dict)
+    }
 
 
 def _plan(plan: Mapping[str, JsonValue]) -> JsonValue:

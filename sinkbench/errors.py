@@ -19,8 +19,17 @@ EXIT_CHECK_FAILED = 1
 EXIT_UNUSABLE = 2
 EXIT_INTERRUPTED = 130
 
+EXIT_CODES = {
+    EXIT_DONE: "done",
+    EXIT_CHECK_FAILED: "it ran, and something that it checks failed",
+    EXIT_UNUSABLE: "the input or the machine is not usable; a line says what to do",
+    EXIT_INTERRUPTED: "interrupted; the finished trials are kept",
+}
+"""What each exit code of a command means."""
+
 __all__ = [
     "EXIT_CHECK_FAILED",
+    "EXIT_CODES",
     "EXIT_DONE",
     "EXIT_INTERRUPTED",
     "EXIT_UNUSABLE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import (
@@ -15,7 +15,7 @@ from confluent_kafka import (
     KafkaException,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from sinkbench.errors import StackError
 
@@ -87,6 +87,21 @@ class Kafka:
             return sorted(self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics)
         except KafkaException as error:
             raise StackError(f"Kafka at {self.bootstrap} does not answer: {self._cause(error)}") from None
+
+    def broker_settings(self, names: Iterable[str]) -> dict[str, str | None]:
+        """How one of the brokers is set, by Kafka's names; "not set" for what has no value.
+
+        None for what it does not tell: others' clusters may let us see no settings.
+        """
+        found: Mapping[str, Any] = {}
+        try:
+            broker = min(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
+            asked = [ConfigResource(ConfigResource.Type.BROKER, str(broker))]
+            (answer,) = self._admin.describe_configs(asked, request_timeout=TIMEOUT_SECONDS).values()
+            found = answer.result()
+        except (KafkaException, ValueError):
+            pass
+        return {name: (found[name].value or "not set") if name in found else None for name in names}
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The end offset of each partition of `topic`, by the partition's number."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 __all__ = ["escaped", "markdown_table"]
 
 
-def markdown_table(headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> list[str]:
-    """The lines of a table; the columns at the places `numbers` are set to the right."""
-    right = set(numbers)
+def markdown_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), codes: Iterable[int] = ()
+) -> list[str]:
+    """The lines of a table; columns at the places `numbers` are set to the right, those at `codes` are code."""
+    right, code = set(numbers), set(codes)
     rule = ["---:" if place in right else "---" for place in range(len(headers))]
-    return [_row(headers), f"| {' | '.join(rule)} |", *map(_row, rows)]
+    return [_row(headers), f"| {' | '.join(rule)} |", *(_row(row, code) for row in rows)]
 
 
 def escaped(text: str) -> str:
@@ -20,5 +22,11 @@ def escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", " ".join(text.split()))
 
 
-def _row(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(map(escaped, texts))} |"
+def _row(texts: Sequence[str], code: Collection[int] = ()) -> str:
+    cells = (_code(text) if place in code else escaped(text) for place, text in enumerate(texts))
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(text: str) -> str:
+    """A text without a backtick as code in a table, where a bar ends a cell all the same."""
+    return f"`{text}`".replace("|", "\\|") if text else ""

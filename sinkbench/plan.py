@@ -249,7 +249,7 @@ class Until(_Section):
 class Plan(_Section):
     """A whole plan, with every default filled in. Made by `load_plan`."""
 
-    name: str = Field(max_length=60, description="the plan's name, part of its runs' names (default: its file's stem)")
+    name: str = Field(max_length=60, description="the plan's name, part of its runs' names (default: its file's name)")
     pipelines: Annotated[tuple[PipelineEntry, ...], Field(strict=False, min_length=1)] = Field(
         description="the pipelines to measure: names, or mappings with the keys of a pipeline"
     )

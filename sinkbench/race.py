@@ -14,6 +14,9 @@ from pydantic import JsonValue
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell
+from sinkbench.differences import ABSENT, environment_differences
+from sinkbench.environment import with_sink
+from sinkbench.errors import ResultsError
 from sinkbench.limits.efficiency import GENERATOR, limit_line
 from sinkbench.limits.measure import jobs
 from sinkbench.probes import CLIENT_ERRORS, Sample
@@ -230,6 +233,9 @@ class Race:
                 with self._cleaning(cell, names, topic=False):
                     found = pilot(self._bench, cell, names, records, self._ui)
                     self._recover()
+                    # Now that it has an index, or a table, as all trials will have.
+                    settings = self._bench.sink(cell.sink).settings(names.target)
+                    self._learn(with_sink(self._environment, cell.sink, settings))
                 if found.records_per_second is None:
                     self._ui.say(f"pilot of {cell.place}: {found.problem}")
                 else:
@@ -237,6 +243,15 @@ class Race:
                     self._ui.say(f"pilot of {cell.place}: about {found.records_per_second:,.0f} records/s")
         finally:
             self._bench.kafka.delete_topic(shared.topic)
+
+    def _learn(self, environment: dict[str, JsonValue]) -> None:
+        """Takes down how a sink is set; raises ResultsError if kept trials found it set otherwise."""
+        found = environment_differences(self._environment, environment) if self._resumed else []
+        if changed := [each.in_words for each in found if each.a != ABSENT]:
+            raise ResultsError(
+                f"{self._folder.path}: cannot be resumed; {'; '.join(changed)}; undo that, or race again"
+            )
+        self._environment = environment
 
     def _calibrate(self, records_per_second: float) -> None:
         """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""

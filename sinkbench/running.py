@@ -13,7 +13,7 @@ from rich.console import Console
 
 from sinkbench.bench import Bench
 from sinkbench.cells import Cell, expand
-from sinkbench.environment import describe, machine
+from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import ResultsError, SinkbenchError, StackError
 from sinkbench.kafka import Kafka
 from sinkbench.live.state import LiveRun
@@ -101,7 +101,8 @@ def resume_run(
     """
     connectors = CHECKOUT / "connectors"
     # What can be told without a service is, before one is started.
-    run.check({"stack": stack.name, "workers": stack.workers, **machine(CHECKOUT)}, connectors)
+    here = {**machine(), "commit": commit(CHECKOUT)}
+    run.check({"stack": stack.name, "workers": stack.workers, **here}, connectors)
     check_writable(run.folder.path)
 
     def begin(environment: dict[str, JsonValue]) -> _Begun:
@@ -144,7 +145,7 @@ def _race(
                 for thing in bench.sweep():
                     say(f"removed what an earlier run left behind: {thing}")
                 bench.check_alone()
-                begun = begin(describe(stack, CHECKOUT, plugins))
+                begun = begin(describe(stack, CHECKOUT, plugins, plan.load))
                 tell(begun.folder.run)
                 try:
                     with choose_ui(console, live) as ui:

@@ -56,7 +56,10 @@ def noise(
     results: Results = Path("results"),
     stack_name: StackName = None,
 ) -> None:
-    """Races a pipeline against itself: how often a difference is claimed, and the smallest that would be found."""
+    """Races a pipeline against itself: how often a difference is claimed, and the smallest that would be found.
+
+    Exit code 1 if a cell does not pass, or the trials are too few to tell.
+    """
 
     def found(trials: Sequence[TrialRecord]) -> tuple[dict[str, BaseModel], list[str]]:
         outcome = noise_of(*(valid_by_block(trial for trial in trials if trial.label == label) for label in LABELS))
@@ -72,7 +75,10 @@ def overhead(
     results: Results = Path("results"),
     stack_name: StackName = None,
 ) -> None:
-    """Races a pipeline with all probes against the same with none: what looking costs."""
+    """Races a pipeline with all probes against the same with none: what looking costs.
+
+    Exit code 1 if a cell does not pass, or the trials are too few to tell.
+    """
 
     def found(trials: Sequence[TrialRecord]) -> tuple[dict[str, BaseModel], list[str]]:
         outcome = overhead_of(trials)

@@ -22,9 +22,9 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PREFIX = "SINKBENCH_"
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
-HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$")]
+HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
 MemorySize = HeapSize
-Cpus = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$")]
+Cpus = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$"), Field(examples=["0", "1.5"])]
 
 
 class Settings(BaseSettings):
@@ -43,35 +43,35 @@ class Settings(BaseSettings):
     workers: int = Field(default=3, ge=1, le=16, description="number of Kafka Connect workers")
 
     port_offset: int = Field(default=0, ge=-10000, le=40000, description="is added to every port; moves them all")
-    kafka_port: Port = 19092
-    kafka_controller_port: Port = 19093
+    kafka_port: Port = Field(default=19092, description="Kafka's, for its clients")
+    kafka_controller_port: Port = Field(default=19093, description="Kafka's, for itself as its own controller")
     connect_port: Port = Field(default=18083, description="REST of the first worker; each further worker has the next")
     connect_metrics_port: Port = Field(default=19404, description="metrics of the first worker; then the next")
-    elasticsearch_port: Port = 19200
-    elasticsearch_transport_port: Port = 19300
-    postgres_port: Port = 15432
-    pgbouncer_port: Port = 16432
+    elasticsearch_port: Port = Field(default=19200, description="Elasticsearch's HTTP interface")
+    elasticsearch_transport_port: Port = Field(default=19300, description="Elasticsearch's, between its nodes")
+    postgres_port: Port = Field(default=15432, description="PostgreSQL's")
+    pgbouncer_port: Port = Field(default=16432, description="PgBouncer's")
     live_port: Port = Field(default=18070, description="page of `race --live`")
 
-    kafka_heap: HeapSize = "768m"
+    kafka_heap: HeapSize = Field(default="768m", description="Java heap of Kafka")
     connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
-    elasticsearch_heap: HeapSize = "1g"
+    elasticsearch_heap: HeapSize = Field(default="1g", description="Java heap of Elasticsearch")
 
     # Of the containers; the local stack's processes have no limits. Heap, and what a JVM needs beside it, must fit.
-    kafka_memory: MemorySize = "2g"
-    connect_memory: MemorySize = Field(default="1536m", description="of each worker")
-    elasticsearch_memory: MemorySize = "3g"
-    postgres_memory: MemorySize = "3g"
-    pgbouncer_memory: MemorySize = "256m"
-    loadgen_memory: MemorySize = Field(default="1g", description="of each load generator")
-    controller_memory: MemorySize = "1g"
-    kafka_cpus: Cpus = Field(default="0", description="0: no limit")
-    connect_cpus: Cpus = Field(default="0", description="of each worker")
-    elasticsearch_cpus: Cpus = "0"
-    postgres_cpus: Cpus = "0"
-    pgbouncer_cpus: Cpus = "0"
-    loadgen_cpus: Cpus = Field(default="0", description="of each load generator")
-    controller_cpus: Cpus = "0"
+    kafka_memory: MemorySize = Field(default="2g", description="memory of Kafka's container at most")
+    connect_memory: MemorySize = Field(default="1536m", description="memory of each worker's container at most")
+    elasticsearch_memory: MemorySize = Field(default="3g", description="memory of Elasticsearch's container at most")
+    postgres_memory: MemorySize = Field(default="3g", description="memory of PostgreSQL's container at most")
+    pgbouncer_memory: MemorySize = Field(default="256m", description="memory of PgBouncer's container at most")
+    loadgen_memory: MemorySize = Field(default="1g", description="memory of each load generator's container at most")
+    controller_memory: MemorySize = Field(default="1g", description="memory of the controller's container at most")
+    kafka_cpus: Cpus = Field(default="0", description="cores of Kafka's container at most; 0: no limit")
+    connect_cpus: Cpus = Field(default="0", description="cores of each worker's container at most; 0: no limit")
+    elasticsearch_cpus: Cpus = Field(default="0", description="cores of Elasticsearch's container; 0: no limit")
+    postgres_cpus: Cpus = Field(default="0", description="cores of PostgreSQL's container at most; 0: no limit")
+    pgbouncer_cpus: Cpus = Field(default="0", description="cores of PgBouncer's container at most; 0: no limit")
+    loadgen_cpus: Cpus = Field(default="0", description="cores of each load generator's container; 0: no limit")
+    controller_cpus: Cpus = Field(default="0", description="cores of the controller's container; 0: no limit")
 
     def ports(self) -> list[tuple[int, str, str]]:
         """Every port that the stack listens on.

@@ -200,6 +200,12 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", newline="")
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """The same with what is no text."""
+    with _writing(path):
+        path.write_bytes(content)
+
+
 def _clean_json(content: JsonValue, indent: int | None) -> str:
     separators = (",", ":") if indent is None else None
     return json.dumps(redacted_values(content), indent=indent, separators=separators, ensure_ascii=False) + "\n"

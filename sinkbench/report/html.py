@@ -22,7 +22,7 @@ def html_of(
         heading: lines below that: which run, and what on.
         lead: the answer in one sentence.
         grounds: lines below that, with what it rests on.
-        outcome: whether every check passed, in a few words.
+        outcome: whether every check passed, in a few words; empty if nothing was checked.
         sections: in their order; those without parts are left out.
     """
     pages = Environment(

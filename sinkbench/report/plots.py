@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    EngFormatter,
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from sinkbench.report.draw import (
     FAINT,
@@ -117,11 +125,17 @@ def lines(
 
 
 def dots(
-    key: str, rows: Sequence[tuple[str, Sequence[Dot]]], x_label: str, mark: Mark | None = None, whole: bool = False
+    key: str,
+    rows: Sequence[tuple[str, Sequence[Dot]]],
+    x_label: str,
+    mark: Mark | None = None,
+    whole: bool = False,
+    ratios: bool = False,
 ) -> str:
     """A row for each name with its dots; on a logarithmic scale where they are too far apart for another.
 
-    `whole` values have no fractions between them, such as connections.
+    `whole` values have no fractions between them, such as connections. `ratios` are around 1 and have a logarithmic
+    scale without 0, on which twice and half as much are equally far from it.
     """
     known = [value for _, row in rows for dot in row for value in (dot.value, dot.low, dot.high) if value is not None]
     shown = looks([dot.name for _, row in rows for dot in row])
@@ -145,13 +159,17 @@ def dots(
                     label=label,
                     clip_on=False,
                 )
-        if min(known) > 0 and max(known) / min(known) > LOG_FROM:
+        if ratios:
+            _around(axes, [*known, 1.0])
+        elif min(known) > 0 and max(known) / min(known) > LOG_FROM:
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set_xlim(min(known) * 0.8, max([*known, *([mark.value] if mark else [])]) * 1.25)
         else:
             axes.set_xlim(0, max([*known, *([mark.value] if mark else [])]) * 1.06 or 1)
-        _rows(axes, [name for name, _ in rows], x_label, whole)
+        _rows(axes, [name for name, _ in rows], x_label, whole, over=ratios)
+        if ratios:
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         _upright(axes, mark)
         legend(figure, axes)
         return svg_of(figure, key)
@@ -214,8 +232,8 @@ def far_apart(ticks: Sequence[float]) -> list[float]:
     return kept[::-1]
 
 
-def _rows(axes: Axes, names: Sequence[str], x_label: str, whole: bool) -> None:
-    """One row below the other, each with its name above it."""
+def _rows(axes: Axes, names: Sequence[str], x_label: str, whole: bool, over: bool = False) -> None:
+    """One row below the other, each with its name above it, which covers what is there if it is `over` that."""
     axes.set_ylim(len(names) - 0.5, -0.8)
     axes.yaxis.set_major_locator(NullLocator())
     axes.grid(visible=False, axis="y")
@@ -228,12 +246,23 @@ def _rows(axes: Axes, names: Sequence[str], x_label: str, whole: bool) -> None:
             fontsize=11.0,
             color=INK,
             va="bottom",
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0} if over else None,
         )
     axes.set_xlabel(x_label)
     if whole and axes.get_xscale() == "linear":
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
     axes.spines["bottom"].set_color(FAINT)
+
+
+def _around(axes: Axes, ratios: Sequence[float]) -> None:
+    """A scale of x for ratios, with some room beyond the first and the last."""
+    low, high = min(ratios), max(ratios)
+    room = max(high / low, 1.02) ** 0.06
+    axes.set_xscale("log")
+    axes.set_xlim(low / room, high * room)
+    axes.xaxis.set_major_locator(LogLocator(numticks=6) if high / low > LOG_FROM else MaxNLocator(6))
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _across(axes: Axes, mark: Mark | None) -> None:

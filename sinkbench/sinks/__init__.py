@@ -14,10 +14,10 @@ from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
 from sinkbench.sinks.elasticsearch import ElasticsearchSink
 from sinkbench.sinks.postgres import PostgresSink
-from sinkbench.sinks.reading import SinkReading
+from sinkbench.sinks.reading import SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
 
-__all__ = ["SINKS", "ArrivalWatch", "Arrivals", "Sink", "SinkReading", "open_sink", "sinks_of"]
+__all__ = ["SINKS", "ArrivalWatch", "Arrivals", "Sink", "SinkReading", "SinkSettings", "open_sink", "sinks_of"]
 
 
 class Sink(Protocol):
@@ -68,6 +68,10 @@ class Sink(Protocol):
 
     def connection_limit(self) -> int | None:
         """How many connections the server accepts; None if it has no such limit."""
+        ...
+
+    def settings(self, target: str) -> SinkSettings:
+        """How the server, or `target` itself, is set, as far as it is told: it may be kept back, which is no error."""
         ...
 
     def count(self, target: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,17 @@ import numpy.typing as npt
 from elasticsearch import ApiError, Elasticsearch, NotFoundError, TransportError
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import ArrivalWatch
-from sinkbench.sinks.reading import SinkReading
+from sinkbench.sinks.reading import SinkReading, SinkSettings
 from sinkbench.sinks.seqnos import SeqNoWatch
 from sinkbench.stack import Access
 from sinkbench.stack.access import tls
 
-__all__ = ["ElasticsearchSink"]
+__all__ = ["ElasticsearchSink", "settings_of"]
 
 USER_AGENT = "sinkbench"
+# What an index promises of a document that it has acknowledged, and what else its speed depends on.
+DURABILITY = ("index.translog.durability", "index.translog.sync_interval", "index.number_of_replicas")
+TUNING = ("index.number_of_shards", "index.refresh_interval")
 TIMEOUT_SECONDS = 60.0
 PROGRESS = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.primary"
 # An aggregation has 65,536 buckets at most.
@@ -234,6 +237,12 @@ class ElasticsearchSink:
     def connection_limit(self) -> int | None:
         return None
 
+    def settings(self, target: str) -> SinkSettings:
+        answer: Any = {}
+        with suppress(ApiError, TransportError):
+            answer = self._client.indices.get_settings(index=target, flat_settings=True, include_defaults=True)
+        return settings_of(answer.get(target, {}))
+
     def count(self, target: str) -> int:
         return int(self._client.count(index=target)["count"])
 
@@ -272,6 +281,14 @@ class ElasticsearchSink:
 
     def close(self) -> None:
         self._client.close()
+
+
+def settings_of(index: Mapping[str, Mapping[str, Any]]) -> SinkSettings:
+    """How an index is set, by what Elasticsearch answers of it: its own settings, flat, and the defaults of others."""
+    told = {**index.get("defaults", {}), **index.get("settings", {})}
+    # A default comes as REQUEST, what somebody has set as request.
+    found = {name: None if told.get(name) is None else str(told[name]).lower() for name in (*DURABILITY, *TUNING)}
+    return SinkSettings(*({name: found[name] for name in names} for names in (DURABILITY, TUNING)))
 
 
 def _is_marked(mappings: dict[str, Any]) -> bool:

@@ -15,12 +15,15 @@ from psycopg import sql
 
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
-from sinkbench.sinks.reading import SinkReading
+from sinkbench.sinks.reading import SinkReading, SinkSettings
 from sinkbench.stats import HIGH_SHARE, LOW_SHARE
 
 __all__ = ["PostgresSink"]
 
 APPLICATION = "sinkbench"
+# What the server promises of a row that is committed, and what else its speed depends on.
+DURABILITY = ("fsync", "synchronous_commit", "full_page_writes", "wal_level")
+TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 # The table that the schema file makes; a trial's table is this one, renamed.
 SCHEMA_TABLE = "tides"
 SCRATCH_SCHEMA = "sinkbench_scratch"
@@ -220,6 +223,14 @@ class PostgresSink:
 
     def connection_limit(self) -> int | None:
         return int(self._query(sql.SQL("SHOW max_connections"))[0][0])
+
+    def settings(self, target: str) -> SinkSettings:
+        wanted = [*DURABILITY, *TUNING]
+        found: dict[str, str] = {}
+        with suppress(psycopg.Error):
+            query = sql.SQL("SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)")
+            found = {str(name): str(value) for name, value in self._query(query, wanted)}
+        return SinkSettings(*({name: found.get(name) for name in names} for names in (DURABILITY, TUNING)))
 
     def count(self, target: str) -> int:
         return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])

@@ -1,11 +1,11 @@
-"""What one look at a sink tells."""
+"""What one look at a sink tells, and how it is set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["SinkReading"]
+__all__ = ["SinkReading", "SinkSettings"]
 
 
 @dataclass(frozen=True)
@@ -26,3 +26,16 @@ class SinkReading:
     pool_clients: int | None = None
     pool_servers: int | None = None
     signs: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SinkSettings:
+    """How a sink is set, by its own names; None for what it does not tell us.
+
+    Attributes:
+        durability: what it promises of a record that it says is stored.
+        tuning: what else its speed depends on.
+    """
+
+    durability: Mapping[str, str | None]
+    tuning: Mapping[str, str | None]

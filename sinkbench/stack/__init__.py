@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Access", "Endpoints", "Say", "ServiceState", "Stack", "own_addresses"]
+__all__ = ["Access", "Allowance", "Endpoints", "Say", "ServiceState", "Stack", "own_addresses"]
 
 Say = Callable[[str], None]
 """Takes one line for the user about what is going on."""
@@ -95,6 +95,14 @@ class ServiceState:
     state: str
     pid: int | None
     detail: str
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a process, or a container, may use of its machine at most; None for what has no limit."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
 
 
 class Stack(Protocol):
@@ -180,6 +188,19 @@ class Stack(Protocol):
 
     def free_bytes(self) -> int | None:
         """Free space where the services keep their data, if that can be seen."""
+        ...
+
+    @property
+    def data_path(self) -> Path | None:
+        """A path on the disk where the services keep their data, if that can be seen."""
+        ...
+
+    def allowances(self) -> dict[str, Allowance]:
+        """What the containers of each service may use, by the service's name; empty where there are no containers."""
+        ...
+
+    def command_lines(self) -> dict[str, list[str]]:
+        """The words of the command line of each service that runs, by its name; of those that can be seen."""
         ...
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Endpoints, Say, ServiceState, own_addresses
+from sinkbench.stack import Allowance, Endpoints, Say, ServiceState, own_addresses
 from sinkbench.stack.engine import Container, Engine
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.readiness import checks
@@ -93,6 +93,16 @@ def names_of(containers: Sequence[Container]) -> dict[str, Container]:
         for each in containers
         if each.service == service
     }
+
+
+def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:
+    """The same by the service's name, where all its containers have the same; else each by its own, as connect-2."""
+    found: dict[str, Allowance] = {}
+    for name, allowance in allowances.items():
+        service = name.rsplit("-", 1)[0]
+        alike = all(each == allowance for other, each in allowances.items() if other.rsplit("-", 1)[0] == service)
+        found[service if alike else name] = allowance
+    return found
 
 
 def state_of(name: str, container: Container) -> ServiceState:
@@ -218,6 +228,24 @@ class ComposeStack:
             return shutil.disk_usage("/" if self._inside else self._engine.data_root()).free
         except OSError:
             return None
+
+    @property
+    def data_path(self) -> Path | None:
+        # Inside, the engine has mounted this file from the folder where it keeps everything; "/" is a layer on that.
+        path = Path("/etc/hostname") if self._inside else Path(self._engine.data_root())
+        try:
+            # The engine may be in a virtual machine of its own.
+            return path if path.exists() else None
+        except OSError:
+            return None
+
+    def allowances(self) -> dict[str, Allowance]:
+        named = names_of(self._engine.containers())
+        return by_service({name: self._engine.allowance(container) for name, container in named.items()})
+
+    def command_lines(self) -> dict[str, list[str]]:
+        named = names_of(self._engine.containers())
+        return {name: self._engine.command_line(each) for name, each in named.items() if each.state == "running"}
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         return ["docker", "logs", "--tail", str(lines), *(["--follow"] if follow else []), self.container(service).id]

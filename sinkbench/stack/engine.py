@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +17,9 @@ from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
 from sinkbench.errors import StackError
+from sinkbench.stack import Allowance
 
-__all__ = ["LEAST_ENGINE", "Container", "Engine", "refusal", "too_old"]
+__all__ = ["LEAST_ENGINE", "Container", "Engine", "allowance_of", "command_of", "refusal", "too_old"]
 
 # Health checks that are asked often while a service starts and seldom later: Docker engine 25.
 LEAST_ENGINE, LEAST_API = "25.0", (1, 44)
@@ -109,6 +110,28 @@ def too_old(version: Mapping[str, Any], where: str) -> str | None:
     )
 
 
+def allowance_of(host_config: Mapping[str, Any]) -> Allowance:
+    """What a container may use, by the `HostConfig` of the engine's answer about it, in which 0 is no limit."""
+    cores = [host_config["NanoCpus"] / 1e9] if host_config.get("NanoCpus") else []
+    if (host_config.get("CpuQuota") or 0) > 0:
+        cores.append(host_config["CpuQuota"] / (host_config.get("CpuPeriod") or 100_000))
+    if host_config.get("CpusetCpus"):
+        # As 0-3,6.
+        ends = [part.partition("-") for part in host_config["CpusetCpus"].split(",")]
+        cores.append(float(sum(int(last or first) - int(first) + 1 for first, _, last in ends)))
+    return Allowance(min(cores, default=None), host_config.get("Memory") or None)
+
+
+def command_of(processes: Sequence[Sequence[str]]) -> list[str]:
+    """The words of the command line of a container's service, by its processes as (id, command line).
+
+    It is the first beside the one that the engine puts before it to pass signals on. A word that holds spaces is
+    several here.
+    """
+    lines = [line.split() for _, line in processes]
+    return next((words for words in lines if words and not words[0].endswith("docker-init")), [])
+
+
 def _connect() -> docker.DockerClient:
     """A client of the engine.
 
@@ -185,6 +208,16 @@ class Engine:
         """How much memory a container may use; 0 for no limit."""
         with _asking(f"inspect {container.service}"):
             return int(self._api.inspect_container(container.id)["HostConfig"]["Memory"])
+
+    def allowance(self, container: Container) -> Allowance:
+        """What a container may use of its machine."""
+        with _asking(f"inspect {container.service}"):
+            return allowance_of(self._api.inspect_container(container.id)["HostConfig"])
+
+    def command_line(self, container: Container) -> list[str]:
+        """The words of the command line of a container that runs."""
+        with _asking(f"list the processes of {container.service}"):
+            return command_of(self._api.top(container.id, ps_args="-eo pid,args")["Processes"])
 
     def was_out_of_memory(self, container: Container) -> bool:
         """Whether a container that has ended was ended for want of memory."""

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
-from sinkbench.stack import Endpoints, Say, ServiceState
+from sinkbench.stack import Allowance, Endpoints, Say, ServiceState
 from sinkbench.stack.readiness import checks
 from sinkbench.stack.stackfile import load_stack_file
 
@@ -181,6 +181,16 @@ class ExternalStack:
 
     def free_bytes(self) -> int | None:
         return None
+
+    @property
+    def data_path(self) -> Path | None:
+        return None
+
+    def allowances(self) -> dict[str, Allowance]:
+        return {}
+
+    def command_lines(self) -> dict[str, list[str]]:
+        return {}
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         raise StackError(f"{self._file.path}: these clusters belong to somebody else: their logs are with them")

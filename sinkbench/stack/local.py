@@ -17,9 +17,9 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, reachable_by_others
-from sinkbench.stack import Endpoints, Say, ServiceState, own_addresses
+from sinkbench.stack import Allowance, Endpoints, Say, ServiceState, own_addresses
 from sinkbench.stack.distributions import Distributions, ensure_distributions
-from sinkbench.stack.processes import CpuClock, check_ports_free, end_leftovers, machine_cpu
+from sinkbench.stack.processes import CpuClock, check_ports_free, command_line, end_leftovers, machine_cpu
 from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.supervisor import Supervisor
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres
@@ -205,6 +205,17 @@ class LocalStack:
         while not existing.exists():
             existing = existing.parent
         return shutil.disk_usage(existing).free
+
+    @property
+    def data_path(self) -> Path | None:
+        return self.home
+
+    def allowances(self) -> dict[str, Allowance]:
+        return {}
+
+    def command_lines(self) -> dict[str, list[str]]:
+        seen = {state.name: command_line(state.pid) for state in self.states() if state.pid is not None}
+        return {name: words for name, words in seen.items() if words}
 
     # --- starting -----------------------------------------------------------------------------------------------
 

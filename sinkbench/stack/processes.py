@@ -12,7 +12,7 @@ import psutil
 
 from sinkbench.errors import StackError
 
-__all__ = ["CpuClock", "check_ports_free", "end_leftovers", "machine_cpu"]
+__all__ = ["CpuClock", "check_ports_free", "command_line", "end_leftovers", "machine_cpu"]
 
 HOST = "127.0.0.1"
 # Services start few children, and to look for them means to read a file for each of a JVM's threads.
@@ -110,6 +110,14 @@ def machine_cpu() -> tuple[float, int]:
     # Linux counts the time of guests in user time, too.
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
     return sum(times) - times.idle - getattr(times, "iowait", 0.0) - guests, psutil.cpu_count() or 1
+
+
+def command_line(pid: int) -> list[str]:
+    """The words that a process was started with; none if it is gone, or may not be seen."""
+    try:
+        return psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return []
 
 
 class CpuClock:

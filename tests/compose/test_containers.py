@@ -39,6 +39,9 @@ def test_up_races_the_plan_once_and_prints_the_table(raced: str, checkout: Path)
         assert shown in raced
     summary = summary_of(checkout)
     assert summary["complete"] is True
+    # The controller's own container.
+    assert summary["environment"]["container"] == {"kind": "docker", "cpus": "no limit", "memory_bytes": 2**30}
+    assert summary["environment"]["disk"]["filesystem"] not in (None, "overlay")
     for cell in summary["cells"]:
         assert cell["verdict"] == "ok", cell
         assert cell["audit"]["produced"] == cell["audit"]["stored"] > 0
@@ -75,7 +78,14 @@ def test_all_plans_run_from_outside_with_what_the_engine_tells_of_cpu(
     assert bulk["records_per_write"] > 20
     assert pooled["connections"]["server_peak"] <= 20
     assert all(pooled["cpu_seconds_per_million"][name] is not None for name in SERVICES)
-    assert summary_of(checkout)["environment"]["stack"] == "compose"
+    environment = summary_of(checkout)["environment"]
+    assert environment["stack"] == "compose"
+    assert environment["service_limits"]["kafka"] == {"cpus": "no limit", "memory_bytes": 2 * 2**30}
+    assert environment["service_limits"]["connect"]["memory_bytes"] == 1536 * 2**20
+    assert environment["disk"]["filesystem"]
+    for name in ("kafka", "connect", "elasticsearch"):
+        assert environment["jvm"][name]["version"], name
+        assert environment["jvm"][name]["flags"]["Xmx"], name
     assert all(state.state == "running" for state in stack.states())
 
 

@@ -170,6 +170,10 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     assert "connections through a pooler" in environment["unmeasured"]
     assert "java" not in environment["versions"]
     assert environment["versions"]["connect"]
+    # Whose machines they are, and how these are set, is not to be seen from here.
+    assert environment["disk"] == {"filesystem": None, "kind": None}
+    assert environment["jvm"]["kafka"] == {"version": None, "flags": None}
+    assert environment["durability"]["postgres"]["fsync"] == "on"
     assert environment["plugins"]["io.debezium.connector.jdbc.JdbcSinkConnector"]
     written = done.stdout + done.stderr + everything_below(clusters.folder / "results")
     assert HTTP_PASSWORD not in written

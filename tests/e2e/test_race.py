@@ -87,6 +87,9 @@ def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(
         assert cell["records_per_second"]["median"] > 0
         assert cell["pipeline"] in done.stdout
         assert set(cell["cpu_seconds_per_million"]) >= {"connect", "kafka", cell["sink"]}
+    promised = summary["environment"]["durability"]
+    assert set(promised) == {"kafka", "elasticsearch", "postgres"}
+    assert None not in [value for each in promised.values() for value in each.values()]
     index, bulk, direct, pooled = summary["cells"]
     assert index["records_per_write"] == pytest.approx(1, rel=0.02)
     assert bulk["records_per_write"] > 20

@@ -45,6 +45,7 @@ def keep_run(
     seconds: float = 20.0,
     label: str = "",
     everything: bool = False,
+    factor: float = 1.0,
 ) -> Path:
     """The folder of a run of these pipelines at 3 workers, one trial a block and cell.
 
@@ -52,6 +53,7 @@ def keep_run(
         root: the folder of results.
         seconds: how long each trial was sampled, four times a second.
         label: of the first pipeline, instead of its name.
+        factor: on the rates of all trials.
         everything: whether it has limits, latencies, a re-scale, a search and an invalid trial, too.
     """
     for pipeline in pipelines:
@@ -67,7 +69,7 @@ def keep_run(
             "pipelines": entries,
             "multiples": list(multiples),
             "seed": 1,
-            "load": {"partitions": 3 * max(multiples)},
+            "load": {"partitions": max(24, 3 * max(multiples))},
         }
     )
     folder = RunFolder.create(root, plan, root.parent / "connectors")
@@ -76,7 +78,7 @@ def keep_run(
         cells += [replace(cells[0], multiple=2, before=1), replace(cells[1], multiple=1, before=2)]
     draw = np.random.default_rng(1)
     trials = [
-        _trial(folder, cell, block, pipelines.index(cell.pipeline) % len(_LAWS), seconds, everything, draw)
+        _trial(folder, cell, block, pipelines.index(cell.pipeline) % len(_LAWS), seconds, everything, draw, factor)
         for block in range(1, blocks + 1)
         for cell in cells
     ]
@@ -113,9 +115,16 @@ def keep_run(
 
 
 def _trial(
-    folder: RunFolder, cell: Cell, block: int, kind: int, seconds: float, everything: bool, draw: np.random.Generator
+    folder: RunFolder,
+    cell: Cell,
+    block: int,
+    kind: int,
+    seconds: float,
+    everything: bool,
+    draw: np.random.Generator,
+    factor: float,
 ) -> TrialRecord:
-    rate = _LAWS[kind].rate(cell.tasks) * float(draw.normal(1, 0.03))
+    rate = factor * _LAWS[kind].rate(cell.tasks) * float(draw.normal(1, 0.03))
     times = np.arange(0, seconds, 0.25) + draw.uniform(0, 0.02, int(np.ceil(seconds / 0.25)))
     speeds = rate * np.clip(times / 2, 0, 1) * draw.normal(1, 0.15, len(times)).clip(0.1)
     stored = np.cumsum(speeds * 0.25).astype(int)

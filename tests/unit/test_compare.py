@@ -178,6 +178,34 @@ def test_other_workers_stack_pipeline_or_probes_are_not_comparable() -> None:
     assert only(a, kept({CELL: SLOW}, plan=unwatched)).why == "probes on against off"
 
 
+def durable(**durability: JsonValue) -> dict[str, JsonValue]:
+    return {"durability": dict(durability)}
+
+
+def test_another_promise_of_the_sink_or_of_kafka_is_not_comparable() -> None:
+    on = durable(postgres={"fsync": "on"}, kafka={"acks": "all", "log.flush.interval.ms": "not set"})
+    off = durable(postgres={"fsync": "off"}, kafka={"acks": "1", "log.flush.interval.ms": "1"})
+    cell = only(kept({CELL: FAST}, on), kept({CELL: SLOW}, off))
+    assert cell.verdict == "not comparable"
+    # What the plan's load has, too, is named there.
+    assert (
+        cell.why == "durability postgres.fsync on against off; durability kafka.log.flush.interval.ms not set against 1"
+    )
+    found = [each.what for each in compare(kept({CELL: FAST}, on), kept({CELL: FAST}, off)).differences]
+    assert "environment durability.kafka.acks" in found
+
+
+def test_another_sinks_promise_and_one_that_was_not_kept_do_not_matter() -> None:
+    a = kept({CELL: FAST}, durable(postgres={"fsync": "on", "wal_level": None}, elasticsearch={"index.x": "1"}))
+    b = kept({CELL: SLOW}, durable(postgres={"wal_level": "minimal"}, elasticsearch={"index.x": "2"}))
+    assert only(a, b).verdict == "slower"
+    assert only(a, kept({CELL: SLOW})).verdict == "slower"
+    tuned = kept({CELL: SLOW}, {"sink_settings": {"postgres": {"shared_buffers": "4GB"}}})
+    assert (
+        only(kept({CELL: FAST}, {"sink_settings": {"postgres": {"shared_buffers": "1GB"}}}), tuned).verdict == "slower"
+    )
+
+
 def test_a_load_is_not_compared_by_what_is_stored_of_it() -> None:
     def at(rate: float, mode: str = "sustain") -> KeptRun:
         cell = replace(CELL, mode=mode, offered=rate)

@@ -1,0 +1,121 @@
+"""Whether this process runs in a container, and how much of the machine its control groups leave it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from sinkbench.environment.disk import MOUNTS, mount_of
+from sinkbench.stack import Allowance
+
+__all__ = ["allowance", "container", "container_kind", "own_allowance"]
+
+_ROOT = Path("/sys/fs/cgroup")
+_BY_PATH = (("kubepods", "kubernetes"), ("libpod", "podman"), ("docker", "docker"), ("lxc", "lxc"))
+# What version 1 shows for "no limit" is the largest number of bytes that is whole pages.
+_NO_LIMIT_BYTES = 2**60
+
+Read = Callable[[str], str | None]
+"""The text of a file below /sys/fs/cgroup; None if it cannot be read."""
+
+
+def container() -> tuple[str, Allowance]:
+    """What kind of container this process runs in, "none" if in none, and what it may use."""
+    cgroups = _text(Path("/proc/self/cgroup")) or ""
+    marks = {name for name in ("/.dockerenv", "/run/.containerenv") if Path(name).exists()}
+    kind = container_kind(marks, os.environ, cgroups, _text(MOUNTS) or "")
+    return kind, own_allowance(cgroups, _below_root, len(os.sched_getaffinity(0)))
+
+
+def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, mountinfo: str) -> str:
+    """The kind of container: kubernetes, podman, docker, lxc, another that says its name, or "none".
+
+    Args:
+        marks: those of /.dockerenv and /run/.containerenv that are there.
+        variables: the environment's.
+        cgroups: the text of /proc/self/cgroup.
+        mountinfo: the text of /proc/self/mountinfo.
+    """
+    root = mount_of(Path("/"), mountinfo)
+    # A virtual machine that was made from a container's image has its marks, too, but a disk of its own.
+    if root is not None and root.root == "/" and root.source.startswith("/dev/"):
+        marks = set()
+    if "KUBERNETES_SERVICE_HOST" in variables:
+        return "kubernetes"
+    if "/run/.containerenv" in marks:
+        return "podman"
+    if "/.dockerenv" in marks:
+        return "docker"
+    named = variables.get("container", "")
+    if re.fullmatch(r"[a-z][a-z-]{1,30}", named):
+        return named
+    return next((kind for part, kind in _BY_PATH if re.search(rf"/[^\n]*{part}", cgroups)), "none")
+
+
+def own_allowance(cgroups: str, read: Read, cpus_allowed: int | None = None) -> Allowance:
+    """What the process of these control groups may use: the least that its own or one above leaves it.
+
+    Args:
+        cgroups: the text of /proc/self/cgroup, of version 1 or 2 of control groups.
+        read: reads a file below /sys/fs/cgroup.
+        cpus_allowed: how many cores the scheduler may give it; None, or as many as there are, is no limit.
+    """
+    cpus: list[float] = [] if cpus_allowed in (None, os.cpu_count()) else [float(cpus_allowed or 0)]
+    memory: list[int] = []
+    for line in cgroups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for folder in _upwards(path):
+            if not controllers:
+                cpus += _quota((read(f"{folder}cpu.max") or "").split())
+                memory += _bytes(read(f"{folder}memory.max"))
+            if "cpu" in controllers.split(","):
+                for mount in (controllers, "cpu"):
+                    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+                    cpus += _quota([read(f"{mount}/{folder}{name}") or "" for name in names])
+            if "memory" in controllers.split(","):
+                memory += _bytes(read(f"memory/{folder}memory.limit_in_bytes"))
+    return Allowance(min(cpus, default=None), min(memory, default=None))
+
+
+def allowance(found: Allowance | None) -> dict[str, float | int | str | None]:
+    """An allowance as the environment has it: "no limit" where there is none, None where that is not known."""
+    if found is None:
+        return {"cpus": None, "memory_bytes": None}
+    return {
+        "cpus": "no limit" if found.cpus is None else found.cpus,
+        "memory_bytes": "no limit" if found.memory_bytes is None else found.memory_bytes,
+    }
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """The folder of a control group and those above it, each with a slash at its end, the root's empty.
+
+    In a container the path may be the host's, of which only the root can be seen.
+    """
+    inside = PurePosixPath(path.strip().lstrip("/"))
+    for each in (inside, *inside.parents):
+        yield "" if str(each) == "." else f"{each}/"
+
+
+def _quota(parts: list[str]) -> list[float]:
+    """The cores that a quota and a period in microseconds stand for; none of "max" or -1."""
+    if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
+        return []
+    return [int(parts[0]) / int(parts[1])]
+
+
+def _bytes(text: str | None) -> list[int]:
+    return [int(text)] if text is not None and text.isdigit() and int(text) < _NO_LIMIT_BYTES else []
+
+
+def _below_root(name: str) -> str | None:
+    return _text(_ROOT / name)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return None
