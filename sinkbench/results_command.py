@@ -89,12 +89,13 @@ def export(
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
     to: Annotated[Path | None, typer.Option(help="file to write (default: report.html in the run's folder)")] = None,
+    charts: Annotated[Path | None, typer.Option(help="folder for the charts as SVG files, too")] = None,
 ) -> None:
     """Writes a run as one HTML page with charts, and prints its path; docs/report.md says how to read it."""
     # Here, since what draws takes a second to import, and no other command needs it.
     from sinkbench.report.page import write_report
 
-    _write(f"{write_report(run, to)}\n")
+    _write(f"{write_report(run, to, charts)}\n")
 
 
 def _put(text: str, to: Path | None) -> None:

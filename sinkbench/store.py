@@ -39,7 +39,7 @@ from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.secrets import redacted, redacted_values
 from sinkbench.yamlfile import to_yaml
 
-__all__ = ["RunFolder", "check_writable", "read_summary", "read_trials", "write_text"]
+__all__ = ["RunFolder", "check_writable", "make_folder", "read_summary", "read_trials", "write_bytes", "write_text"]
 
 _NEEDED_BYTES = 2**20
 _FIRST_COLUMNS = ("seconds", "stored", "lag")
@@ -192,6 +192,12 @@ def _of_format(found: object) -> str:
     if isinstance(found, int) and found > 1:
         return f"has format {found}, but only 1 is known; use a newer sinkbench"
     return "is not the summary of a run (it does not say that its format is 1); name a folder of results"
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder that the user has named, unless it is there."""
+    with _writing(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

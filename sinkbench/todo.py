@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sinkbench.cells import Cell, blocks
+from sinkbench.lag import GROWING
 from sinkbench.limits.efficiency import GENERATOR, best
 from sinkbench.plan import Plan
 from sinkbench.results import Limit, TrialRecord
 from sinkbench.search import INVALID, CapacitySearch
 from sinkbench.until import is_enough, most_blocks, valid_rates
+from sinkbench.watch import NOT_DONE
 
 __all__ = ["BlockLeft", "block_of", "blocks_left", "cells_left", "feed", "is_over", "new_search", "searches_of"]
 
@@ -88,8 +90,13 @@ def block_of(search: CapacitySearch) -> int:
 
 
 def feed(search: CapacitySearch, trial: TrialRecord) -> None:
-    """Tells a search what came of the load that it offered last."""
-    if trial.invalid or trial.lag is None:
+    """Tells a search what came of the load that it offered last.
+
+    A trial that is invalid only since too much was left to be stored in time has told enough, if its lag grew.
+    """
+    overloaded = trial.lag is not None and trial.lag.verdict == GROWING
+    late = all(reason.startswith(NOT_DONE) for reason in trial.invalid)
+    if trial.lag is None or (trial.invalid and not (overloaded and late)):
         search.take(INVALID, problem="; ".join(trial.invalid))
     else:
         search.take(trial.lag.verdict, trial.lag.growth_per_second)

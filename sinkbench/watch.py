@@ -12,6 +12,7 @@ from sinkbench.probes import Sample
 from sinkbench.stats import HIGH_SHARE, LOW_SHARE, progress
 
 __all__ = [
+    "NOT_DONE",
     "DrainWatch",
     "End",
     "Limits",
@@ -29,6 +30,9 @@ BLIND_SAMPLES = 40
 STILL_RISING = 1.05
 # So few connections that are left do not make another task's pool; two are sinkbench's own.
 UNSEEN_CONNECTIONS = 10
+
+NOT_DONE = "not done after"
+"""How the reason of a trial begins that only took too long."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class DrainWatch:
         if now - self._moved_seconds > self._limits.stall_seconds:
             return End(f"no progress for {self._limits.stall_seconds:g} s {so_far}")
         if now > self._limits.timeout_seconds:
-            return End(f"not done after {self._limits.timeout_seconds:g} s, {so_far}")
+            return End(f"{NOT_DONE} {self._limits.timeout_seconds:g} s, {so_far}")
         return None
 
     def _pilot_is_over(self, now: float) -> bool:

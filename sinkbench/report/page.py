@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sinkbench.kept import KeptRun, load_run
@@ -12,6 +13,7 @@ from sinkbench.report.html import html_of
 from sinkbench.report.latencies import latencies
 from sinkbench.report.lead import answer_or_why_not, grounds, outcome
 from sinkbench.report.parts import File, Lines, Part, Section
+from sinkbench.report.pictures import write_charts
 from sinkbench.report.throughput import against_tasks, side_by_side
 from sinkbench.report.timeline import courses_of, drawn, timeline
 from sinkbench.results import RunSummary
@@ -20,7 +22,7 @@ from sinkbench.secrets import redacted
 from sinkbench.store import write_text
 from sinkbench.table import cell_name, heading, remarks
 
-__all__ = ["NAME", "report_of", "write_report"]
+__all__ = ["NAME", "report_of", "sections_of", "write_report"]
 
 NAME = "report.html"
 _WIDE = 1_000
@@ -28,12 +30,13 @@ _WIDE = 1_000
 _MOST_NAMED = 20
 
 
-def write_report(run: Path, to: Path | None = None) -> Path:
+def write_report(run: Path, to: Path | None = None, charts: Path | None = None) -> Path:
     """Writes the report of a run and returns the file.
 
     Args:
         run: the run's folder, or its summary.json.
         to: the file; None for report.html in the run's folder.
+        charts: a folder for the charts as files of their own, too; None for none.
 
     Raises:
         UserError: the run cannot be read, or the file cannot be written.
@@ -41,12 +44,30 @@ def write_report(run: Path, to: Path | None = None) -> Path:
     kept = load_run(run)
     folder = run if run.is_dir() else run.parent
     file = folder / NAME if to is None else to
-    write_text(file, report_of(kept, folder))
+    sections = sections_of(kept, folder)
+    write_text(file, report_of(kept, sections))
+    if charts is not None:
+        write_charts(sections, charts)
     return file
 
 
-def report_of(kept: KeptRun, folder: Path) -> str:
-    """The HTML text of a report; `folder` is where the run's samples, plan and connector files are."""
+def report_of(kept: KeptRun, sections: Sequence[Section]) -> str:
+    """The HTML text of a report with these sections."""
+    summary = kept.summary
+    return redacted(
+        html_of(
+            title=f"Run {summary.run}",
+            heading=heading(summary)[1:],
+            lead=answer_or_why_not(summary),
+            grounds=grounds(summary),
+            outcome=outcome(summary),
+            sections=sections,
+        )
+    )
+
+
+def sections_of(kept: KeptRun, folder: Path) -> list[Section]:
+    """What a report consists of; `folder` is where the run's samples, plan and connector files are."""
     summary = kept.summary
     trials, undrawn = drawn(kept.trials)
     courses, missing = courses_of(folder, trials)
@@ -54,7 +75,7 @@ def report_of(kept: KeptRun, folder: Path) -> str:
     files, unread = _files(folder)
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     names |= {trial.cell: trial.label for trial in kept.trials if trial.cell not in names}
-    sections = [
+    return [
         Section("cells", "Cells", [*_some(tables.cells(summary)), *_lines(_remarks(summary))]),
         Section(
             "throughput",
@@ -82,16 +103,6 @@ def report_of(kept: KeptRun, folder: Path) -> str:
         Section("configuration", "Plan and connectors", files),
         Section("left-out", "Not in this report", _left_out([*undrawn, *missing, *damaged, *unread])),
     ]
-    return redacted(
-        html_of(
-            title=f"Run {summary.run}",
-            heading=heading(summary)[1:],
-            lead=answer_or_why_not(summary),
-            grounds=grounds(summary),
-            outcome=outcome(summary),
-            sections=sections,
-        )
-    )
 
 
 def _remarks(summary: RunSummary) -> list[str]:

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -158,6 +159,29 @@ def test_every_figure_has_a_caption_its_numbers_and_charts_with_names(text: str)
         charts = [attributes for attributes in found.all("div") if attributes.get("role") == "img"]
         assert len(charts) == len(found.all("svg")) > 0
         assert all(attributes["aria-label"] for attributes in charts)
+
+
+def test_each_chart_is_a_file_of_its_own_with_a_name_a_size_and_colours(
+    run: Path, page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "a b" / "charts"
+    assert main(["report", str(run), "--to", str(tmp_path / "r.html"), "--charts", str(folder)]) == 0
+    files = sorted(folder.iterdir())
+    assert len(files) == len(page.all("svg"))
+    assert "throughput-1.svg" in {file.name for file in files}
+    for file in files:
+        root = ET.fromstring(file.read_text(encoding="utf-8"))  # noqa: S314 - just written by us
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.attrib["aria-label"]
+        assert float(root.attrib["width"]) > float(root.attrib["viewBox"].split()[2])
+        used = set(re.findall(r"var\((--[\w-]+)\)", file.read_text(encoding="utf-8")))
+        style = root.findtext("{http://www.w3.org/2000/svg}style")
+        assert style is not None
+        assert {name for name in used if f"{name}:" not in style} == set()
+    capsys.readouterr()
+    (tmp_path / "file").write_text("")
+    assert main(["report", str(run), "--charts", str(tmp_path / "file")]) == 2
+    assert "file: cannot be written" in capsys.readouterr().err
 
 
 def test_the_elements_are_closed_in_their_order_and_no_id_is_there_twice(page: Page) -> None:

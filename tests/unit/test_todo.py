@@ -163,6 +163,29 @@ def test_a_trial_that_the_search_would_not_have_offered_is_refused() -> None:
         searches_of(CAPACITY, CELLS, [first, odd], [])
 
 
+@pytest.mark.parametrize(
+    ("verdict", "reasons", "goes_down"),
+    [
+        (GROWING, ["not done after 300 s, at 302 of 1,000 records"], True),
+        (GROWING, ["not done after 300 s, at 302 of 1,000 records", "postgres died during the trial"], False),
+        (UNCLEAR, ["not done after 300 s, at 302 of 1,000 records"], False),
+        (GROWING, ["postgres died during the trial"], False),
+    ],
+)
+def test_a_load_that_was_too_much_to_be_stored_in_time_is_one_that_was_not_kept_up_with(
+    verdict: str, reasons: list[str], goes_down: bool
+) -> None:
+    search = new_search(CAPACITY, 1000.0, [])
+    offer = search.next()
+    assert offer is not None
+    over = offered(CELLS[0], offer, 0, 1, 0).model_copy(update={"lag": Lag(verdict=verdict), "invalid": reasons})
+    feed(search, over)
+    following = search.next()
+    assert following is not None
+    # What is invalid for a reason of its own is offered once more.
+    assert (following.records_per_second < offer.records_per_second) == goes_down
+
+
 def test_the_confirmations_of_a_rate_are_counted_from_one() -> None:
     search = new_search(CAPACITY, 1000.0, [])
     seen = []
