@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -48,15 +47,14 @@ def standalone(svg: str, label: str) -> str:
 def write_charts(sections: Sequence[Section], folder: Path) -> list[Path]:
     """Writes each chart into a folder, which is made if need be, as `<section>-<number>.svg`; returns the files.
 
-    A chart of a kind that has one for each trial is named after what it shows. UserError if a file cannot be written.
+    UserError if one cannot be written.
     """
     make_folder(folder)
     written = []
     for section in sections:
         charts = [chart for part in section.parts if isinstance(part, Figure) for chart in part.charts]
         for number, chart in enumerate(charts, start=1):
-            name = re.sub(r"[^\w.-]+", "-", chart.heading).strip("-.")
-            path = folder / f"{'-'.join(filter(None, [section.key, str(number), name]))}.svg"
+            path = folder / f"{section.key}-{number:0{len(str(len(charts)))}d}.svg"
             write_text(path, redacted(standalone(chart.svg, chart.label)))
             written.append(path)
     return written
