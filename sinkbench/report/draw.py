@@ -55,7 +55,8 @@ _DASHES: tuple[str | tuple[float, tuple[float, ...]], ...] = (
     (0, (6, 2, 1.5, 2)),
     (0, (1.5, 3)),
 )
-_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "||||")
+# Few dots, since each is a path of its own.
+_HATCHES = ("", "////", "..", "\\\\\\\\", "xxxx", "----", "++++", "||||")
 # Any, since matplotlib gives each key a type of its own.
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",

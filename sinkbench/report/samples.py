@@ -13,13 +13,15 @@ import numpy.typing as npt
 __all__ = ["Course", "Readings", "course_of", "read_samples"]
 
 SHORTEST_STEP_SECONDS = 0.5
-_COLUMNS = ("seconds", "stored", "lag")
 Series = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Readings:
-    """The samples of one trial: when, in seconds, how many records were stored, and the lag; nan is not known."""
+    """The samples of one trial: when, in seconds, how many records were stored, and the lag; nan is not known.
+
+    The lag is what was in the topic and not in the sink, or, of a topic that was not read, not committed by the group.
+    """
 
     seconds: Series
     stored: Series
@@ -48,7 +50,9 @@ def read_samples(path: Path) -> Readings | str:
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.reader(file)
             header = next(rows, [])
-            places = [header.index(name) if name in header else None for name in _COLUMNS]
+            topic = "in_topic" in header
+            columns = ("seconds", "stored", "in_topic" if topic else "lag")
+            places = [header.index(name) if name in header else None for name in columns]
             if places[0] is None or places[1] is None:
                 return "is no file of samples, it lacks the columns seconds and stored"
             # Of a million rows each look-up counts; a row that is too short is of a run that was killed.
@@ -67,6 +71,9 @@ def read_samples(path: Path) -> Readings | str:
     except (ValueError, csv.Error) as damaged:
         return f"is damaged ({damaged})"
     found = found[np.isfinite(found[:, 0])]
+    if topic:
+        # Two readings, one just after the other: in between a record may have come.
+        found[:, 2] = np.maximum(found[:, 2] - found[:, 1], 0)
     if len(found) < 2:
         return "has fewer than two samples"
     return Readings(*found.T)

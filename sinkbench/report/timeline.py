@@ -80,8 +80,9 @@ def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: M
     return [
         Lines(
             [
-                "Above: records stored a second, with the trial's own rate as a dashed line. Below: the lag, the "
-                "largest of each step. All charts of a pipeline have the same scales."
+                "Above: records stored a second, with the trial's own rate as a dashed line. Below: the lag, records "
+                "in the topic and not yet in the sink, the largest of each step. All charts of a pipeline have the "
+                "same scales."
             ]
         ),
         *figures,

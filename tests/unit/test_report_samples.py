@@ -51,6 +51,18 @@ def test_the_lag_of_a_step_is_its_largest_and_unknown_without_any() -> None:
     assert math.isnan(course.lag[1])
 
 
+def test_the_lag_is_what_is_in_the_topic_and_not_in_the_sink_if_both_were_read(tmp_path: Path) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text("seconds,stored,lag,in_topic\n0,0,50,40\n1,30,50,40\n2,41,50,40\n3,,50,40\n4,40,50,\n")
+    found = read_samples(file)
+    assert isinstance(found, Readings)
+    assert_allclose(found.lag, [40, 10, 0, NAN, NAN])
+    file.write_text("seconds,stored,lag\n0,0,50\n1,30,20\n")
+    found = read_samples(file)
+    assert isinstance(found, Readings)
+    assert_allclose(found.lag, [50, 20])
+
+
 def test_a_gap_in_the_samples_has_no_rate() -> None:
     course = course_of(readings([0, 0.5, 1.0, 3.0, 3.5, 4.0], [0, 5, 10, 30, 35, 40]), most=120)
     assert course is not None
