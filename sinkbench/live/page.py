@@ -9,6 +9,7 @@ Everything happens in one thread, and nothing where no browser is connected.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
@@ -17,7 +18,6 @@ from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from types import TracebackType
 
-import anyio
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -89,7 +89,7 @@ async def _news(live: LiveRun, run: str) -> AsyncIterator[ServerSentEvent]:
         if ending is not None:
             yield ServerSentEvent(event="end", data=json.dumps({"ending": ending}), sep="\n")
             return
-        await anyio.sleep(UPDATE_SECONDS)
+        await asyncio.sleep(UPDATE_SECONDS)
 
 
 def _file(kind: str, *names: str) -> Callable[[Request], Response]:
