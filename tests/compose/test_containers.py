@@ -203,7 +203,7 @@ def test_a_second_race_is_refused_also_in_the_controllers_container(
 
     _, output = during_the_first_trial(stack, checkout, race_inside)
     assert refused[0] == "2", refused
-    assert "another race is running on this stack (pid" in refused[1], refused
+    assert "another race is running in this checkout (pid" in refused[1], refused
     assert [trial["invalid"] for trial in trials_of(checkout)] == [[], []], output
 
 
