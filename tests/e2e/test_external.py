@@ -27,6 +27,7 @@ from sinkbench.errors import StackError
 from sinkbench.kafka import Kafka
 from sinkbench.leftovers import Book
 from sinkbench.plan import load_plan
+from sinkbench.probes import Sample
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.sinks import open_sink
 from sinkbench.stack.external import ExternalStack
@@ -412,6 +413,9 @@ def test_records_that_another_race_takes_for_itself_are_not_called_lost(stack: L
                 other.create(theirs)
 
         def progress(self, done: int, total: int) -> None:
+            return
+
+        def sample(self, sample: Sample) -> None:
             return
 
     with closing(Bench(stack, plan, CHECKOUT)) as bench:
