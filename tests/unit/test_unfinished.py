@@ -198,7 +198,7 @@ def test_a_kernel_that_takes_a_little_more_memory_changes_nothing(memory: int, s
 
 
 def test_what_cannot_be_measured_does_not_matter_and_every_other_key_does() -> None:
-    for key in environment.machine(CHECKOUT).keys() | ENVIRONMENT.keys():
+    for key in environment.machine().keys() | ENVIRONMENT.keys():
         found = changes(ENVIRONMENT, {**ENVIRONMENT, key: "another"})
         assert [each.what.split(".")[0] for each in found[:1]] == (
             [] if key == "unmeasured" else [f"environment {key}"]
