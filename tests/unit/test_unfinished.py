@@ -133,6 +133,20 @@ def test_what_is_not_asked_yet_is_not_missed(connectors: Path) -> None:
         run.check({"stack": "compose", "workers": 2}, connectors)
 
 
+def test_how_a_sink_is_set_is_not_missed_before_its_pilot_and_kafkas_part_is_compared(
+    connectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {"durability": {"kafka": {"acks": "all"}, "postgres": {"fsync": "on"}}, "sink_settings": {"postgres": {}}}
+    monkeypatch.setitem(ENVIRONMENT, "durability", kept["durability"])
+    monkeypatch.setitem(ENVIRONMENT, "sink_settings", kept["sink_settings"])
+    run = unfinished(keep(connectors), connectors)
+    run.check({**ENVIRONMENT, "durability": {"kafka": {"acks": "all"}}, "sink_settings": {}}, connectors)
+    with pytest.raises(ResultsError, match=r"environment durability\.kafka\.acks was all, is 1"):
+        run.check({"durability": {"kafka": {"acks": "1"}}}, connectors)
+    with pytest.raises(ResultsError, match=r"environment durability\.postgres\.fsync was on, is off"):
+        run.check({"durability": {"kafka": {"acks": "all"}, "postgres": {"fsync": "off"}}}, connectors)
+
+
 def test_a_connector_file_written_otherwise_is_the_same_and_one_that_is_gone_is_not(connectors: Path) -> None:
     run = unfinished(keep(connectors), connectors)
     file = connectors / "postgres" / "jdbc.json"
