@@ -91,6 +91,14 @@ def test_a_copy_that_is_10_percent_slower_is_found_at_2_to_3_percent_noise(count
     assert found >= 38
 
 
+def test_a_copy_of_real_trials_that_is_10_percent_slower_is_found() -> None:
+    # postgres/jdbc in a run of plans/efficiency.yaml.
+    real = [85_340.0, 86_079.0, 85_868.0, 88_037.0, 82_049.0]
+    slower = only(kept({CELL: real}), kept({CELL: [0.9 * rate for rate in real]}))
+    assert slower.verdict == "slower"
+    assert only(kept({CELL: real}), kept({CELL: real[::-1]})).verdict == "no difference found"
+
+
 def test_a_verdict_says_how_b_does_and_never_contradicts_its_interval() -> None:
     slower = only(kept({CELL: FAST}), kept({CELL: SLOW}))
     faster = only(kept({CELL: SLOW}), kept({CELL: FAST}))
