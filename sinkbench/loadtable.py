@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -10,14 +11,25 @@ from sinkbench.results import LatencyMs, RunSummary
 
 __all__ = ["is_load", "load_lines", "load_table"]
 
+_BOUNDLESS = 1_000
+
 
 def is_load(summary: RunSummary) -> bool:
     """Whether the run offered constant loads, to see if they are kept up with, or to find the highest that is."""
     return bool(summary.cells) and summary.cells[0].mode != "drain"
 
 
-def load_table(summary: RunSummary) -> Table:
-    """One row a cell, in the plan's order. An invalid cell shows no figures; the lines below the table say why."""
+def load_table(summary: RunSummary, width: int | None = None) -> Table:
+    """One row a cell, in the plan's order. An invalid cell shows no figures; the lines below the table say why.
+
+    A name is broken after its sink where the table has no more than `width` columns and would need them.
+    """
+    table = _table(summary, "/")
+    too_wide = width is not None and Console(width=_BOUNDLESS).measure(table).maximum > width
+    return _table(summary, "/\n") if too_wide else table
+
+
+def _table(summary: RunSummary, after_sink: str) -> Table:
     searched = summary.cells[0].mode == "capacity"
     finds = any(cell.searchable_ms is not None for cell in summary.cells)
     table = new_table("pipeline")
@@ -40,7 +52,7 @@ def load_table(summary: RunSummary) -> Table:
         stored = None if rate is None else sum(rate.values) / len(rate.values)
         latency = cell.latency_ms
         row = [
-            cell.label,
+            cell.label.replace("/", after_sink, 1),
             f"{cell.tasks} ({cell.tasks_per_worker:g})",
             _whole(cell.offered_records_per_second),
             _whole(stored),

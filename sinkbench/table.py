@@ -195,7 +195,7 @@ def _text(summary: RunSummary, console: Console) -> str:
     with console.capture() as captured:
         for line in [*heading(summary), ""]:
             console.print(Text(line), soft_wrap=True)
-        console.print(load_table(summary) if is_load(summary) else cells_table(summary, console.width))
+        console.print(load_table(summary, console.width) if is_load(summary) else cells_table(summary, console.width))
         console.print()
         if len(_kept(summary)) < len(summary.cells):
             console.print(rescale_table(summary.cells))

@@ -69,6 +69,29 @@ def test_one_trial_that_did_not_keep_up_is_the_cells_verdict(worst: Lag, word: s
     assert word in text
 
 
+def test_nothing_is_cut_off_where_every_column_is_full() -> None:
+    wide = Cell(
+        "elasticsearch/camel-index", "elasticsearch/camel-index", "elasticsearch", 8, 3, mode="sustain", offered=500.0
+    )
+    late = latency_of([3_949_123.0] * 20_000, resolution_ms=0.5)
+    full = trial(
+        wide,
+        1,
+        lag(GROWING, 307_000),
+        500_000.0,
+        latency_ms=late,
+        searchable_ms=late,
+        connections={"clients_peak": 1_280},
+    )
+    (cell,) = summarize([wide], [full])
+    text = render(run(cell))
+    assert "…" not in text
+    assert max(map(len, text.split("due until")[0].splitlines())) <= 140
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith(("elasticsearch/ ", "camel-index"))]
+    assert rows == ["elasticsearch/", "camel-index"]
+    assert "NOT SUSTAINED" in text
+
+
 def searched(*outcomes: str) -> CapacitySearch:
     search = CapacitySearch(1_000, 1_400, 0.5, 2)
     for outcome in outcomes:
