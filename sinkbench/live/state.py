@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 from sinkbench.live.readings import Course, Readings
 from sinkbench.probes import Sample
@@ -203,14 +203,7 @@ class LiveRun:
 
     def snapshot(self) -> Snapshot:
         """How everything is now."""
-        with self._lock:
-            return {
-                "run": self._run_now(),
-                "step": self._step_now(),
-                "cells": self._cells_now(),
-                "readings": self._course.readings(),
-                "lines": list(self._lines),
-            }
+        return cast("Snapshot", self.news()[1])
 
     def news(self, since: int = 0) -> tuple[int, News]:
         """What has changed since another call returned `since` (0: everything), and the number for the next call."""
