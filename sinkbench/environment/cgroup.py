@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from sinkbench.environment.disk import MOUNTS, mount_of
+from sinkbench.environment.kernel import text_of
 from sinkbench.stack import Allowance
 
 __all__ = ["allowance", "container", "container_kind", "own_allowance"]
@@ -23,9 +24,9 @@ Read = Callable[[str], str | None]
 
 def container() -> tuple[str, Allowance]:
     """What kind of container this process runs in, "none" if in none, and what it may use."""
-    cgroups = _text(Path("/proc/self/cgroup")) or ""
+    cgroups = text_of(Path("/proc/self/cgroup")) or ""
     marks = {name for name in ("/.dockerenv", "/run/.containerenv") if Path(name).exists()}
-    kind = container_kind(marks, os.environ, cgroups, _text(MOUNTS) or "")
+    kind = container_kind(marks, os.environ, cgroups, text_of(MOUNTS) or "")
     return kind, own_allowance(cgroups, _below_root, len(os.sched_getaffinity(0)))
 
 
@@ -111,11 +112,4 @@ def _bytes(text: str | None) -> list[int]:
 
 
 def _below_root(name: str) -> str | None:
-    return _text(_ROOT / name)
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return None
+    return text_of(_ROOT / name)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sinkbench.environment.kernel import text_of
+
 __all__ = ["MOUNTS", "Mount", "disk", "kind_of_block", "kind_of_filesystem", "mount_of"]
 
 _SYS = Path("/sys")
@@ -119,17 +121,10 @@ def _kinds(block: Path, deepest: int) -> Iterable[str | None]:
         return
     # A partition is a folder within that of its disk.
     whole = block.parent if (block / "partition").exists() else block
-    maker = " ".join(filter(None, (_read(whole / "device" / part) for part in ("vendor", "model"))))
-    yield kind_of_block(whole.name, _read(whole / "queue" / "rotational"), maker)
+    maker = " ".join(filter(None, (text_of(whole / "device" / part) for part in ("vendor", "model"))))
+    yield kind_of_block(whole.name, text_of(whole / "queue" / "rotational"), maker)
 
 
 def _one(kinds: Iterable[str | None]) -> str | None:
     found = set(kinds)
     return found.pop() if len(found) == 1 else None
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return None

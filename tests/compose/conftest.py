@@ -22,7 +22,8 @@ from sinkbench.stack.engine import Engine
 
 from .composed import OWNER, PROJECT, Run, compose_in
 
-PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19700, "POSTGRES": 15932, "PGBOUNCER": 16932}
+# Beside those of the local stack of tests/e2e, so that either may come first.
+PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
 SMALL = """
 pipelines: [postgres/jdbc-pgbouncer, elasticsearch/camel-bulk]
 trials: 1
