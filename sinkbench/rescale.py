@@ -14,7 +14,6 @@ import numpy as np
 
 from sinkbench.bench import Bench, Names
 from sinkbench.cells import Cell
-from sinkbench.errors import TrialFailed
 from sinkbench.kafka import group_of
 from sinkbench.probes import Sample
 from sinkbench.results import Rescale
@@ -54,14 +53,15 @@ class LiveRescale:
                 self.settled = self._now()
                 self._watched.placed = status
 
-    def check(self) -> None:
-        """Raises TrialFailed if the drain was over before the new tasks ran."""
-        if self.settled is None:
-            when = "before another number was asked for" if self.asked is None else "before they ran"
-            raise TrialFailed(
-                f"the topic ran dry {when}: {self._cell.tasks} tasks after {self._cell.tasks_before};"
-                " ask for a longer drain.window_seconds"
-            )
+    def problem(self) -> str | None:
+        """Why the drain shows nothing, if it was over before the new tasks ran."""
+        if self.settled is not None:
+            return None
+        when = "before another number was asked for" if self.asked is None else "before they ran"
+        return (
+            f"the topic ran dry {when}: {self._cell.tasks} tasks after {self._cell.tasks_before};"
+            " ask for a longer drain.window_seconds"
+        )
 
     def _now(self) -> float:
         return time.monotonic() - self._watched.sampling_since
