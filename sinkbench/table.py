@@ -6,9 +6,11 @@ All text is plain ASCII apart from names that users chose, so that it also reads
 from __future__ import annotations
 
 import io
+import re
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Iterable
 from typing import TextIO
 
 from rich.console import Console
@@ -17,11 +19,12 @@ from rich.text import Text
 
 from sinkbench.causes import NOT_IDENTIFIED
 from sinkbench.columns import NOT_MEASURED, connections, counted, in_short, new_table, resumed_in_words
-from sinkbench.limits.efficiency import limit_lines, percent
+from sinkbench.limits.efficiency import limit_line, percent
 from sinkbench.loadtable import is_load, load_lines, load_table
 from sinkbench.rescaletable import rescale_table
 from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
 from sinkbench.scalingtable import scaling_line, scaling_table
+from sinkbench.stagetable import stage_table
 from sinkbench.stats import ratio_to_slowest
 
 __all__ = ["answer", "cell_name", "cells_table", "heading", "remarks", "render", "show"]
@@ -122,9 +125,9 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
     lines = []
     for cell in summary.cells:
         name = cell_name(cell, summary)
-        if not cell.passed:
-            lines.append(f"{name}: {cell.verdict}")
-        lines += [f"{name}: {reason}" for reason in cell.invalid if reason not in cell.verdict]
+        wrong = [] if cell.passed else [cell.verdict]
+        wrong += [reason for reason in cell.invalid if reason not in cell.verdict]
+        lines += [f"{name}: {each}" for each in _of_each_kind(wrong)]
         if cell.bottleneck is not None:
             lines.append(_limited(name, cell.bottleneck))
         lines += [f"* {name}: {note}" for note in cell.notes]
@@ -205,8 +208,13 @@ def _text(summary: RunSummary, console: Console) -> str:
             console.print()
             for line in map(scaling_line, summary.scaling):
                 console.print(Text(line), soft_wrap=True)
+            console.print()
+        if (stages := stage_table(summary)) is not None:
+            console.print(stages)
+            console.print()
         said = load_lines(summary) if is_load(summary) else []
-        for line in [*filter(None, [answer(summary)]), *said, *remarks(summary, console.width), *limit_lines(summary)]:
+        limits = map(limit_line, summary.limits)
+        for line in [*filter(None, [answer(summary)]), *said, *remarks(summary, console.width), *limits]:
             console.print(Text(line), soft_wrap=True)
     return captured.get()
 
@@ -268,6 +276,14 @@ def _seconds(seconds: float) -> str:
 
 def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 99.95 else f"{ratio:.1f}"
+
+
+def _of_each_kind(reasons: Iterable[str]) -> list[str]:
+    """Of those that differ only in their numbers the first, with how many more there are."""
+    kinds: dict[str, list[str]] = {}
+    for reason in reasons:
+        kinds.setdefault(re.sub(r"\d[\d.,]*", "#", reason), []).append(reason)
+    return [f"{first} (and {len(more)} more like it)" if more else first for first, *more in kinds.values()]
 
 
 def _limited(name: str, found: Bottleneck) -> str:

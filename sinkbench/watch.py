@@ -18,6 +18,7 @@ __all__ = [
     "Limits",
     "connection_peaks",
     "cpu_seconds_per_million",
+    "rejected_writes",
     "service_of",
     "stored_counts",
     "used_up",
@@ -175,6 +176,13 @@ def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]
     if any(clients):
         return max(clients), max(servers)
     return (max(backends), max(backends)) if backends else (None, None)
+
+
+def rejected_writes(samples: Sequence[Sample]) -> int:
+    """How many writes the sink has rejected from the first sample to the last; 0 where it does not count them."""
+    counts = [count for sample in samples if (count := sample.signs.get("es_write_rejected_total")) is not None]
+    # Of a node that has started anew the count begins anew, too.
+    return max(0, round(counts[-1] - counts[0])) if counts else 0
 
 
 def service_of(name: str) -> str:

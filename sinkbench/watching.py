@@ -19,7 +19,7 @@ from sinkbench.probes import CLIENT_ERRORS, Sample, in_one_line
 from sinkbench.reconcile import Disagreement, reconcile
 from sinkbench.results import Audit, Bottleneck, Connections, Reconciliation, TrialRecord
 from sinkbench.sinks import Sink
-from sinkbench.watch import DrainWatch, End, Limits, connection_peaks, cpu_seconds_per_million, used_up
+from sinkbench.watch import DrainWatch, End, Limits, connection_peaks, cpu_seconds_per_million, rejected_writes, used_up
 
 __all__ = ["Observer", "Watched", "bottleneck", "check_loaded", "finish", "record_of", "reset_sink", "watch"]
 
@@ -202,6 +202,12 @@ def finish(bench: Bench, cell: Cell, names: Names, records: int, watched: Watche
         watched.lost_ranges = counted.lost_ranges()
         if watched.audit.foreign:
             watched.invalid.append(f"{watched.audit.foreign:,} rows in the sink are none of this trial's records")
+        rejected = rejected_writes(watched.samples)
+        if rejected and watched.audit.lost:
+            # What else was seen follows from it.
+            watched.invalid.insert(
+                0, f"{cell.sink} rejected {rejected:,} writes, and the connector does not send again what they held"
+            )
         watched.disagreements = reconcile(watched.counts())
         # What is wrong already explains why counts differ.
         watched.invalid += [] if watched.invalid else [each.text for each in watched.disagreements if each.invalid]

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from sinkbench.results import CellSummary, Limit, RunSummary
+from sinkbench.results import CellSummary, Limit
 
-__all__ = ["CONNECT", "GENERATOR", "KAFKA", "best", "limit_line", "limit_lines", "percent", "stage_line", "with_limits"]
+__all__ = [
+    "CONNECT",
+    "CONNECTOR",
+    "GENERATOR",
+    "KAFKA",
+    "SINK",
+    "Stages",
+    "best",
+    "limit_line",
+    "percent",
+    "stages_before",
+    "stages_of",
+    "with_limits",
+]
 
 KAFKA, CONNECT, GENERATOR = "kafka", "connect", "generator"
 """The names under which the limits before the sink stand beside those of the sinks."""
+
+SINK, CONNECTOR = "sink", "connector"
+"""The last two stages of each path."""
 
 _UNITS = {"elasticsearch": "documents"}
 _US = 1e6
@@ -34,14 +51,6 @@ def _found(cell: CellSummary, limit: float | None) -> dict[str, float | None]:
     return {"limit_records_per_second": limit, "efficiency": None if rate is None else round(rate / limit, 4)}
 
 
-def limit_lines(summary: RunSummary) -> list[str]:
-    """The limits of a run, a line each, and what they say of each cell; nothing if none was measured."""
-    if not summary.limits:
-        return []
-    stages = (stage_line(cell, summary.limits) for cell in summary.cells)
-    return [*map(limit_line, summary.limits), *(line for line in stages if line is not None)]
-
-
 def limit_line(limit: Limit) -> str:
     """A limit in words: `limit of postgres: 163,000 records/s by COPY of 1,024 rows over 2 connections`."""
     if limit.records_per_second is None:
@@ -57,42 +66,51 @@ def limit_line(limit: Limit) -> str:
     return f"{line} {limit.way} of {limit.batch:,} {_UNITS.get(limit.sink, 'rows')} over {connections}"
 
 
-def stage_line(cell: CellSummary, limits: Sequence[Limit]) -> str | None:
-    """What each stage of a cell's path takes of the time of one record, and which takes most.
+@dataclass(frozen=True)
+class Stages:
+    """What each stage of a cell's path takes of the time of one record, in microseconds.
 
-    A stage's time is what it takes alone: one second divided by its limit; Connect's without Kafka's. What the stages
-    leave of the pipeline's own time a record is the connector's, at work or waiting. None if the sink's limit or the
-    cell's rate lacks.
+    Attributes:
+        whole: one second divided by the cell's rate.
+        before: Kafka and Connect, as far as they can be told apart; one second divided by their limits, Connect's
+            without Kafka's.
+        sink: one second divided by its limit.
+        connector: what these leave, at work or waiting; None if they leave nothing, since they overlap.
     """
+
+    whole: float
+    before: Mapping[str, float]
+    sink: float
+    connector: float | None
+
+    @property
+    def most(self) -> str:
+        """The stage that takes most: one of `before`, or `SINK` or `CONNECTOR`."""
+        taken = {**self.before, SINK: self.sink, CONNECTOR: self.connector or 0.0}
+        return max(taken, key=lambda name: taken[name])
+
+
+def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
+    """What the stages of a cell's path take; None if its rate or its sink's limit lacks."""
     rate = None if cell.invalid or cell.records_per_second is None else cell.records_per_second.median
     sink = best(limits, cell.sink)
     if not rate or sink is None or cell.mode == "sustain":
         return None
-    whole = _US / rate
-    stages = [*_before(best(limits, KAFKA), best(limits, CONNECT)), (cell.sink, _US / sink)]
-    rest = whole - sum(us for _, us in stages)
-    if rest > 0:
-        stages.append(("the connector", rest))
-    listed = ", ".join(f"{name} {_in_us(us)} ({percent(us / whole)})" for name, us in stages)
-    most = max(stages, key=lambda stage: stage[1])[0]
-    share = f"{cell.cell}: {percent(rate / sink)} of {cell.sink}'s limit"
-    line = f"{share}; of {_in_us(whole)} a record {listed}: {most} takes most"
-    return line if rest > 0 else f"{line}; the stages overlap"
+    before = stages_before(limits)
+    rest = _US / rate - _US / sink - sum(before.values())
+    return Stages(_US / rate, before, _US / sink, rest if rest > 0 else None)
+
+
+def stages_before(limits: Sequence[Limit]) -> dict[str, float]:
+    """The stages before the connector, in microseconds a record, as far as they can be told apart."""
+    kafka, connect = best(limits, KAFKA), best(limits, CONNECT)
+    if connect is None:
+        return {} if kafka is None else {KAFKA: _US / kafka}
+    if kafka is None or kafka <= connect:
+        return {f"{KAFKA} and {CONNECT}": _US / connect}
+    return {KAFKA: _US / kafka, CONNECT: _US / connect - _US / kafka}
 
 
 def percent(share: float) -> str:
     """A share as a person reads it: 52%, 4.2%, 0.4%."""
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
-
-
-def _in_us(microseconds: float) -> str:
-    return f"{microseconds:,.0f} us" if microseconds >= 9.95 else f"{microseconds:.1f} us"
-
-
-def _before(kafka: float | None, connect: float | None) -> list[tuple[str, float]]:
-    """The stages before the connector, in microseconds a record, as far as they can be told apart."""
-    if connect is None:
-        return [] if kafka is None else [("kafka", _US / kafka)]
-    if kafka is None or kafka <= connect:
-        return [("kafka and connect", _US / connect)]
-    return [("kafka", _US / kafka), ("connect", _US / connect - _US / kafka)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sinkbench.kept import KeptRun, load_run
-from sinkbench.limits.efficiency import limit_lines
+from sinkbench.limits.efficiency import limit_line
 from sinkbench.loadtable import is_load, load_lines
 from sinkbench.report import costs, tables
 from sinkbench.report.html import html_of
@@ -91,7 +91,10 @@ def sections_of(kept: KeptRun, folder: Path) -> list[Section]:
         Section(
             "limits",
             "The limits of the sinks",
-            [*_some(costs.efficiency(summary)), *_lines([] if is_load(summary) else limit_lines(summary))],
+            [
+                *_some(costs.efficiency(summary), tables.stages(summary)),
+                *_lines([] if is_load(summary) else [limit_line(each) for each in summary.limits]),
+            ],
         ),
         Section("cpu", "CPU time", _some(costs.cpu(summary))),
         Section("connections", "Connections", _some(costs.connections(summary))),
@@ -107,7 +110,7 @@ def sections_of(kept: KeptRun, folder: Path) -> list[Section]:
 
 def _remarks(summary: RunSummary) -> list[str]:
     """What must be known of the table of cells; what limits a cell, and its notes, are among the verdicts."""
-    said = load_lines(summary) + limit_lines(summary) if is_load(summary) else []
+    said = load_lines(summary) + [limit_line(each) for each in summary.limits] if is_load(summary) else []
     bare = [cell.model_copy(update={"bottleneck": None, "notes": []}) for cell in summary.cells]
     noted = any(cell.notes for cell in summary.cells)
     return [

@@ -14,9 +14,10 @@ from sinkbench.report.plots import Line, lines
 from sinkbench.rescaletable import rescale_table
 from sinkbench.results import CellSummary, RunSummary, TrialRecord
 from sinkbench.scalingtable import scaling_table
+from sinkbench.stagetable import stage_table
 from sinkbench.table import cell_name, cells_table
 
-__all__ = ["cells", "environment", "invalid", "rescales", "scaling", "searches", "verdicts"]
+__all__ = ["cells", "environment", "invalid", "rescales", "scaling", "searches", "stages", "verdicts"]
 
 # Wide enough for every column that the table can have.
 _WHOLE_WIDTH = 10_000
@@ -40,6 +41,12 @@ def rescales(summary: RunSummary) -> Table | None:
 def scaling(summary: RunSummary) -> Table | None:
     """What the scaling law says of each number of tasks; None if there is no law to fit."""
     return of_rich(scaling_table(summary.scaling), "Measured and fitted rates by tasks") if summary.scaling else None
+
+
+def stages(summary: RunSummary) -> Table | None:
+    """Which stage of a cell's path takes how much of the time of a record; None if no limit was measured."""
+    table = stage_table(summary)
+    return None if table is None else of_rich(table, "What each stage takes of the time of one record, in microseconds")
 
 
 def searches(summary: RunSummary) -> list[Figure]:

@@ -35,20 +35,28 @@ PAGE = 50_000
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
 # Kept in the mappings of an index that sinkbench has made; what lacks it belongs to somebody else.
 MARK = {"made_by": "sinkbench"}
-# How hard the nodes work: what `causes` looks at, each by where `_nodes/stats` has it and the factor to its unit. It is
-# asked for once a second, since it costs the nodes more than their progress does.
+# How hard the nodes work: what `causes` looks at, each by the factor to its unit and where `_nodes/stats` has it, in
+# places that are added up. It is asked for once a second, since it costs the nodes more than their progress does.
 SIGNS_SECONDS = 1.0
-SIGNS = {
-    "es_write_queue": ("thread_pool.write.queue", 1.0),
-    "es_write_active": ("thread_pool.write.active", 1.0),
-    "es_write_rejected_total": ("thread_pool.write.rejected", 1.0),
-    "es_indexing_throttled_seconds_total": ("indices.indexing.throttle_time_in_millis", 1e-3),
-    "es_merges": ("indices.merges.current", 1.0),
-    "es_merge_seconds_total": ("indices.merges.total_time_in_millis", 1e-3),
-    "es_merge_throttled_seconds_total": ("indices.merges.total_throttled_time_in_millis", 1e-3),
-    "es_refresh_seconds_total": ("indices.refresh.total_time_in_millis", 1e-3),
-    "es_pressure_bytes": ("indexing_pressure.memory.current.all_in_bytes", 1.0),
-    "es_pressure_limit_bytes": ("indexing_pressure.memory.limit_in_bytes", 1.0),
+SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
+    "es_write_queue": (1.0, ("thread_pool.write.queue",)),
+    "es_write_active": (1.0, ("thread_pool.write.active",)),
+    # For want of room in the queue, or of memory for writes that are not finished.
+    "es_write_rejected_total": (
+        1.0,
+        (
+            "thread_pool.write.rejected",
+            "indexing_pressure.memory.total.coordinating_rejections",
+            "indexing_pressure.memory.total.primary_rejections",
+        ),
+    ),
+    "es_indexing_throttled_seconds_total": (1e-3, ("indices.indexing.throttle_time_in_millis",)),
+    "es_merges": (1.0, ("indices.merges.current",)),
+    "es_merge_seconds_total": (1e-3, ("indices.merges.total_time_in_millis",)),
+    "es_merge_throttled_seconds_total": (1e-3, ("indices.merges.total_throttled_time_in_millis",)),
+    "es_refresh_seconds_total": (1e-3, ("indices.refresh.total_time_in_millis",)),
+    "es_pressure_bytes": (1.0, ("indexing_pressure.memory.current.all_in_bytes",)),
+    "es_pressure_limit_bytes": (1.0, ("indexing_pressure.memory.limit_in_bytes",)),
 }
 # What a cluster answers whose nodes we may not see, or that shows none of them.
 NOT_SHOWN = (400, 403, 404, 405, 410)
@@ -178,16 +186,14 @@ class ElasticsearchSink:
         if time.monotonic() - self._signs_at < SIGNS_SECONDS:
             return {}
         self._signs_at = time.monotonic()
-        wanted = ",".join(f"nodes.*.{path}" for path, _ in SIGNS.values())
+        wanted = ",".join(f"nodes.*.{path}" for _, paths in SIGNS.values() for path in paths)
         stats = self._nodes(wanted, "indices,thread_pool,indexing_pressure") or {}
         found: dict[str, float] = {}
         for node in stats.get("nodes", {}).values():
-            for name, (path, factor) in SIGNS.items():
-                value: Any = node
-                for key in path.split("."):
-                    value = value.get(key) if isinstance(value, dict) else None
-                if value is not None:
-                    found[name] = round(found.get(name, 0.0) + value * factor, 4)
+            for name, (factor, paths) in SIGNS.items():
+                for path in paths:
+                    if (value := _at(node, path)) is not None:
+                        found[name] = round(found.get(name, 0.0) + value * factor, 4)
         return found
 
     def _nodes(self, wanted: str, metric: str = "http") -> Any:
@@ -289,6 +295,13 @@ def settings_of(index: Mapping[str, Mapping[str, Any]]) -> SinkSettings:
     # A default comes as REQUEST, what somebody has set as request.
     found = {name: None if told.get(name) is None else str(told[name]).lower() for name in (*DURABILITY, *TUNING)}
     return SinkSettings(*({name: found[name] for name in names} for names in (DURABILITY, TUNING)))
+
+
+def _at(found: Any, path: str) -> Any:
+    """What nested objects hold at `a.b.c`; None if one of these lacks."""
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
 def _is_marked(mappings: dict[str, Any]) -> bool:

@@ -6,13 +6,16 @@ import json
 import multiprocessing
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from conftest import Run
+from onetrial import one_trial
 from psycopg import sql
 from test_race import a_race, summary_of
 
@@ -20,6 +23,7 @@ from sinkbench.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
+from sinkbench.watch import rejected_writes
 
 PLAN = """
 pipelines: [{pipelines}]
@@ -141,6 +145,60 @@ def wait_for_a_third(stack: LocalStack, number: str) -> str:
     finally:
         sink.close()
     raise AssertionError("no trial stored a third of its records in 120 s")
+
+
+@contextmanager
+def memory_for_writes_used_up(url: str) -> Iterator[None]:
+    """Writes that wait for a shard which no node may have, until Elasticsearch has hardly memory left for others."""
+    waiting = "waiting-for-a-shard"
+    settings = {"number_of_replicas": 0, "routing.allocation.require._name": "nobody"}
+    with httpx.Client(base_url=url, timeout=30) as client, ThreadPoolExecutor(100) as writers:
+
+        def room() -> int:
+            (node,) = client.get("/_nodes/stats/indexing_pressure").json()["nodes"].values()
+            memory = node["indexing_pressure"]["memory"]
+            return int(memory["limit_in_bytes"] - memory["current"]["all_in_bytes"])
+
+        def write(size: int) -> None:
+            document = json.dumps({"text": "x" * size})
+            httpx.post(
+                f"{url}/{waiting}/_bulk?timeout=5m",
+                content=f'{{"create": {{}}}}\n{document}\n',
+                headers={"Content-Type": "application/x-ndjson"},
+                timeout=300,
+            )
+
+        made = client.put(f"/{waiting}?wait_for_active_shards=0", json={"settings": {"index": settings}})
+        made.raise_for_status()
+        try:
+            while (left := room()) > SMALL_WRITE:
+                writers.submit(write, min(left - SMALL_WRITE // 2, 4 << 20))
+                deadline = time.monotonic() + 20
+                while room() >= left:
+                    assert time.monotonic() < deadline, f"{left:,} bytes are still free"
+                    time.sleep(0.05)
+            yield
+        finally:
+            # Whoever waits for it has an answer then.
+            client.delete(f"/{waiting}").raise_for_status()
+
+
+SMALL_WRITE = 64 << 10
+
+
+def test_writes_that_elasticsearch_rejects_are_named_where_the_connector_loses_them(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 5}\n"
+    with memory_for_writes_used_up(str(stack.endpoints.elasticsearch)):
+        record, samples = one_trial(stack, tmp_path, asked, 20_000)
+    assert record.audit is not None
+    assert record.audit.lost > 0, record
+    rejected = rejected_writes(samples)
+    assert rejected > 0
+    assert record.invalid[0] == (
+        f"elasticsearch rejected {rejected:,} writes, and the connector does not send again what they held"
+    )
 
 
 def burn() -> None:

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,23 +15,19 @@ import psycopg
 import pytest
 import trustme
 from conftest import Run
+from onetrial import Silent, one_trial
 from psycopg.conninfo import conninfo_to_dict
 from saslbroker import sasl_broker
 from tlsdoor import door
 
-from sinkbench.bench import Bench, Names
-from sinkbench.cells import expand
 from sinkbench.connect import ConnectCluster
 from sinkbench.errors import StackError
 from sinkbench.kafka import Kafka
 from sinkbench.leftovers import Book
-from sinkbench.plan import load_plan
-from sinkbench.probes import Sample
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.sinks import open_sink
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial import drain_trial
 
 HTTP_PASSWORD = "swordfish-of-the-doors"  # noqa: S105
 SQL_PASSWORD = "swordfish-of-the-tables"  # noqa: S105
@@ -400,32 +395,20 @@ def test_a_race_beside_another_runs_connector_is_refused(stack: LocalStack, clus
 
 def test_records_that_another_race_takes_for_itself_are_not_called_lost(stack: LocalStack, tmp_path: Path) -> None:
     """The connectors' index is a name for one index at a time, whoever points it there."""
-    (tmp_path / "mine.yaml").write_text(
-        "pipelines: [elasticsearch/camel-bulk]\ndrain: {window_seconds: 3, stall_seconds: 5}\n"
-    )
-    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors").seeded()
-    names, theirs = Names.of("5eeded_001"), "tides_ab12cd_004"
+    theirs = "tides_ab12cd_004"
     other = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
 
-    class Thief:
+    class Thief(Silent):
         def phase(self, text: str) -> None:
             if text == "draining":
                 other.create(theirs)
 
-        def progress(self, done: int, total: int) -> None:
-            return
-
-        def sample(self, sample: Sample) -> None:
-            return
-
-    with closing(Bench(stack, plan, CHECKOUT)) as bench:
-        cell = expand(plan, stack.workers)[0]
-        try:
-            record, _ = drain_trial(bench, cell, names, 2_000, 1, Thief())
-        finally:
-            bench.clean(cell, names)
-            other.drop(theirs)
-            other.close()
+    asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {window_seconds: 3, stall_seconds: 5}\n"
+    try:
+        record, _ = one_trial(stack, tmp_path, asked, 2_000, observer=Thief())
+    finally:
+        other.drop(theirs)
+        other.close()
     assert record.invalid[0] == (
         f"what the connectors call tides is {theirs} by now: another race uses this Elasticsearch; wait for its end"
     )

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from conftest import Run
+from onetrial import one_trial
 
-from sinkbench.bench import Bench, Names
-from sinkbench.cells import expand
-from sinkbench.plan import load_plan
-from sinkbench.probes import Sample
-from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.store import read_summary, read_trials
-from sinkbench.trial import drain_trial
 
 RESCALE = """
 mode: rescale
@@ -32,19 +26,6 @@ pipelines:
 trials: 1
 drain: {window_seconds: 6, pilot_seconds: 3, warm_up_seconds: 12}
 """
-
-
-class Silent:
-    """Is told what goes on, and keeps it to itself."""
-
-    def phase(self, text: str) -> None:
-        return
-
-    def progress(self, done: int, total: int) -> None:
-        return
-
-    def sample(self, sample: Sample) -> None:
-        return
 
 
 def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Run, tmp_path: Path) -> None:
@@ -76,16 +57,9 @@ def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Ru
 def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_all_the_same(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(RESCALE)
-    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors").seeded()
-    names = Names.of("d00dad_001")
-    (cell,) = [cell for cell in expand(plan, stack.workers) if cell.key.endswith("3x1to2")]
-    with closing(Bench(stack, plan, CHECKOUT)) as bench:
-        try:
-            # So few are stored before Connect has heard of more tasks.
-            record, _ = drain_trial(bench, cell, names, 500, 1, Silent())
-        finally:
-            bench.clean(cell, names)
+    # So few are stored before Connect has heard of more tasks. The cold starts come first.
+    record, _ = one_trial(stack, tmp_path, RESCALE, 500, cell=2)
+    assert record.cell.endswith("3x1to2")
     assert record.invalid[0].startswith("the topic ran dry before"), record.invalid
     assert record.audit is not None
     assert (record.audit.stored, record.audit.lost) == (500, 0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sinkbench.limits.efficiency import best, limit_line, limit_lines, stage_line, with_limits
+from sinkbench.limits.efficiency import Stages, best, limit_line, stages_of, with_limits
 from sinkbench.results import CellSummary, Limit, PlanRef, RatePerSecond, RunSummary
+from sinkbench.stagetable import stage_table
 from sinkbench.table import render
 
 
@@ -60,37 +61,40 @@ def test_the_best_of_what_was_not_measured_is_none() -> None:
     assert best([limit("postgres", None), limit("postgres", 0.0)], "postgres") is None
 
 
+def stages(label: str, rate: float | None, *limits: Limit) -> Stages:
+    found = stages_of(cell(label, rate), limits)
+    assert found is not None
+    return found
+
+
 def test_the_stages_share_out_the_time_of_one_record() -> None:
-    line = stage_line(cell("postgres/jdbc", 100_000), [limit("postgres", 200_000), KAFKA, CONNECT])
-    assert line == (
-        "postgres/jdbc@3x1: 50% of postgres's limit; of 10 us a record kafka 1.0 us (10%), connect 1.0 us (10%),"
-        " postgres 5.0 us (50%), the connector 3.0 us (30%): postgres takes most"
-    )
+    found = stages("postgres/jdbc", 100_000, limit("postgres", 200_000), KAFKA, CONNECT)
+    assert found.before == pytest.approx({"kafka": 1.0, "connect": 1.0})
+    assert (found.whole, found.sink, found.connector) == pytest.approx((10.0, 5.0, 3.0))
+    assert found.most == "sink"
 
 
 def test_a_slow_connector_takes_most() -> None:
-    line = stage_line(cell("elasticsearch/camel-index", 500), [limit("elasticsearch", 100_000), KAFKA, CONNECT])
-    assert line is not None
-    assert line.endswith("the connector 1,988 us (99%): the connector takes most")
+    found = stages("elasticsearch/camel-index", 500, limit("elasticsearch", 100_000), KAFKA, CONNECT)
+    assert found.connector == pytest.approx(1_988)
+    assert found.most == "connector"
 
 
 def test_stages_that_overlap_leave_nothing_to_the_connector() -> None:
-    line = stage_line(cell("postgres/jdbc", 180_000), [limit("postgres", 200_000), KAFKA, CONNECT])
-    assert line is not None
-    assert line.endswith("postgres takes most; the stages overlap")
-    assert "the connector" not in line
+    found = stages("postgres/jdbc", 180_000, limit("postgres", 200_000), KAFKA, CONNECT)
+    assert (found.connector, found.most) == (None, "sink")
 
 
 def test_where_connect_is_no_slower_than_the_plain_consumers_the_two_are_not_told_apart() -> None:
     fast = limit("connect", 2_000_000, "postgres/jdbc", connections=3)
-    line = stage_line(cell("postgres/jdbc", 100_000), [limit("postgres", 200_000), KAFKA, fast])
-    assert line is not None
-    assert "kafka and connect 0.5 us (5.0%)" in line
+    assert stages("postgres/jdbc", 100_000, limit("postgres", 200_000), KAFKA, fast).before == {
+        "kafka and connect": pytest.approx(0.5)
+    }
 
 
 def test_without_the_sinks_limit_nothing_is_said_of_the_stages() -> None:
-    assert stage_line(cell("postgres/jdbc", 100_000), [KAFKA, CONNECT]) is None
-    assert stage_line(cell("postgres/jdbc", None), [limit("postgres", 200_000)]) is None
+    assert stages_of(cell("postgres/jdbc", 100_000), [KAFKA, CONNECT]) is None
+    assert stages_of(cell("postgres/jdbc", None), [limit("postgres", 200_000)]) is None
 
 
 @pytest.mark.parametrize(
@@ -126,6 +130,16 @@ def test_the_table_shows_the_share_of_the_limit_and_the_limits_below() -> None:
     assert "limit of elasticsearch by bulk: not measured: 429" in text
 
 
+def test_the_stages_have_a_table_of_the_cells_whose_limit_is_known() -> None:
+    lines = render(run([limit("postgres", 200_000), KAFKA, CONNECT])).splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("time of one record"))
+    assert lines[first - 1].split() == ["all", "kafka", "connect", "sink", "connector", "most", "is"]
+    assert lines[first + 2].split() == [
+        *("postgres/jdbc", "3", "10", "1.0", "(10%)", "1.0", "(10%)", "5.0", "(50%)", "3.0", "(30%)", "sink")
+    ]
+    assert not lines[first + 3]
+
+
 def test_a_run_without_limits_says_nothing_of_them() -> None:
-    assert limit_lines(run([])) == []
     assert "limit" not in render(run([]))
+    assert stage_table(run([])) is None

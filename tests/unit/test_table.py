@@ -109,6 +109,13 @@ def test_an_invalid_cell_shows_its_reason_and_no_rate() -> None:
     assert "postgres/jdbc: so did we\n" in text
 
 
+def test_reasons_that_differ_only_in_their_numbers_are_said_once() -> None:
+    reasons = [f"{failed} of 24 tasks FAILED: {left}.5 MB left" for failed, left in [(7, 98), (6, 98), (7, 95)]]
+    failed = cell("a/b", tasks=24, failed_tasks=7, invalid=[*reasons, "it died"], passed=False, verdict=reasons[0])
+    text = render(summary(failed))
+    assert "a/b: 7 of 24 tasks FAILED: 98.5 MB left (and 2 more like it)\na/b: it died\n" in text
+
+
 def test_failed_tasks_are_counted_with_their_cause_below_the_table() -> None:
     failed = cell(
         "postgres/jdbc",

@@ -18,6 +18,7 @@ from sinkbench.watch import (
     Limits,
     connection_peaks,
     cpu_seconds_per_million,
+    rejected_writes,
     used_up,
 )
 
@@ -28,6 +29,15 @@ def sample(seconds: float, stored: int | None, **more: Any) -> Sample:
     values: dict[str, Any] = {"lag": None, "backends": None, "pool_clients": None, "pool_servers": None}
     values |= {"tasks_running": 3, "tasks_failed": 0, "cpu_seconds": {"kafka": 1.0}, **more}
     return Sample(seconds=seconds, stored=stored, **values)
+
+
+def test_rejected_writes_are_those_since_the_first_sample_that_counted_them() -> None:
+    def counted(*counts: float | None) -> int:
+        signs = [{} if count is None else {"es_write_rejected_total": count} for count in counts]
+        return rejected_writes([sample(place, 0, signs=each) for place, each in enumerate(signs)])
+
+    assert counted(None, 3, None, 3, 10, None) == 7
+    assert counted(4, 4) == counted(None) == counted() == counted(5, 0) == 0
 
 
 def ends(watch: DrainWatch, *samples: Sample) -> list[End | None]:
