@@ -206,7 +206,7 @@ def finish(bench: Bench, cell: Cell, names: Names, records: int, watched: Watche
         if rejected and watched.audit.lost:
             # What else was seen follows from it.
             watched.invalid.insert(
-                0, f"{cell.sink} rejected {rejected:,} writes, and the connector does not send again what they held"
+                0, f"{cell.sink} rejected {rejected:,} writes meanwhile: what the connector does not send again is lost"
             )
         watched.disagreements = reconcile(watched.counts())
         # What is wrong already explains why counts differ.

@@ -197,7 +197,7 @@ def test_writes_that_elasticsearch_rejects_are_named_where_the_connector_loses_t
     rejected = rejected_writes(samples)
     assert rejected > 0
     assert record.invalid[0] == (
-        f"elasticsearch rejected {rejected:,} writes, and the connector does not send again what they held"
+        f"elasticsearch rejected {rejected:,} writes meanwhile: what the connector does not send again is lost"
     )
 
 
