@@ -18,6 +18,7 @@ from matplotlib.ticker import (
     NullFormatter,
     NullLocator,
 )
+from matplotlib.transforms import offset_copy
 
 from sinkbench.report.draw import (
     FAINT,
@@ -40,6 +41,7 @@ LOG_FROM = 30
 """Where the largest value is so many times the smallest, a linear scale hides the small ones."""
 _LONGEST_NAME = 52
 _LEAST_TICK_SHARE = 0.08
+_ASIDE_POINTS = 3.0
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,16 @@ def lines(
 ) -> str:
     """Lines with their points, `joined` to each other or only by their curves, and the label of y as their title.
 
-    The scale of y begins at 0; where `logarithmic` has its ends, it is that.
+    The scale of y begins at 0; where `logarithmic` has its ends, it is that. Points that are not joined stand a little
+    beside each other where their x is the same, so that none hides another's bar.
     """
     shown = looks([line.name for line in series])
     points = any(len(line.x) <= 20 for line in series)
     with chart(260.0) as (figure, axes):
-        for line in series:
+        for place, line in enumerate(series):
             look = shown[line.name]
+            aside = 0.0 if joined else (place - (len(series) - 1) / 2) * _ASIDE_POINTS
+            beside = offset_copy(axes.transData, figure, x=aside, units="points")
             axes.plot(
                 line.x,
                 line.y,
@@ -101,9 +106,13 @@ def lines(
                 linestyle=look.dashes if joined else "",
                 linewidth=1.8,
                 label=line.name,
+                transform=beside,
             )
             if line.low:
-                axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6)
+                axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=beside)
+                # What is drawn aside does not count for the scale otherwise.
+                axes.update_datalim([*zip(line.x, line.low, strict=True), *zip(line.x, line.high, strict=True)])
+                axes.autoscale_view()
             if line.curve:
                 axes.plot(*zip(*line.curve, strict=True), color=look.colour, linestyle=look.dashes, linewidth=1.8)
         if logarithmic is not None:

@@ -19,7 +19,7 @@ from sinkbench.report.costs import by_scale
 from sinkbench.report.draw import Look, shortened
 from sinkbench.report.latencies import curve_of
 from sinkbench.report.lead import answer_or_why_not, grounds, outcome
-from sinkbench.report.plots import far_apart
+from sinkbench.report.plots import Line, far_apart, lines
 from sinkbench.report.svg import inlined
 from sinkbench.report.timeline import drawn
 from sinkbench.results import LatencyMs, RunSummary
@@ -382,3 +382,10 @@ def test_a_picture_keeps_no_size_no_font_and_no_id_that_nothing_refers_to() -> N
         '<path id="k-m1" d="M 0.1 1 L 2 3.9" style="fill:var(--ink);stroke:#123456" /><use href="#k-m1" x="1.2" />'
         '<text style="font-size:9px;text-anchor:end">1.2345</text></svg>'
     )
+
+
+def test_bars_of_points_beside_each_other_are_drawn_whole() -> None:
+    bars = [Line(name, [3, 6], [10, 20], low=[5, 15], high=[95, 60]) for name in "abc"]
+    drawn_text = re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s", joined=False))
+    # Of the scale's own numbers the last is above the longest bar, not above the highest point.
+    assert max(map(int, drawn_text)) >= 80, drawn_text
