@@ -28,8 +28,8 @@ def latency_of(
     """The distribution of latencies in microseconds.
 
     Args:
-        latencies_us: of the records that were looked at. One below 0, which a clock must have stepped for, is counted
-            as `negative` and is in no quantile.
+        latencies_us: of the records that were looked at. One below 0 is counted as `negative` and is in no quantile:
+            the time of storing is known too badly, or the clocks disagree.
         one_in: one in so many records was looked at.
         resolution_ms: to within how many milliseconds the time of storing is known.
         unknown: records of which it is not known when they were stored.
@@ -40,7 +40,8 @@ def latency_of(
     whole = np.clip(np.rint(positive), 1, HIGHEST_US).astype(np.int64)
     for value, count in zip(*(part.tolist() for part in np.unique(whole, return_counts=True)), strict=True):
         histogram.record_value(value, count)
-    return _read(histogram, one_in, int(values.size - positive.size), resolution_ms, unknown)
+    earliest = -float(values.min()) / 1000 if positive.size < values.size else None
+    return _read(histogram, one_in, int(values.size - positive.size), earliest, resolution_ms, unknown)
 
 
 def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
@@ -52,10 +53,12 @@ def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
     for part in known:
         histogram.add(HdrHistogram.decode(part.histogram))
     resolutions = [part.resolution_ms for part in known if part.resolution_ms is not None]
+    early = [part.earliest for part in known if part.earliest is not None]
     return _read(
         histogram,
         max(part.one_in for part in known),
         sum(part.negative for part in known),
+        max(early, default=None),
         max(resolutions, default=None),
         sum(part.unknown for part in known),
     )
@@ -65,7 +68,14 @@ def _empty() -> Any:
     return HdrHistogram(1, HIGHEST_US, DIGITS)
 
 
-def _read(histogram: Any, one_in: int, negative: int, resolution_ms: float | None, unknown: int) -> LatencyMs:
+def _read(
+    histogram: Any,
+    one_in: int,
+    negative: int,
+    earliest: float | None,
+    resolution_ms: float | None,
+    unknown: int,
+) -> LatencyMs:
     count = int(histogram.get_total_count())
 
     def quantile(share: float) -> float | None:
@@ -82,6 +92,7 @@ def _read(histogram: Any, one_in: int, negative: int, resolution_ms: float | Non
         count=count,
         one_in=one_in,
         negative=negative,
+        earliest=None if earliest is None else round(earliest, 3),
         unknown=unknown,
         resolution_ms=None if resolution_ms is None else round(resolution_ms, 3),
         histogram=histogram.encode().decode("ascii"),

@@ -92,10 +92,20 @@ def _rests_on(latency: LatencyMs) -> str:
     if latency.resolution_ms is not None:
         parts.append(f"known to within {_ms(latency.resolution_ms)} ms")
     if latency.negative:
-        parts.append(f"{latency.negative:,} more stored before they were due, so the clocks disagree")
+        parts.append(f"{latency.negative:,} more stored before they were due{_why_early(latency)}")
     if latency.unknown:
         parts.append(f"of {latency.unknown:,} more it is not known")
     return ", ".join(parts)
+
+
+def _why_early(latency: LatencyMs) -> str:
+    if latency.earliest is None:
+        return ""
+    by = f", by {_ms(latency.earliest)} ms at most"
+    # One time in 20 is known less well than the resolution says.
+    if latency.earliest <= 2 * (latency.resolution_ms or 0.0):
+        return f"{by}, which is about as well as it is known"
+    return f"{by}, so the clocks disagree"
 
 
 def _whole(value: float | None) -> str:

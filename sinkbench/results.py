@@ -96,6 +96,8 @@ class LatencyMs(_Record):
     """One in so many records was looked at."""
     negative: Whole = 0
     """Records that were stored before they were due, by the clocks; in no quantile."""
+    earliest: float | None = None
+    """The longest time that one of these was stored before it was due; None if there are none, or it was not kept."""
     unknown: Whole = 0
     """Records looked at of which it is not known when they were stored; in no quantile."""
     resolution_ms: Amount | None = None

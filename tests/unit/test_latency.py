@@ -57,7 +57,8 @@ def test_what_was_stored_before_it_was_due_is_counted_and_in_no_quantile() -> No
     found = latency_of([-5.0] * 30 + [2_000.0] * 40, one_in=3, resolution_ms=0.25, unknown=7)
     assert (found.count, found.negative, found.unknown, found.one_in) == (40, 30, 7, 3)
     assert found.p50 == pytest.approx(2, rel=2e-3)
-    assert found.resolution_ms == 0.25
+    assert (found.resolution_ms, found.earliest) == (0.25, 0.005)
+    assert latency_of([0.0, 1.0]).earliest is None
 
 
 def test_nothing_has_no_quantiles() -> None:
@@ -71,6 +72,7 @@ def test_trials_are_counted_together() -> None:
     found = merged([one, None, other])
     assert found is not None
     assert (found.count, found.negative, found.unknown, found.one_in, found.resolution_ms) == (200, 1, 1, 2, 40)
+    assert found.earliest == 0.001
     assert found.p50 == pytest.approx(1, rel=2e-3)
     assert found.p95 == pytest.approx(9, rel=2e-3)
     assert merged([None]) is None
