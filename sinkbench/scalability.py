@@ -2,14 +2,16 @@
 
     X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1))
 
-N tasks store X records per second; lambda is the rate of one, sigma the contention (work that only one can do at a
-time), kappa the coherency (pairs that must agree). N. J. Gunther, Guerrilla Capacity Planning, Springer 2007, chapters
-4 to 6; the form with lambda: B. Schwartz, Practical Scalability Analysis with the Universal Scalability Law, 2015. With
-sigma and kappa 0 it is a straight line; with kappa above 0 it has a peak at N* = sqrt((1 - sigma) / kappa).
+N tasks store X records per second; lambda is the rate of one, sigma the contention (the share of the work that only one
+can do at a time, from 0 to 1), kappa the coherency (pairs that must agree). N. J. Gunther, Guerrilla Capacity Planning,
+Springer 2007, chapters 4 to 6; the form with lambda: B. Schwartz, Practical Scalability Analysis with the Universal
+Scalability Law, 2015. With sigma and kappa 0 it is a straight line; with kappa above 0 it has a peak at
+N* = sqrt((1 - sigma) / kappa).
 
-Its inverse is linear, N / X = a + b (N - 1) + c N (N - 1) with a = 1 / lambda, b = sigma a, c = kappa a, and all three
-are at least 0. So it is fitted by least squares with that constraint (`scipy.optimize.nnls`), of the residuals relative
-to the rate, (fitted inverse) x measured - 1: the noise of a rate grows with it, and no start value has to be guessed.
+Its inverse is linear, N / X = a + b N + c N (N - 1) with a + b = 1 / lambda, b = sigma / lambda and c = kappa / lambda.
+All three are at least 0, which keeps sigma between 0 and 1. So it is fitted by least squares with that constraint
+(`scipy.optimize.nnls`), of the residuals relative to the rate, (fitted inverse) x measured - 1: the noise of a rate
+grows with it, and no start value has to be guessed.
 """
 
 from __future__ import annotations
@@ -51,8 +53,6 @@ class Law:
     @property
     def peak(self) -> float:
         """The tasks at which the rate is highest: at least 1, infinite if it rises for ever."""
-        if self.contention >= 1:
-            return 1.0
         return max(1.0, math.sqrt((1 - self.contention) / self.coherency)) if self.coherency > 0 else math.inf
 
 
@@ -65,11 +65,11 @@ def fit(rates: Mapping[int, float]) -> Law | None:
     tasks = np.array(list(rates), dtype=np.float64)
     measured = np.array(list(rates.values()), dtype=np.float64)
     unit = float(measured.max())
-    terms = np.stack([np.ones_like(tasks), tasks - 1, tasks * (tasks - 1)], axis=1)
+    terms = np.stack([np.ones_like(tasks), tasks, tasks * (tasks - 1)], axis=1)
     found, _ = optimize.nnls(terms * (measured / unit / tasks)[:, None], np.ones_like(tasks))
-    if found[0] <= 0:
-        return None
-    return Law(unit / float(found[0]), float(found[1] / found[0]), float(found[2] / found[0]))
+    alone, contended, coherent = map(float, found)
+    one = alone + contended
+    return Law(unit / one, contended / one, coherent / one) if one > 0 else None
 
 
 def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]]) -> Scaling:
@@ -93,7 +93,7 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
         return Scaling(label=label, supported=False, why=why, points=bare)
     law = fit(usable)
     if law is None:
-        why = "the rates grow faster than the tasks from the first on, which the law does not know"
+        why = "with more tasks the rates fall faster than the law knows"
         return Scaling(label=label, supported=False, why=why, points=bare)
     measured = np.array(list(usable.values()))
     fitted = np.array([law.rate(tasks) for tasks in usable])

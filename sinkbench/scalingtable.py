@@ -46,6 +46,9 @@ def scaling_line(scaling: Scaling) -> str:
         f" coherency {_small(scaling.coherency)}"
     )
     if scaling.peak_tasks is not None:
+        fewest = scaling.points[0].tasks
+        if scaling.peak_tasks.estimate <= fewest:
+            return f"{name}: {numbers}; the rate is highest at {fewest} tasks or fewer"
         return f"{name}: {numbers}; the rate peaks at {_tasks(scaling.peak_tasks)} tasks"
     few = "" if scaling.coherency.interval else " (too few trials for an interval)"
     return f"{name}: {numbers}; no peak within the data{few}"

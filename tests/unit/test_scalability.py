@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sinkbench.results import Scaling
 from sinkbench.scalability import Law, fit, scaling_of
+from sinkbench.scalingtable import scaling_line
 
 TASKS = (3, 6, 12, 24)
 
@@ -88,6 +89,24 @@ def test_a_rate_that_does_not_depend_on_the_tasks_is_all_contention() -> None:
     assert found.contention is not None
     assert found.contention.estimate == pytest.approx(1, abs=0.01)
     assert found.r_squared is None
+
+
+def test_rates_that_only_fall_have_no_more_contention_than_all_the_work() -> None:
+    rates = {3: 92_000.0, 6: 83_000.0, 12: 77_000.0, 24: 75_000.0}
+    found = scaling_of("a/b", 3, {tasks: dict.fromkeys(range(1, 7), rate) for tasks, rate in rates.items()})
+    assert found.supported
+    assert found.contention is not None
+    assert found.contention.interval is not None
+    assert found.contention.estimate <= found.contention.interval.high <= 1
+    assert found.coherency is not None
+    assert found.coherency.estimate > 0
+    assert found.peak_tasks is not None
+    assert scaling_line(found).endswith("; the rate is highest at 3 tasks or fewer")
+
+
+def test_rates_that_fall_faster_than_the_law_knows_are_not_said_to_grow() -> None:
+    found = scaling_of("a/b", 3, {tasks: {1: 1_000 / tasks**2} for tasks in TASKS})
+    assert (found.supported, found.why) == (False, "with more tasks the rates fall faster than the law knows")
 
 
 def test_fewer_than_five_blocks_give_a_fit_without_intervals_and_without_a_peak() -> None:
