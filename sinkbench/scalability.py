@@ -83,7 +83,8 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
     Returns:
         The fit. It is not `supported` with fewer than 4 numbers of tasks that have a rate above 0, or where the law
         does not describe the medians: one is more than 10 % off it and R^2 is below 0.95, or one is more than 25 % off.
-        A peak is given if kappa's interval is above 0 and the peak not beyond the most tasks measured.
+        A peak is given if kappa's interval is above 0, sigma's below 1, and the peak not beyond the most tasks. Of
+        rates that are level but for noise, whose sigma is 1, kappa alone would claim one ten times in a hundred.
     """
     medians = {tasks: float(np.median(list(each.values()))) for tasks, each in sorted(rates.items()) if each}
     usable = {tasks: rate for tasks, rate in medians.items() if rate > 0}
@@ -102,8 +103,9 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
     r_squared = 1 - float(np.sum((measured - fitted) ** 2)) / spread if spread > 0 else None
     supported = largest <= CLOSE or (largest <= FAR and r_squared is not None and r_squared >= LEAST_R_SQUARED)
     intervals = _intervals({tasks: rates[tasks] for tasks in usable})
-    coherency = intervals.get("coherency")
-    peak_shows = coherency is not None and coherency.low > 0 and law.peak <= max(usable)
+    contention, coherency = intervals.get("contention"), intervals.get("coherency")
+    falls = contention is not None and contention.high < 1 and coherency is not None and coherency.low > 0
+    peak_shows = falls and law.peak <= max(usable)
     return Scaling(
         label=label,
         supported=supported,
@@ -118,7 +120,7 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
             for tasks, rate in medians.items()
         ],
         one_task=Fit(estimate=law.one_task, interval=intervals.get("one_task")),
-        contention=Fit(estimate=law.contention, interval=intervals.get("contention")),
+        contention=Fit(estimate=law.contention, interval=contention),
         coherency=Fit(estimate=law.coherency, interval=coherency),
         r_squared=r_squared,
         largest_residual=largest,

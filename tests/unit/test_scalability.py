@@ -100,8 +100,24 @@ def test_rates_that_only_fall_have_no_more_contention_than_all_the_work() -> Non
     assert found.contention.estimate <= found.contention.interval.high <= 1
     assert found.coherency is not None
     assert found.coherency.estimate > 0
-    assert found.peak_tasks is not None
-    assert scaling_line(found).endswith("; the rate is highest at 3 tasks or fewer")
+    # Where the peak was, they do not say.
+    assert found.peak_tasks is None
+
+
+def test_a_peak_at_the_fewest_tasks_or_before_is_not_given_as_a_number() -> None:
+    line = scaling_line(of(Law(1000, 0.05, 0.2), noise=0.01))
+    assert line.endswith("; the rate is highest at 3 tasks or fewer")
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.15])
+def test_of_rates_that_are_level_but_for_noise_hardly_any_has_a_peak(noise: float) -> None:
+    draw = np.random.default_rng(5)
+    peaks = 0
+    for _ in range(40):
+        rates = {tasks: dict(enumerate((1 + noise * draw.standard_normal(5)).tolist())) for tasks in TASKS}
+        found = scaling_of("a/b", 3, rates)
+        peaks += found.supported and found.peak_tasks is not None
+    assert peaks <= 2
 
 
 def test_rates_that_fall_faster_than_the_law_knows_are_not_said_to_grow() -> None:
