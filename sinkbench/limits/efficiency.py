@@ -91,10 +91,10 @@ class Stages:
 
 
 def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
-    """What the stages of a cell's path take; None if its rate or its sink's limit lacks."""
+    """What the stages of a cell's path take; None if its rate or its sink's limit lacks, or its tasks change."""
     rate = None if cell.invalid or cell.records_per_second is None else cell.records_per_second.median
     sink = best(limits, cell.sink)
-    if not rate or sink is None or cell.mode == "sustain":
+    if not rate or sink is None or cell.mode == "sustain" or cell.rescale is not None:
         return None
     before = stages_before(limits)
     rest = _US / rate - _US / sink - sum(before.values())

@@ -97,6 +97,11 @@ def test_without_the_sinks_limit_nothing_is_said_of_the_stages() -> None:
     assert stages_of(cell("postgres/jdbc", None), [limit("postgres", 200_000)]) is None
 
 
+def test_of_a_cell_whose_tasks_change_nothing_is_said_of_the_stages() -> None:
+    changing = cell("postgres/jdbc", 100_000, rescale={"tasks_before": 3, "asked_at_seconds": 1.0})
+    assert stages_of(changing, [limit("postgres", 200_000)]) is None
+
+
 @pytest.mark.parametrize(
     ("measured", "says"),
     [
