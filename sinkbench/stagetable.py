@@ -23,7 +23,7 @@ def stage_table(summary: RunSummary) -> Table | None:
     for header in ("tasks", "all\nus", *(_header(name) for name in (*before, SINK, CONNECTOR))):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("most is\nof the", no_wrap=True)
-    label = None
+    label = ""
     for cell in summary.cells:
         found = stages_of(cell, summary.limits)
         if found is None:
@@ -38,7 +38,7 @@ def stage_table(summary: RunSummary) -> Table | None:
         ]
         table.add_row(*map(Text, row))
         label = cell.label
-    return None if label is None else table
+    return table if table.row_count else None
 
 
 def _header(name: str) -> str:
