@@ -1,10 +1,10 @@
-"""Times the containers and compares them with the local stack; prints the figures that README quotes.
+"""Times the containers and compares them with the local stack; prints the figures that docs/figures.md quotes.
 
     .venv/bin/python benchmarks/containers.py [times] [agreement] [--results FOLDER]
 
-`times`: building all images with warm download caches and no layer kept, starting until all is healthy, stopping, and
-the images' sizes; about four minutes. `agreement`: plans/quick.yaml with five trials on the local stack, then on the
-containers, and how the ratios between pipelines differ; about 18 minutes. Neither stack may be running.
+`times`, about four minutes: to build all images with warm download caches and without kept layers, to start until all
+is healthy, and to stop; and the images' sizes. `agreement`, about 18 minutes: plans/quick.yaml with five trials on the
+local stack and on the containers, and how the ratios between pipelines differ. Neither stack may run before.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rates(stack: str, plan: Path, results: Path) -> dict[str, list[float]]:
 
 
 def change(*trials: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
-    """How a ratio between two pipelines changes: of (other in B / one in B) / (other in A / one in A), less 1."""
+    """The change of a ratio between two pipelines: (other in B / one in B) / (other in A / one in A), less 1."""
     one_a, other_a, one_b, other_b = (np.median(each, axis=axis) for each in trials)
     return np.asarray(other_b / one_b / (other_a / one_a) - 1)
 

@@ -1,10 +1,10 @@
-"""Measures what the views of a run cost the controller, and prints the figures that docs/live.md quotes.
+"""Measures the CPU time of the views of a run, and prints the figures that docs/live.md quotes.
 
     .venv/bin/python -m benchmarks.live [--seconds SECONDS]
 
-The run never takes place: its events come four times a second, as from real probes of seven processes, with a verdict
-every twenty seconds, for SECONDS (60) for each view, and its charts are full all the time. Shares are of one core: the
-CPU time of the process by the time that passed, less that of the same events with lines for a log alone.
+The run is simulated: its events come four times a second, as from probes of seven processes, with a verdict every
+twenty seconds and full charts, for SECONDS (60) for each view. Shares are CPU time by elapsed time, of one core, less
+that of the same events written as lines of a log.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rich.console import Console
 from sinkbench.live.page import LivePage
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
-from tests.unit.liverun import INTERVAL_SECONDS, began, record, samples
+from tests.support.liverun import INTERVAL_SECONDS, began, record, samples
 
-# Until the charts are full, which is what costs most.
+# Until the charts are full, which costs most.
 FULL_SECONDS = 60.0
 LINE_SAMPLES = 80
 MOST_SHARE = 0.02
-# What a browser does, as far as the server can tell.
+# Does what a browser does, as seen by the server.
 CLIENT = """
 import sys, httpx
 with httpx.stream("GET", sys.argv[1] + "events", timeout=60) as answer:
@@ -49,7 +49,7 @@ def log() -> Iterator[Console]:
 
 @contextmanager
 def terminal() -> Iterator[Console]:
-    """A terminal whose other end is read by nobody but a thread that throws it away."""
+    """A terminal whose output a thread discards."""
     ours, theirs = pty.openpty()
     over = threading.Event()
 
@@ -71,7 +71,7 @@ def terminal() -> Iterator[Console]:
 def share(
     seconds: float, screen: Callable[[], AbstractContextManager[Console]], *, page: bool = False, clients: int = 0
 ) -> float:
-    """The share of a core that the process takes while a run of so many seconds is shown."""
+    """The share of a core that the process takes while it shows a run for `seconds`."""
     live = LiveRun()
     with ExitStack() as opened:
         address = opened.enter_context(LivePage(live, 0)).address if page else ""
@@ -103,7 +103,7 @@ def share(
 
 
 def event_seconds() -> float:
-    """How long the thread that measures is held up by a sample."""
+    """How long a sample blocks the thread that measures."""
     live = LiveRun()
     began(live)
     readings = list(samples(1000))

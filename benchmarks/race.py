@@ -1,9 +1,9 @@
-"""Times `scripts/race` and checks what a run of it must show; prints the figures that README quotes.
+"""Times `scripts/race` and checks what a run of it must show; prints the figures that docs/figures.md quotes.
 
     .venv/bin/python benchmarks/race.py [stack] [quick] [connections]
 
-Each part, all of them if none is named, is run on this machine, one after the other, about eight minutes in all:
-the start and the stop of the stack; plans/quick.yaml, timed with both; plans/connections.yaml. Ratios are of one run.
+`stack`: the start and the stop of the stack. `quick`: plans/quick.yaml, timed with both. `connections`:
+plans/connections.yaml. Without a part, all three run. Ratios are of one run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def race(plan: str, results: Path) -> tuple[float, Path]:
-    """Runs a plan. Returns how long it took, in seconds, and its folder. Its exit code may be 1: a check failed."""
+    """Runs a plan; returns the seconds that it took, and its folder. Exit code 1, a failed check, is accepted."""
     started = time.monotonic()
     command = [str(CHECKOUT / "scripts" / "race"), str(CHECKOUT / "plans" / plan), "--results", str(results)]
     done = subprocess.run(command, check=False)
@@ -37,7 +37,7 @@ def cells(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def controller_shares(run: Path) -> list[float]:
-    """The share of one core that the controller used in each trial, from its own CPU time in the samples."""
+    """The share of one core that the controller used in each trial, by the samples."""
     shares = []
     for file in sorted((run / "samples").glob("*.csv")):
         with file.open() as lines:
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def report_stack() -> None:
-    """Prints how long the stack takes to start, from nothing to all services ready, and to stop."""
+    """Prints how long the stack takes to start, until all services are ready, and to stop."""
     for word in ("up", "down"):
         started = time.monotonic()
         subprocess.run([str(CHECKOUT / ".venv" / "bin" / "sinkbench"), word], check=True, stdout=subprocess.DEVNULL)
@@ -72,7 +72,6 @@ def report_stack() -> None:
 
 
 def report_quick(seconds: float, run: Path) -> None:
-    """Prints what plans/quick.yaml has shown."""
     found = cells(run)
     print(f"scripts/race, with start and stop of the stack: {seconds:.0f} s")
     rate = {name: cell["records_per_second"]["median"] for name, cell in found.items()}
@@ -90,7 +89,6 @@ def report_quick(seconds: float, run: Path) -> None:
 
 
 def report_connections(run: Path) -> None:
-    """Prints what plans/connections.yaml has shown."""
     for name, cell in cells(run).items():
         print(f"{name} at {cell['tasks']} tasks: {cell['verdict']}; connections {cell['connections']}")
 

@@ -1,8 +1,8 @@
-"""Times `sinkbench report` of a long run that never took place, and prints the figures that docs/report.md quotes.
+"""Times `sinkbench report` of a long simulated run, and prints the figures that docs/report.md quotes.
 
     .venv/bin/python -m benchmarks.report [--seconds SECONDS]
 
-The run has 100 trials, sampled every 250 ms for SECONDS each: 36 (the default) are an hour in all, 3600 an hour each.
+The run has 100 trials, each sampled every 250 ms for SECONDS: 36 (the default) make an hour in all, 3600 an hour each.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.unit.browser import Browser, find
-from tests.unit.samplerun import keep_run
+from tests.support.browser import Browser, find
+from tests.support.samplerun import keep_run
 
 PIPELINES = [f"postgres/jdbc-{number}" for number in range(5)]
 TIMES_OPENED = 5

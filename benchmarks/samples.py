@@ -1,8 +1,6 @@
-"""Reckons what an hour of samples takes on the disk, from those of a run, and prints the figures of docs/format.md.
+"""Prints how much disk an hour of samples takes, by pipeline, from the samples of a run: the figures of docs/format.md.
 
-    .venv/bin/python -m benchmarks.samples results/latest
-
-By pipeline, over all its trials: bytes of the files through the seconds that they cover.
+.venv/bin/python -m benchmarks.samples results/latest
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import gzip
 from collections import defaultdict
 from pathlib import Path
 
-from sinkbench.store import RunFolder, read_trials
+from sinkbench.runs.store import RunFolder, read_trials
 
 FEWEST_ROWS = 10
 

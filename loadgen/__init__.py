@@ -1,8 +1,10 @@
-"""loadgen fills a Kafka topic with unique, NOAA-style JSON records, and accounts for each of them."""
+"""loadgen fills a Kafka topic with unique NOAA-style JSON records and accounts for each of them.
+
+`loadgen.engine.run` does it; it alone loads Kafka's client.
+"""
 
 from __future__ import annotations
 
-from loadgen.engine import run
 from loadgen.errors import BrokerError, LoadgenError, OptionsError, TopicError, UnusableError
 from loadgen.options import Load, load_from
 from loadgen.summary import Progress, Summary
@@ -17,5 +19,4 @@ __all__ = [
     "TopicError",
     "UnusableError",
     "load_from",
-    "run",
 ]

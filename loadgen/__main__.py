@@ -1,5 +1,3 @@
-"""`python -m loadgen` is the command `loadgen`."""
-
 from __future__ import annotations
 
 import sys

@@ -1,4 +1,4 @@
-"""The command `loadgen`: fills a Kafka topic with NOAA-style records and says, as JSON, what became of them.
+"""The command `loadgen`: fills a Kafka topic with NOAA-style records and reports, as JSON, what became of them.
 
 Exit codes: 0 every record was acknowledged; 1 some were not; 2 the options, the broker or the topic cannot be used;
 130 interrupted.
@@ -6,11 +6,10 @@ Exit codes: 0 every record was acknowledged; 1 some were not; 2 the options, the
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -19,17 +18,10 @@ import typer
 
 from loadgen.clientconfig import read_client_config
 from loadgen.engine import run as run_load
-from loadgen.errors import (
-    EXIT_DONE,
-    EXIT_INTERRUPTED,
-    EXIT_NOT_ACKNOWLEDGED,
-    EXIT_UNUSABLE,
-    OptionsError,
-    UnusableError,
-)
+from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import Load, load_from
-from loadgen.progress import Show, show_bar, show_json, show_lines, show_nothing
-from loadgen.serve import DEFAULT_LISTEN
+from loadgen.progress import Show, show_bar, show_json, show_lines
+from loadgen.serve import DEFAULT_LISTEN, handle_signals
 from loadgen.serve import serve as serve_http
 from loadgen.server import make_app
 from loadgen.service import LoadService
@@ -40,12 +32,11 @@ __all__ = ["main"]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
 
 
-def _help(field: str) -> Any:
-    return typer.Option(help=Load.model_fields[field].description)
-
-
-def _default(field: str) -> Any:
-    return Load.model_fields[field].default
+def _option(name: str) -> Any:
+    field = Load.model_fields[name]
+    # A command line needs no unit in an option's name.
+    flag = "--" + name.removesuffix("_seconds").replace("_", "-")
+    return typer.Option(... if field.is_required() else field.default, flag, help=field.description)
 
 
 ClientConfig = Annotated[
@@ -56,23 +47,24 @@ ClientConfig = Annotated[
 
 @app.command()
 def run(
-    bootstrap: Annotated[str, _help("bootstrap")],
-    topic: Annotated[str, _help("topic")],
-    count: Annotated[int | None, _help("count")] = None,
-    duration: Annotated[float | None, _help("duration_seconds")] = None,
-    rate: Annotated[float | None, _help("rate")] = None,
-    keys: Annotated[int, _help("keys")] = _default("keys"),
-    record_bytes: Annotated[int, _help("record_bytes")] = _default("record_bytes"),
-    acks: Annotated[str, _help("acks")] = _default("acks"),
-    compression: Annotated[str, _help("compression")] = _default("compression"),
-    linger_ms: Annotated[float, _help("linger_ms")] = _default("linger_ms"),
-    batch_bytes: Annotated[int, _help("batch_bytes")] = _default("batch_bytes"),
-    partitions: Annotated[int | None, _help("partitions")] = None,
-    replication: Annotated[int | None, _help("replication")] = None,
-    run: Annotated[str, _help("run")] = _default("run"),
-    first_seq: Annotated[int, _help("first_seq")] = _default("first_seq"),
-    first_t: Annotated[str, _help("first_t")] = _default("first_t"),
-    delivery_timeout: Annotated[float, _help("delivery_timeout_seconds")] = _default("delivery_timeout_seconds"),
+    context: typer.Context,
+    bootstrap: str = _option("bootstrap"),
+    topic: str = _option("topic"),
+    count: int | None = _option("count"),
+    duration_seconds: float | None = _option("duration_seconds"),
+    rate: float | None = _option("rate"),
+    keys: int = _option("keys"),
+    record_bytes: int = _option("record_bytes"),
+    acks: str = _option("acks"),
+    compression: str = _option("compression"),
+    linger_ms: float = _option("linger_ms"),
+    batch_bytes: int = _option("batch_bytes"),
+    partitions: int | None = _option("partitions"),
+    replication: int | None = _option("replication"),
+    run: str = _option("run"),
+    first_seq: int = _option("first_seq"),
+    first_t: str = _option("first_t"),
+    delivery_timeout_seconds: float = _option("delivery_timeout_seconds"),
     summary: Annotated[
         Path | None, typer.Option(help="A file to write the summary to, besides standard output")
     ] = None,
@@ -81,21 +73,22 @@ def run(
     client_config: ClientConfig = None,
 ) -> None:
     """Produces records until a count or a duration is reached, then prints the summary."""
-    load = load_from(
-        {
-            "bootstrap": bootstrap, "topic": topic, "count": count, "duration_seconds": duration, "rate": rate,
-            "keys": keys, "record_bytes": record_bytes, "acks": acks, "compression": compression,
-            "linger_ms": linger_ms, "batch_bytes": batch_bytes, "partitions": partitions, "replication": replication,
-            "run": run, "first_seq": first_seq, "first_t": first_t, "delivery_timeout_seconds": delivery_timeout,
-        }
-    )  # fmt: skip
+    # The options of a load are named as its fields.
+    load = load_from({field: context.params[field] for field in Load.model_fields})
     settings = _read_settings(client_config)
     _check_writable(summary)
-    with _stop_on_signal() as stop, _choose_show(progress, progress_json)(load) as show:
+    stop = threading.Event()
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        # A second one ends the process at once.
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    with handle_signals(on_signal), _show(load, progress, progress_json) as show:
         result = run_load(load, on_progress=show, stop=stop, client_settings=settings)
     text = result.model_dump_json(indent=2)
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    print(text, flush=True)
     if summary is not None:
         summary.write_text(text + "\n", encoding="utf-8")
     raise typer.Exit(_exit_code(result))
@@ -117,46 +110,28 @@ def _read_settings(path: Path | None) -> dict[str, str]:
     return {} if path is None else read_client_config(path)
 
 
-def _choose_show(progress: bool, progress_json: bool) -> Callable[[Load], AbstractContextManager[Show | None]]:
+def _show(load: Load, progress: bool, progress_json: bool) -> AbstractContextManager[Show | None]:
     if progress_json:
-        return show_json
+        return nullcontext(show_json)
     if not progress:
-        return show_nothing
-    return show_bar if sys.stderr.isatty() else show_lines
+        return nullcontext()
+    return show_bar(load) if sys.stderr.isatty() else nullcontext(show_lines(load))
 
 
 def _exit_code(summary: Summary) -> int:
     if summary.interrupted:
-        return EXIT_INTERRUPTED
-    return EXIT_NOT_ACKNOWLEDGED if summary.failed else EXIT_DONE
+        return ExitCode.INTERRUPTED
+    return ExitCode.NOT_ACKNOWLEDGED if summary.failed else ExitCode.DONE
 
 
 def _check_writable(path: Path | None) -> None:
-    """Before the load rather than after it."""
+    # Before the load rather than after it.
     if path is None:
         return
     try:
         path.touch()
     except OSError as error:
         raise OptionsError(f"summary: {path} cannot be written ({error.strerror}); give another file") from None
-
-
-@contextmanager
-def _stop_on_signal() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set. A second Ctrl-C ends the process at once."""
-    stop = threading.Event()
-
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -168,15 +143,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.exceptions.TyperException as error:
         return _refuse(f"{error.format_message()} See `loadgen --help`.")
     except (KeyboardInterrupt, typer.Abort):
-        return EXIT_INTERRUPTED
-    return code if isinstance(code, int) else EXIT_DONE
+        return ExitCode.INTERRUPTED
+    return code if isinstance(code, int) else ExitCode.DONE
 
 
 def _refuse(why: str) -> int:
-    line = " ".join(why.split())
-    sys.stderr.write(f"loadgen: {line}\n")
-    return EXIT_UNUSABLE
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print("loadgen:", " ".join(why.split()), file=sys.stderr)
+    return ExitCode.UNUSABLE

@@ -1,4 +1,4 @@
-"""The Kafka producer of a load: its settings, and a start that is over before the first record is sent."""
+"""The Kafka producer of a load, set up completely before the first record is sent."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ POLL_SECONDS = 0.05
 
 
 def producer_config(load: Load) -> dict[str, Any]:
-    """The Kafka client's settings for `load`."""
+    """librdkafka's settings for `load`."""
     return {
         "bootstrap.servers": load.bootstrap,
         "client.id": "loadgen",
         "acks": load.acks,
-        # Retries then neither duplicate nor reorder. It needs acks of all.
+        # So retries neither duplicate nor reorder. Needs acks=all.
         "enable.idempotence": load.acks == "all",
         "compression.type": load.compression,
         "linger.ms": load.linger_ms,
         "batch.size": load.batch_bytes,
         "batch.num.messages": 100_000,
         "message.max.bytes": max(1_000_000, load.batch_bytes, load.record_bytes + BIGGEST_OVERHEAD_BYTES),
-        # The same partitions as a Java producer chooses for these keys.
+        # Chooses the same partitions as a Java producer.
         "partitioner": "murmur2_random",
         "message.timeout.ms": int(load.delivery_timeout_seconds * 1000),
         "delivery.report.only.error": True,
-        # Twice what is ever in flight: the producer's queue is never what holds a record back.
+        # Twice what is ever in flight, so that the producer's queue never delays a record.
         "queue.buffering.max.messages": 2 * MOST_IN_FLIGHT,
         "queue.buffering.max.kbytes": 2 * MOST_IN_FLIGHT_BYTES >> 10,
         "socket.nagle.disable": True,
@@ -51,17 +51,12 @@ def producer_config(load: Load) -> dict[str, Any]:
 def open_producer(load: Load, client_settings: Mapping[str, str]) -> Producer:
     """A producer that is connected, knows the topic's partitions, and has its producer id if it needs one.
 
-    Without the wait for the id the first records of a load would be held back for up to half a second, and that would
-    pass for the broker's latency. The client's statistics are the only place that tells of it.
-
-    Args:
-        load: what will be produced.
-        client_settings: further settings of the Kafka client.
-
     Raises:
         BrokerError: the broker does not answer.
         OptionsError: the Kafka client refuses its settings.
     """
+    # Without its id a producer delays the first records by up to half a second, which would look like the broker's
+    # latency. Only the client's statistics tell when it has one.
     state: list[str] = []
 
     def on_statistics(text: str) -> None:

@@ -1,7 +1,6 @@
-"""Further settings of the Kafka client, such as those for SASL and TLS: their file, and errors that keep them secret.
+"""Further settings of the Kafka client, such as those for SASL and TLS, and messages that keep them secret.
 
-They are kept apart from `Load`, since whatever is in a load is printed, sent and stored. No value of theirs is ever in
-a message: a secret may stand under the wrong key as well.
+They are no part of `Load`, which is printed, sent and stored. No message shows a value, as any of them may be a secret.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadgen.errors import OptionsError
+from loadgen.reading import read_text
 
 __all__ = ["TAKEN", "format_client_config", "hide", "parse_client_config", "read_client_config"]
 
@@ -18,48 +18,35 @@ TAKEN = (
     "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "socket.", "client.dns.", "broker.address.",
     "client.rack",
 )  # fmt: skip
-"""What the key of a setting begins with; all other settings are made by loadgen itself, from a load's options."""
+"""Prefixes of the settings that are accepted; loadgen sets all others from a load's options."""
 
 _KEY = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)+")
 _LONG = 8
 
 
 def read_client_config(path: Path) -> dict[str, str]:
-    """The settings in a file; also one such as /dev/fd/3, which can be read once.
-
-    Raises:
-        OptionsError: it cannot be read, or a line of it is no setting that is taken.
-    """
+    """The settings in a file, which is read only once, since it may be /dev/fd/3. Raises OptionsError if that fails."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise OptionsError(f"client-config: {path} cannot be read ({error.strerror}); give another file") from None
-    except ValueError:
-        raise OptionsError(f"client-config: {path} is not UTF-8; save it as such") from None
+        text = read_text(path, lambda line: OptionsError(f"client-config: {line}"))
+    except FileNotFoundError:
+        raise OptionsError(f"client-config: {path} cannot be read (there is no such file); give another file") from None
     return parse_client_config(text, f"client-config {path}")
 
 
 def parse_client_config(text: str, name: str = "client-config") -> dict[str, str]:
-    r"""The settings in a text of `key=value` lines (librdkafka's names), empty lines and lines that begin with #.
+    r"""The settings in `key=value` lines (librdkafka's names); empty lines and lines that begin with # are skipped.
 
-    In the value of a key that ends in .pem, \n stands for the end of a line.
-
-    Args:
-        text: the lines.
-        name: what messages call the text.
-
-    Raises:
-        OptionsError: a line is no setting that is taken; one line that names it by its number.
+    In the value of a key that ends in .pem, \n stands for the end of a line. Raises OptionsError, with `name` and the
+    line's number, if a setting is not accepted.
     """
     settings: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
+    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+        if not line or line.startswith("#"):
             continue
         where = f"{name}, line {number}"
-        key, equals, value = (part.strip() for part in stripped.partition("="))
+        key, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not _KEY.fullmatch(key):
-            # Not shown: it may be the rest of a secret.
+            # The line is not shown: it may be the rest of a secret.
             raise OptionsError(f"{where}: is not key=value with a setting of librdkafka as key; mend it")
         if not _is_taken(key):
             raise OptionsError(
@@ -77,27 +64,24 @@ def _is_taken(key: str) -> bool:
 
 
 def format_client_config(settings: Mapping[str, str]) -> str:
-    """The text that `parse_client_config` makes these settings of.
-
-    Raises:
-        OptionsError: a key is not taken, or a value cannot be written on a line; the value is not shown.
-    """
+    """The inverse of `parse_client_config`. Raises OptionsError if a key is not accepted or a value needs two lines."""
     lines = []
     for key, value in settings.items():
         if not _is_taken(key):
             raise OptionsError(f"Kafka's setting {key}: is not one that a load generator takes; leave it out")
-        lines.append(f"{key}={value.strip().replace(chr(10), chr(92) + 'n') if key.endswith('.pem') else value}")
-        if not key.endswith(".pem") and (value != value.strip() or "\n" in value):
+        text = value.strip().replace("\n", "\\n") if key.endswith(".pem") else value
+        if text != text.strip() or "\n" in text:
             raise OptionsError(f"Kafka's setting {key}: a value must have no blank at its ends and no line break")
-    return "".join(f"{line}\n" for line in lines)
+        lines.append(f"{key}={text}\n")
+    return "".join(lines)
 
 
 def hide(text: str, settings: Mapping[str, str]) -> str:
-    """`text`, which the Kafka client has written, on one line and with *** for every value of `settings` in it."""
+    """A message of the Kafka client on one line, with *** in place of every value of `settings`."""
     for value in sorted(settings.values(), key=len, reverse=True):
         if len(value) >= _LONG:
             text = text.replace(value, "***")
         elif value:
-            # A short one, such as "ssl", may be part of the name of a setting, which is what the message is about.
+            # A short value, such as "ssl", may be part of a setting's name, which the message needs.
             text = re.sub(rf"(?<![\w.]){re.escape(value)}(?![\w.]*\w)", "***", text)
     return " ".join(text.split())

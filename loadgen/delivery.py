@@ -1,13 +1,13 @@
-"""Hands records to the producer and counts, exactly, what became of each of them.
+"""Hands records to the producer and counts exactly what became of them.
 
-What makes the count exact: librdkafka gives every record that it has accepted one delivery report, and `len(producer)`
-is the number of records whose report has not been served yet. Reports of failures reach `_failed`; so, at any time,
+librdkafka reports once on every record that it accepted, and `len(producer)` counts those whose report is to come.
+Reports of failures reach `_failed`, so that at any time
 
     acknowledged = handed over - failed - len(producer)
 
-Reports of successes call no Python code (`delivery.report.only.error`): one call a record would be a tenth of all CPU
-time. The latency is measured on some records nonetheless, by a `_Probe` that is such a record's own delivery callback:
-the client lets go of the callback once the report is served, and CPython then finalises the probe at once.
+Reports of successes call no Python code (`delivery.report.only.error`): that would take a tenth of all CPU time. So the
+latency is measured by a `_Probe`, the delivery callback of single records: the client drops the callback once it has
+served the report, and CPython then finalises the probe at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REFUSED_WAIT_SECONDS = 0.01
 
 
 class ProducerLike(Protocol):
-    """What is used of `confluent_kafka.Producer`."""
+    """The part of `confluent_kafka.Producer` that is used."""
 
     def produce_batch(self, topic: str, messages: list[Message], *, on_delivery: Any) -> int: ...
     def poll(self, timeout: float) -> int: ...
@@ -41,7 +41,7 @@ class Delivery:
     """The records of one load on their way to one topic."""
 
     def __init__(self, producer: ProducerLike, topic: str, probe_every: int, record_bytes: int = 0) -> None:
-        """`probe_every`: measure the latency of one record in so many. `record_bytes`: each one's, 0 if they differ."""
+        """One record in `probe_every` has its latency measured; `record_bytes` is 0 if the size of records varies."""
         self._record_bytes = record_bytes
         self._producer = producer
         self._topic = topic
@@ -55,83 +55,68 @@ class Delivery:
 
     @property
     def in_flight(self) -> int:
-        """Records handed over of which nothing is known yet."""
+        """Records handed over without a delivery report yet."""
         return len(self._producer)
 
     @property
     def acknowledged(self) -> int:
-        """Records that the broker has acknowledged."""
         return self.sent - self.failed - len(self._producer)
 
     def hand_over(self, messages: list[Message]) -> None:
-        """Hands records to the producer, in order. A record that it refuses for good has failed.
-
-        Empties `messages`, as a probe must be referred to by the producer only.
-        """
-        if not messages:
-            return
+        """Hands records to the producer, in order; one that it refuses for good has failed. Empties `messages`."""
         self.bytes += self._record_bytes * len(messages) or sum([len(str(message["value"])) for message in messages])
         now = time.monotonic_ns()
         for index in range(-self.sent % self._probe_every, len(messages), self._probe_every):
             messages[index]["callback"] = _Probe(self, now)
-        accepted = self._producer.produce_batch(self._topic, messages, on_delivery=self._failed)
-        self.sent += accepted
-        while accepted < len(messages):
-            messages[:] = self._refused(messages)
-            if not messages:
-                break
-            self._producer.poll(REFUSED_WAIT_SECONDS)
+        while messages:
             accepted = self._producer.produce_batch(self._topic, messages, on_delivery=self._failed)
             self.sent += accepted
-        messages.clear()
+            # Only the producer may refer to a probe.
+            messages[:] = self._refused(messages) if accepted < len(messages) else ()
+            if messages:
+                self._producer.poll(REFUSED_WAIT_SECONDS)
 
     def _refused(self, messages: Sequence[Message]) -> list[Message]:
-        """The refused records that are worth another try; the others are counted as failed."""
+        """The refused records that may be retried; the others are counted as failed."""
         again = []
         for message in messages:
             error: Any = message.pop("_error", None)
-            if error is None:
-                continue
-            if error.name() == "_QUEUE_FULL":
+            if error is not None and error.name() == "_QUEUE_FULL":
                 again.append(message)
-                continue
-            self.sent += 1
-            self._failed(error, None)
-            probe = message.get("callback")
-            if isinstance(probe, _Probe):
-                probe.cancel()
+            elif error is not None:
+                self.sent += 1
+                report: Any = message.get("callback", self._failed)
+                report(error, None)
         return again
 
     def serve(self, timeout_seconds: float) -> None:
-        """Serves delivery reports; returns when there were some, or after the timeout."""
-        # The client cuts it to whole ms: a wait of 0.9 ms would be none, and its caller would spin.
+        """Serves delivery reports; returns after some, or after the timeout."""
+        # Rounded up, since the client rounds down to whole ms: without a wait its caller would spin.
         self._producer.poll(math.ceil(timeout_seconds * 1000) / 1000)
         self._record()
 
     def flush(self, timeout_seconds: float) -> int:
-        """Waits until every record is reported on, or the timeout; returns how many are not."""
+        """Waits until every record has a report, or for the timeout; returns how many have none."""
         left = self._producer.flush(timeout_seconds)
         self._record()
         return left
 
     def abandon(self) -> None:
-        """Gives up on what is still in flight: each of these records has failed."""
+        """Counts every record still in flight as failed."""
         self._producer.purge()
-        left = self.flush(1)
-        if left:
+        if left := self.flush(1):
             self.failed += left
             self.errors[LEFT_OVER] += left
 
     def latency(self) -> Latency:
-        """The quantiles of the latency from hand-over until the report was served."""
+        """The latency from hand-over until the report was served."""
         self._record()
         return self._histogram.read(self._probe_every)
 
     def _record(self) -> None:
-        if self._latencies_ns:
-            for each in self._latencies_ns:
-                self._histogram.add(each // 1000)
-            self._latencies_ns.clear()
+        for each in self._latencies_ns:
+            self._histogram.add(each // 1000)
+        self._latencies_ns.clear()
 
     def _failed(self, error: Any, _message: Any) -> None:
         self.failed += 1
@@ -140,7 +125,7 @@ class Delivery:
 
 
 class _Probe:
-    """The delivery callback of one record. Called if the record failed; finalised, uncalled, if it was acknowledged."""
+    """The delivery callback of one record: called if the record failed, finalised uncalled if it was acknowledged."""
 
     __slots__ = ("_delivery", "_handed_over_ns")
 
@@ -152,10 +137,6 @@ class _Probe:
         if self._delivery is not None:
             self._delivery._failed(error, message)
             self._delivery = None
-
-    def cancel(self) -> None:
-        """Measure nothing."""
-        self._delivery = None
 
     def __del__(self) -> None:
         if self._delivery is not None:

@@ -1,12 +1,12 @@
-"""Runs a load: makes its records, hands them over as they are due, and waits for what becomes of them."""
+"""Runs a load: makes its records, hands them over when they are due, and waits for their reports."""
 
 from __future__ import annotations
 
 import math
-import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
 from loadgen.delivery import Delivery
@@ -22,7 +22,7 @@ UNPADDED_BYTES = 400
 
 PROBE_ALL_UP_TO = 100_000
 PROBES_PER_SECOND = 10_000
-UNTHROTTLED_PROBE_EVERY = 61  # a prime, so that the probes go round all keys
+UNTHROTTLED_PROBE_EVERY = 61  # a prime, so that the probes cover all keys
 
 PROGRESS_SECONDS = 1.0
 TICK_US = 1_000
@@ -40,19 +40,17 @@ def run(
     """Produces the records of `load` and waits until each is acknowledged or has failed.
 
     A record has failed if the broker refused it, if it was not acknowledged within `delivery_timeout_seconds`, or if it
-    was still in flight when the load was interrupted and 5 s had passed. A load ends early if records fail and for
-    `delivery_timeout_seconds` none was acknowledged, and, with a rate and a duration, 1 s after its duration.
+    was still in flight 5 s after an interrupt. A load ends early if records fail and none was acknowledged for
+    `delivery_timeout_seconds`; with a rate and a duration it ends at the latest 1 s after its duration.
 
     Args:
-        load: what to produce.
-        on_progress: called about once a second, from this thread.
-        stop: once it is set the load ends, and its summary says so.
-        client_settings: further settings of the Kafka client (librdkafka's names), such as those for SASL and TLS.
+        on_progress: called about once a second, in this thread.
+        stop: once set, interrupts the load.
+        client_settings: further settings of the Kafka client, by librdkafka's names.
 
-    Raises:
-        UnusableError: an option, the broker or the topic cannot be used; nothing was produced.
+    Raises UnusableError, before anything is produced, if an option, the broker or the topic cannot be used.
     """
-    cpu_before = _cpu_seconds()
+    cpu_before = time.process_time()
     maker = RecordMaker(load)
     settings = client_settings or {}
     prepare_topic(load, settings)
@@ -61,7 +59,7 @@ def run(
 
 
 def probe_every(load: Load) -> int:
-    """The latency is measured on one in so many records: on all if that costs little, else on about 10,000 a second."""
+    """Of how many records one has its latency measured: 1 for few records, else so as to measure 10,000 a second."""
     if load.asked is not None and load.asked <= PROBE_ALL_UP_TO:
         return 1
     if load.rate is None:
@@ -69,30 +67,23 @@ def probe_every(load: Load) -> int:
     return max(1, math.ceil(load.rate / PROBES_PER_SECOND))
 
 
+@dataclass
 class _Run:
-    """One load under way."""
+    load: Load
+    maker: RecordMaker
+    delivery: Delivery
+    on_progress: Callable[[Progress], None] | None
+    stop: threading.Event
+    cpu_before: float
 
-    def __init__(
-        self,
-        load: Load,
-        maker: RecordMaker,
-        delivery: Delivery,
-        on_progress: Callable[[Progress], None] | None,
-        stop: threading.Event,
-        cpu_before: float,
-    ) -> None:
-        self._load = load
-        self._maker = maker
-        self._delivery = delivery
-        self._on_progress = on_progress
-        self._stop = stop
-        self._cpu_before = cpu_before
-        self._most_in_flight = max(
-            1, min(MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES // (load.record_bytes or UNPADDED_BYTES))
-        )
+    def __post_init__(self) -> None:
+        load = self.load
+        room = MOST_IN_FLIGHT_BYTES // (load.record_bytes or UNPADDED_BYTES)
+        self._most_in_flight = max(1, min(MOST_IN_FLIGHT, room))
         self._made = 0
-        # The clock of due and sent times: the wall clock as it was at the start, kept going by the monotonic one, so
-        # that a step of the wall clock cannot move the schedule.
+        self._asked: float = load.asked or math.inf
+        # Due and sent times are the wall clock's at the start plus monotonic time, so that no step of the wall clock
+        # moves the schedule.
         self._start = time.monotonic()
         self._wall_minus_monotonic_ns = time.time_ns() - time.monotonic_ns()
         self._schedule = None if load.rate is None else Schedule(load.rate, self._now_us())
@@ -105,99 +96,85 @@ class _Run:
 
     def to_the_end(self) -> Summary:
         self._send()
-        interrupted = self._stop.is_set()
-        # The client reports a record at the latest by its timeout; the second is for the report itself.
-        allowed = INTERRUPTED_FLUSH_SECONDS if interrupted else self._load.delivery_timeout_seconds + 1
+        interrupted = self.stop.is_set()
+        # The client reports on a record by its timeout; the extra second is for the report.
+        allowed = INTERRUPTED_FLUSH_SECONDS if interrupted else self.load.delivery_timeout_seconds + 1
         give_up = time.monotonic() + allowed
-        while self._delivery.in_flight and time.monotonic() < give_up:
-            self._delivery.flush(min(LONGEST_WAIT_SECONDS, max(0, give_up - time.monotonic())))
+        while self.delivery.in_flight and time.monotonic() < give_up:
+            self.delivery.flush(min(LONGEST_WAIT_SECONDS, max(0, give_up - time.monotonic())))
             self._show_progress()
-            if self._stop.is_set() and not interrupted:
+            if self.stop.is_set() and not interrupted:
                 interrupted = True
                 give_up = min(give_up, time.monotonic() + INTERRUPTED_FLUSH_SECONDS)
         elapsed = time.monotonic() - self._start
-        if self._delivery.in_flight:
-            self._delivery.abandon()
+        if self.delivery.in_flight:
+            self.delivery.abandon()
         return self._summary(elapsed, interrupted)
 
     def _send(self) -> None:
-        deadline = math.inf
-        if self._load.duration_seconds is not None:
-            grace = 0 if self._schedule is None else GRACE_SECONDS
-            deadline = self._start + self._load.duration_seconds + grace
-        asked = self._load.asked
-        while (asked is None or self._made < asked) and time.monotonic() < deadline:
-            if self._stop.is_set() or self._must_give_up():
+        grace = 0 if self._schedule is None else GRACE_SECONDS
+        deadline = self._start + (self.load.duration_seconds or math.inf) + grace
+        while self._made < self._asked and time.monotonic() < deadline:
+            if self.stop.is_set() or self._must_give_up():
                 return
-            count = self._next_count(asked)
-            if count > 0:
+            if (count := self._next_count()) > 0:
                 self._send_batch(count)
             self._show_progress()
 
-    def _next_count(self, asked: int | None) -> int:
-        """How many records to send now. If that is none, it has waited a little."""
-        room = self._most_in_flight - self._delivery.in_flight
+    def _next_count(self) -> int:
+        """The number of records to send now; if it is 0, this has waited a little."""
+        room = self._most_in_flight - self.delivery.in_flight
         if room < min(LARGEST_BATCH, self._most_in_flight):
-            self._delivery.serve(LONGEST_WAIT_SECONDS)
+            self.delivery.serve(LONGEST_WAIT_SECONDS)
             return 0
-        count = min(room, self._maker.longest_batch(self._load.first_seq + self._made))
-        if asked is not None:
-            count = min(count, asked - self._made)
+        longest = self.maker.longest_batch(self.load.first_seq + self._made)
+        count = int(min(room, longest, self._asked - self._made))
         if self._schedule is None:
             return count
         now_us = self._now_us()
         wait = max(self._next_tick_us - now_us, 0) / 1e6 or self._schedule.wait_seconds(self._made, now_us)
         if wait:
-            self._delivery.serve(min(wait, LONGEST_WAIT_SECONDS))
+            self.delivery.serve(min(wait, LONGEST_WAIT_SECONDS))
             return 0
         due = self._schedule.due_count(now_us) - self._made
         if due <= count:
-            # At high rates a little late rather than one by one, which would take ten times the CPU time.
+            # At high rates, send batches a little late: one by one would take ten times the CPU time.
             self._next_tick_us = now_us + TICK_US
         return min(count, due)
 
     def _send_batch(self, count: int) -> None:
         sent_us = self._now_us()
-        seq = self._load.first_seq + self._made
-        if self._schedule is None:
-            messages = self._maker.batch(seq, count, sent_us, sent_us)
-        else:
+        seq = self.load.first_seq + self._made
+        due_us: int | list[int] = sent_us
+        if self._schedule is not None:
             due_us = self._schedule.due_us(self._made, count)
             self._lateness.add(due_us, sent_us)
-            messages = self._maker.batch(seq, count, due_us, sent_us)
         self._made += count
-        self._delivery.hand_over(messages)
-        self._delivery.serve(0)
+        self.delivery.hand_over(self.maker.batch(seq, count, due_us, sent_us))
+        self.delivery.serve(0)
 
     def _must_give_up(self) -> bool:
-        acknowledged, now = self._delivery.acknowledged, time.monotonic()
+        acknowledged, now = self.delivery.acknowledged, time.monotonic()
         if acknowledged > self._last_acknowledged:
             self._last_acknowledged, self._acknowledged_at = acknowledged, now
             return False
         silent = now - self._acknowledged_at
-        if not self._delivery.failed or silent < self._load.delivery_timeout_seconds:
+        if not self.delivery.failed or silent < self.load.delivery_timeout_seconds:
             return False
-        self._stopped = f"records fail, and none was acknowledged for {self._load.delivery_timeout_seconds:g} s"
+        self._stopped = f"records fail, and none was acknowledged for {self.load.delivery_timeout_seconds:g} s"
         return True
 
     def _show_progress(self) -> None:
         now = time.monotonic()
-        if self._on_progress is None or now - self._progress_at < PROGRESS_SECONDS:
+        if self.on_progress is None or now - self._progress_at < PROGRESS_SECONDS:
             return
-        acknowledged = self._delivery.acknowledged
-        rate = (acknowledged - self._progress_acknowledged) / (now - self._progress_at)
+        sent, acknowledged, failed = self.delivery.sent, self.delivery.acknowledged, self.delivery.failed
+        rate = round((acknowledged - self._progress_acknowledged) / (now - self._progress_at), 1)
         self._progress_at, self._progress_acknowledged = now, acknowledged
-        self._on_progress(
-            Progress(
-                sent=self._delivery.sent,
-                acknowledged=acknowledged,
-                failed=self._delivery.failed,
-                records_per_second=round(rate, 1),
-            )
-        )
+        self.on_progress(Progress(sent=sent, acknowledged=acknowledged, failed=failed, records_per_second=rate))
 
     def _summary(self, elapsed_seconds: float, interrupted: bool) -> Summary:
-        load, delivery = self._load, self._delivery
+        load, delivery = self.load, self.delivery
         sent, failed = delivery.sent, delivery.failed
         acknowledged = sent - failed
         mean_bytes = delivery.bytes / sent if sent else 0.0
@@ -208,7 +185,7 @@ class _Run:
                 max_ms=self._lateness.max_us / 1000,
                 records_late=self._lateness.records_late,
                 late_ms=LATE_MS,
-                records_unsent=max(0, min(due, due if load.asked is None else load.asked) - sent),
+                records_unsent=int(max(0, min(due, self._asked) - sent)),
                 records_in_time=self._lateness.records_in_time,
             )
         return Summary(
@@ -225,7 +202,7 @@ class _Run:
             megabytes_per_second=round(acknowledged * mean_bytes / elapsed_seconds / 1e6, 3),
             bytes=delivery.bytes,
             ack_latency_ms=delivery.latency(),
-            cpu_seconds=round(_cpu_seconds() - self._cpu_before, 3),
+            cpu_seconds=round(time.process_time() - self.cpu_before, 3),
             rate_asked=load.rate,
             behind=behind,
             interrupted=interrupted,
@@ -234,8 +211,3 @@ class _Run:
 
     def _now_us(self) -> int:
         return (time.monotonic_ns() + self._wall_minus_monotonic_ns) // 1000
-
-
-def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

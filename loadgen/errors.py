@@ -1,37 +1,33 @@
-"""What can go wrong, as one tree.
+"""The tree of errors.
 
     LoadgenError                  the root; never raised itself
-    └── UnusableError             what the user can mend: the input, the broker or the topic is not usable; exit code 2
+    └── UnusableError             the user can mend it; exit code 2
         ├── OptionsError          an option is unknown or has a value that cannot be used
         ├── BrokerError           no broker answers, or it refuses what is asked of it
         └── TopicError            the topic is not as asked
 
-Every message is one line: the thing, what was found, and what to do. A record that the broker does not acknowledge is
-no exception: it is counted in the summary, and makes exit code 1.
+Every message is one line: the thing, what was found, and what to do. A record that is not acknowledged raises nothing:
+the summary counts it, and the exit code is 1.
 """
 
 from __future__ import annotations
 
-EXIT_DONE = 0
-EXIT_NOT_ACKNOWLEDGED = 1
-EXIT_UNUSABLE = 2
-EXIT_INTERRUPTED = 130
+from enum import IntEnum
 
-__all__ = [
-    "EXIT_DONE",
-    "EXIT_INTERRUPTED",
-    "EXIT_NOT_ACKNOWLEDGED",
-    "EXIT_UNUSABLE",
-    "BrokerError",
-    "LoadgenError",
-    "OptionsError",
-    "TopicError",
-    "UnusableError",
-]
+__all__ = ["BrokerError", "ExitCode", "LoadgenError", "OptionsError", "TopicError", "UnusableError"]
+
+
+class ExitCode(IntEnum):
+    """How the command ended."""
+
+    DONE = 0
+    NOT_ACKNOWLEDGED = 1
+    UNUSABLE = 2
+    INTERRUPTED = 130
 
 
 class LoadgenError(Exception):
-    """The root of all errors that loadgen raises on purpose."""
+    """The root of loadgen's errors."""
 
 
 class UnusableError(LoadgenError):

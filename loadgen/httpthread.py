@@ -16,21 +16,16 @@ POLL_SECONDS = 0.01
 
 
 class HttpThread:
-    """Answers requests until it is stopped. It takes no signals and keeps no process alive."""
+    """Answers requests until it is stopped. Handles no signals and keeps no process alive."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        listener: socket.socket,
-        grace_seconds: int,
-        at_end: Callable[[], None] = lambda: None,
+        self, app: ASGIApp, listener: socket.socket, grace_seconds: int, at_end: Callable[[], None] = lambda: None
     ) -> None:
         """
         Args:
-            app: what answers.
-            listener: where requests come in; is closed in the end.
-            grace_seconds: how long an answer that is going on may take when it is stopped.
-            at_end: is called in the thread when it ends, however that comes.
+            listener: the socket; it is closed in the end.
+            grace_seconds: how long an answer may take after `stop`.
+            at_end: called in the thread when it ends, for whatever reason.
         """
         self._listener = listener
         self._grace_seconds = grace_seconds
@@ -46,22 +41,22 @@ class HttpThread:
             timeout_graceful_shutdown=grace_seconds,
         )
         self._server = uvicorn.Server(config)
-        # Not in the main thread: there uvicorn would take the signals for itself.
+        # In the main thread uvicorn would install signal handlers.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> bool:
-        """Starts it and says whether it answers requests by now, or has failed to."""
+        """Starts it; returns whether it answers requests."""
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             time.sleep(POLL_SECONDS)
         return self._server.started
 
     def stop(self) -> None:
-        """Asks it to end, and returns at once."""
+        """Asks it to end; returns at once."""
         self._server.should_exit = True
 
     def join(self) -> None:
-        """Waits for its end, a second longer than answers may take."""
+        """Waits for its end, a second longer than an answer may take."""
         self._thread.join(self._grace_seconds + 1)
 
     def _run(self) -> None:
@@ -73,6 +68,6 @@ class HttpThread:
 
 
 def why_not_listening(error: OSError) -> str:
-    """Why an address cannot be listened on, in a few words."""
-    # create_server repeats the address in its text.
+    """Why an address cannot be bound, in a few words."""
+    # create_server's own text repeats the address.
     return error.strerror.partition(" (while")[0] if error.strerror else str(error)

@@ -1,36 +1,28 @@
-"""Acknowledgement latency, and which of its quantiles a count of samples can support."""
+"""Acknowledgement latency, and which quantiles a number of samples can support."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 __all__ = ["Latency", "LatencyHistogram", "supports"]
 
 BEYOND = 10
-"""So many samples must lie beyond a quantile for it to be given."""
+"""A quantile needs at least this many samples beyond it."""
 
 HIGHEST_US = 3_600_000_000
 
 
 def supports(count: int, quantile: float) -> bool:
-    """Whether `count` samples can give `quantile` (0 to 1): at least 10 of them must lie beyond it.
-
-    So p50 takes 20 samples, p95 200, p99 1,000 and p999 10,000.
-    """
-    # In millionths, as 0.001 has no exact binary form.
+    """Whether 10 of `count` samples lie beyond `quantile` (0 to 1): p50 needs 20, p95 200, p99 1,000, p999 10,000."""
+    # In millionths, since 0.001 has no exact binary form.
     return count * round((1 - quantile) * 1_000_000) >= BEYOND * 1_000_000
 
 
-class Latency(BaseModel):
-    """Quantiles in ms from hand-over to acknowledgement; None where `count`, the records measured, cannot support one.
-
-    `one_in` says how the records were chosen: every one, or one in so many.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Latency(BaseModel, extra="forbid", frozen=True):
+    """Quantiles in ms from hand-over to acknowledgement, of `count` records, one in `one_in`; None if too few."""
 
     p50: float | None
     p95: float | None
@@ -42,17 +34,17 @@ class Latency(BaseModel):
 
 
 class LatencyHistogram:
-    """Takes latencies in microseconds, from 1 us to an hour, to three significant digits."""
+    """A histogram of latencies from 1 us to an hour, to three significant digits."""
 
     def __init__(self) -> None:
         self._histogram: Any = HdrHistogram(1, HIGHEST_US, 3)
 
     def add(self, microseconds: int) -> None:
-        """Counts one latency; what is out of range counts as the nearest end of it."""
+        """Counts one latency; one out of range counts as the range's end."""
         self._histogram.record_value(min(max(1, microseconds), HIGHEST_US))
 
     def read(self, one_in: int) -> Latency:
-        """The quantiles of what was counted."""
+        """The quantiles so far."""
         count = int(self._histogram.get_total_count())
 
         def quantile(value: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The options of a load: one typed model, used by the command line and by every other way in."""
+"""The options of a load, as one model for the command line and the HTTP interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from loadgen.errors import OptionsError
 
@@ -20,21 +20,18 @@ TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")
 SEQ_DIGITS_OF_A_DURATION = 12
 
 
-class Load(BaseModel):
+class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=False):
     """What to produce, where to, and how fast. Unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     bootstrap: str = Field(min_length=1, description="Kafka's address, host:port; several with commas")
     topic: TopicName = Field(description="The topic; it is created if it does not exist")
     count: int | None = Field(None, ge=1, le=10**15, description="How many records; either this or a duration")
     duration_seconds: float | None = Field(
-        None, gt=0, le=31_536_000, allow_inf_nan=False, description="For how long, in seconds; either this or a count"
+        None, gt=0, le=31_536_000, description="For how long, in seconds; either this or a count"
     )
     rate: float | None = Field(
-        None, gt=0, le=10**8, allow_inf_nan=False,
-        description="Records per second, open loop; without it as fast as the broker acknowledges",
-    )  # fmt: skip
+        None, gt=0, le=10**8, description="Records per second, open loop; without it as fast as the broker acknowledges"
+    )
     keys: int = Field(10_000, ge=1, le=1_000_000, description="How many distinct keys, taken in turn")
     record_bytes: int = Field(
         0, ge=0, le=1_000_000, description="Exact length of every record's value in bytes; 0 for no padding"
@@ -45,9 +42,7 @@ class Load(BaseModel):
         "or nobody (0: it was handed to the socket)",
     )
     compression: Compression = Field("none", description="none, gzip, snappy, lz4 or zstd")
-    linger_ms: float = Field(
-        10, ge=0, le=10_000, allow_inf_nan=False, description="How long a batch may wait for more records, in ms"
-    )
+    linger_ms: float = Field(10, ge=0, le=10_000, description="How long a batch may wait for more records, in ms")
     batch_bytes: int = Field(262_144, ge=1_024, le=100_000_000, description="Largest batch of one partition, in bytes")
     partitions: int | None = Field(
         None, ge=1, le=100_000, description="Partitions of the topic; an existing topic must have as many"
@@ -61,7 +56,7 @@ class Load(BaseModel):
         "2026-01-01 00:00", description='Time of each gauge\'s first level, "YYYY-MM-DD HH:MM"; then every 6 minutes'
     )
     delivery_timeout_seconds: float = Field(
-        30, ge=1, le=3_600, allow_inf_nan=False, description="A record not acknowledged after this long has failed"
+        30, ge=1, le=3_600, description="A record not acknowledged after this long has failed"
     )
 
     @field_validator("first_t")
@@ -84,7 +79,7 @@ class Load(BaseModel):
 
     @property
     def asked(self) -> int | None:
-        """How many records the load is to have: the count, or what is due within the duration; None if that is open."""
+        """Records asked for: the count, or those due within the duration; None for a duration without a rate."""
         if self.count is not None:
             return self.count
         if self.rate is not None and self.duration_seconds is not None:
@@ -93,17 +88,13 @@ class Load(BaseModel):
 
     @property
     def largest_seq(self) -> int:
-        """A bound of bench.seq, for the length of the longest record."""
+        """A bound of bench.seq, which bounds the length of a record."""
         asked = self.asked
         return 10**SEQ_DIGITS_OF_A_DURATION + self.first_seq if asked is None else self.first_seq + asked - 1
 
 
 def load_from(values: Mapping[str, Any]) -> Load:
-    """Makes a Load of plain values.
-
-    Raises:
-        OptionsError: a value is unknown, missing or cannot be used; one line that names it and what was found.
-    """
+    """Makes a Load of plain values. Raises OptionsError, with the option and the value found, if that fails."""
     try:
         return Load(**values)
     except ValidationError as error:

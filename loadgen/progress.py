@@ -1,4 +1,4 @@
-"""Ways to show how far a load is. All of them write to standard error; standard output is the summary's."""
+"""Ways to show a load's progress, on standard error; standard output is for the summary."""
 
 from __future__ import annotations
 
@@ -14,31 +14,18 @@ from rich.progress import Progress as Bar
 from loadgen.options import Load
 from loadgen.summary import Progress
 
-__all__ = ["Show", "show_bar", "show_json", "show_lines", "show_nothing"]
+__all__ = ["Show", "show_bar", "show_json", "show_lines"]
 
 Show = Callable[[Progress], None]
 LINE_SECONDS = 5.0
 
 
-@contextmanager
-def show_nothing(_load: Load) -> Iterator[Show | None]:
-    """Shows nothing."""
-    yield None
+def show_json(progress: Progress) -> None:
+    """Writes a JSON object a line, about once a second, for a program."""
+    print(progress.model_dump_json(), file=sys.stderr, flush=True)
 
 
-@contextmanager
-def show_json(_load: Load) -> Iterator[Show | None]:
-    """Writes one JSON object a line, about once a second, for a program that reads along."""
-
-    def show(progress: Progress) -> None:
-        sys.stderr.write(progress.model_dump_json() + "\n")
-        sys.stderr.flush()
-
-    yield show
-
-
-@contextmanager
-def show_lines(load: Load) -> Iterator[Show | None]:
+def show_lines(load: Load) -> Show:
     """Writes a plain line about every 5 s, for a log."""
     last = time.monotonic()
 
@@ -47,18 +34,17 @@ def show_lines(load: Load) -> Iterator[Show | None]:
         now = time.monotonic()
         if now - last + 0.5 >= LINE_SECONDS:
             last = now
-            sys.stderr.write(_line(load, progress) + "\n")
-            sys.stderr.flush()
+            print(_line(load, progress), file=sys.stderr, flush=True)
 
-    yield show
+    return show
 
 
 @contextmanager
-def show_bar(load: Load) -> Iterator[Show | None]:
+def show_bar(load: Load) -> Iterator[Show]:
     """Draws a bar, for a terminal."""
     columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        # Without a count there is no share to draw; the bar then only moves.
+        # Without a total the bar only moves.
         task = bar.add_task(f"loading {load.topic}", total=load.asked)
         yield lambda progress: bar.update(task, completed=progress.acknowledged, description=_line(load, progress))
 

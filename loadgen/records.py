@@ -1,19 +1,19 @@
-"""Makes records: UTF-8 JSON, one NOAA water-level response each, plus what the benchmark needs, none like another.
+"""Makes records: each is a NOAA water-level response as UTF-8 JSON, with what the benchmark needs, and unique.
 
     {"metadata": {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659", "location": "..."},
      "data": [{"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}],
      "bench": {"run": "...", "seq": 123456, "due_us": 1769879160000000, "sent_us": 1769879160000123, "pad": "..."}}
 
-The text before each value is put together once for each key, each level and each batch, so a record is one f-string of
-ready parts; of the ways measured (bytes with %, a numpy byte matrix of fixed columns, json.dumps) this took least CPU.
-All of it is ASCII, so that a record's length in characters is its length in bytes.
+A record is one f-string of parts that were prepared for each key, level and batch; of the ways measured (bytes with %,
+a numpy byte matrix of fixed columns, json.dumps) this took the least CPU time. All of it is ASCII, so that a record has
+as many bytes as characters.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import chain, repeat
+from itertools import chain, cycle, islice, repeat
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from loadgen.tide import Station, Tide, load_stations
 __all__ = ["LARGEST_BATCH", "Message", "RecordMaker", "gauges"]
 
 Message = dict[str, object]
-"""A record as produce_batch takes it: {"key": str, "value": str}."""
+"""A record for produce_batch: {"key": str, "value": str}."""
 
 LARGEST_BATCH = 500
-"""The most records that one call makes. It is also the resolution of sent_us: records of a call share a reading."""
+"""The most records of one call. They share one sent_us, so this is its resolution, too."""
 
 POOL_BYTES = 4 << 20
 TIME_BYTES = len("2026-01-31 17:06")
@@ -39,9 +39,9 @@ ROUNDS_AT_ONCE, BATCHES_AT_ONCE = 256, 40
 
 
 def gauges(stations: Sequence[Station], keys: int) -> list[tuple[str, int, int]]:
-    """The first `keys` gauges: (id, index of its station, number of the gauge at that station, from 1).
+    """The first `keys` gauges: (id, index of the station, number of the gauge at that station, from 1).
 
-    The first gauge of each station bears the station's own id, the k-th the id "<station>-<k>".
+    A station's first gauge has the station's id, the k-th the id "<station>-<k>".
     """
     rows = []
     for index in range(keys):
@@ -52,36 +52,29 @@ def gauges(stations: Sequence[Station], keys: int) -> list[tuple[str, int, int]]
 
 
 class RecordMaker:
-    """Makes the records of one load, by their position in it.
+    """Makes the records of one load.
 
-    Record `seq` belongs to key number `seq % keys` and is that gauge's level number `seq // keys`. Further gauges at a
+    Record `seq` has the key number `seq % keys` and is that gauge's level number `seq // keys`. Further gauges at a
     station show its tide with a constant offset of at most 20 mm.
 
-    Padding is cut from a pool of 4 MiB of random printable characters (92 of them: 6.5 bits in each byte), one record
-    after the other, without overlap: it repeats, at another place of the record, after 4 MiB of padding.
+    Padding is cut, record after record, from 4 MiB of random printable characters (92 of them: 6.5 bits a byte). It
+    repeats after 4 MiB, at another place of a record.
     """
 
     def __init__(self, load: Load) -> None:
-        """Prepares the parts of all records of `load`.
-
-        Raises:
-            OptionsError: `record_bytes` is less than the longest record needs.
-        """
+        """Prepares the parts of all records. Raises OptionsError if `record_bytes` is too small for the longest one."""
         every = load_stations()
-        # Fewer keys than stations: the first of them, so that no level is worked out in vain.
+        # With fewer keys than stations, only as many stations: no level is computed in vain.
         stations = every[: min(load.keys, len(every))]
         self._keys = load.keys
         self._tide = Tide(stations, load.first_t)
-        rows = gauges(stations, load.keys)
-        heads = [_head(name, stations[station]) for name, station, _ in rows]
-
-        # Longer than the keys by one batch, so that a batch is always one slice, also where the keys start again.
-        turns = range(load.keys + LARGEST_BATCH)
-        self._ids = [rows[turn % load.keys][0] for turn in turns]
-        self._heads = [heads[turn % load.keys] for turn in turns]
+        # One batch longer than the keys, so that a batch is one slice even where the keys start again.
+        turns = list(islice(cycle(gauges(stations, load.keys)), load.keys + LARGEST_BATCH))
+        self._ids = [name for name, _, _ in turns]
+        self._heads = [_head(name, stations[station]) for name, station, _ in turns]
         self._head_bytes = np.array([len(head) for head in self._heads])
-        self._station = np.array([rows[turn % load.keys][1] for turn in turns])
-        offset = np.array([(rows[turn % load.keys][2] - 1) * 7 % GAUGE_OFFSETS_MM for turn in turns])
+        self._station = np.array([station for _, station, _ in turns])
+        offset = np.array([(number - 1) * 7 % GAUGE_OFFSETS_MM for _, _, number in turns])
         self._offset_mm = np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
 
         self._lowest_mm = -self._tide.highest_mm - GAUGE_OFFSETS_MM
@@ -97,7 +90,7 @@ class RecordMaker:
         self._fixed_bytes = TIME_BYTES + 2 * MICROSECONDS_BYTES + texts
         longest = int(self._head_bytes.max() + self._level_bytes.max()) + self._fixed_bytes
         self.smallest_bytes = longest + len(str(load.largest_seq))
-        """The least `record_bytes` that every record of the load can have."""
+        """The smallest possible `record_bytes` of the load."""
         if load.record_bytes and load.record_bytes < self.smallest_bytes:
             raise OptionsError(
                 f"record_bytes: found {load.record_bytes}; the longest record of this load needs "
@@ -111,20 +104,16 @@ class RecordMaker:
             self._pool = np.frombuffer(PAD_ALPHABET, dtype=np.uint8)[drawn].tobytes().decode("ascii")
 
     def longest_batch(self, seq: int) -> int:
-        """How many records from `seq` one call of `batch` can make: at most LARGEST_BATCH, all with as many digits."""
+        """The most records from `seq` on for one call of `batch`: at most LARGEST_BATCH, with equally long seqs."""
         room = int(10 ** len(str(seq))) - seq
         if self._record_bytes:
             room = min(room, max(1, POOL_BYTES // 2 // self._record_bytes))
         return min(LARGEST_BATCH, room)
 
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
-        """Makes the records `seq` to `seq + count - 1`.
+        """Makes the records `seq` to `seq + count - 1`, where `count` is at most `longest_batch(seq)`.
 
-        Args:
-            seq: the first record's number.
-            count: how many; at most `longest_batch(seq)`.
-            due_us: when each was due, in microseconds since the epoch; one number if all were due at once.
-            sent_us: when they are handed to the producer, in microseconds since the epoch.
+        Times are in microseconds since the epoch; `due_us` is one number if all were due at once.
         """
         at = seq % self._keys
         until = at + count
@@ -165,10 +154,10 @@ class RecordMaker:
         ]
 
     def _cuts(self, pads: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
-        """Where in the pool the padding of each record starts, and after the last one, where it ends."""
+        """The start of each record's padding in the pool, and the end of the last one's."""
         ends = np.cumsum(pads) + self._pool_at
         if int(ends[-1]) > POOL_BYTES:
-            # Not at 0 each time: the same cut would then come back for the same key.
+            # A random start: from 0, the same key would get the same padding again.
             start = int(self._random.integers(0, POOL_BYTES // 4))
             ends += start - self._pool_at
             self._pool_at = start
@@ -184,22 +173,14 @@ class RecordMaker:
 
 
 def _head(name: str, station: Station) -> str:
-    """A record of the gauge `name` up to its time."""
-    metadata = {
-        "id": name,
-        "name": station.name,
-        "lat": station.lat,
-        "lon": station.lon,
-        "location": f"{station.lat},{station.lon}",
-    }
-    return '{"metadata": ' + json.dumps(metadata) + ', "data": [{"t": "'
+    """The beginning of a record of the gauge `name`, up to its time."""
+    place = {"lat": station.lat, "lon": station.lon, "location": f"{station.lat},{station.lon}"}
+    return '{"metadata": ' + json.dumps({"id": name, "name": station.name, **place}) + ', "data": [{"t": "'
 
 
 def _level(mm: int, after: str) -> str:
-    """A record from its level in mm up to its seq.
-
-    The deviation of the samples (s) and the flags (f) are made up: the level's own digits, stirred, choose them.
-    """
+    """The middle of a record, from its level in mm up to its seq."""
+    # The samples' deviation (s) and the flags (f) are made up, by a hash of the level.
     stirred = mm * 2_654_435_761 >> 7
     sigma, flagged = 2 + stirred % 60, int(stirred % 53 == 0)
     return f'{mm / 1000:.3f}", "s": "0.{sigma:03d}", "f": "{flagged},0,0,0", "q": "p{after}'

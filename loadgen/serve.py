@@ -1,55 +1,53 @@
-"""The process around loadgen's HTTP interface: its socket, and the ways in which it is asked to end."""
+"""The process of loadgen's HTTP interface: its socket, and how it is asked to end."""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from types import FrameType
 
 from starlette.applications import Starlette
 
-from loadgen.errors import EXIT_DONE, EXIT_INTERRUPTED, OptionsError
+from loadgen.errors import ExitCode, OptionsError
 from loadgen.httpthread import HttpThread, why_not_listening
 from loadgen.server import CANCEL_SECONDS
 from loadgen.service import LoadService
 
-__all__ = ["DEFAULT_LISTEN", "serve"]
+__all__ = ["DEFAULT_LISTEN", "handle_signals", "serve"]
 
 DEFAULT_LISTEN = "127.0.0.1:18090"
 GRACE_SECONDS = 3
 BACKLOG = 128
 STDIN = 0
-# Reasons to end beside the numbers of signals.
+# Reasons to end, besides the numbers of signals.
 EOF, SERVER_ENDED = 0, -1
 
 
 def serve(listen: str, app: Starlette, service: LoadService, *, exit_on_eof: bool) -> int:
-    """Answers requests until it is asked to end; then stops a load that is going on.
+    """Serves `app`, the HTTP interface of `service`, until it is asked to end, then stops a running load.
 
-    Prints one line to standard output as soon as requests are answered.
-
-    Args:
-        listen: host:port; port 0 takes any that is free.
-        app: the HTTP interface of `service`.
-        service: what runs the loads.
-        exit_on_eof: end when standard input closes, too.
-
-    Returns:
-        The exit code: 130 after Ctrl-C, else 0.
-
-    Raises:
-        OptionsError: the address cannot be listened on.
+    It listens on host:port, where port 0 is any free one, prints the address once it is ready, and returns the exit
+    code, 130 after Ctrl-C, else 0. Raises OptionsError if the address cannot be bound.
     """
     listener = _listen(listen)
     ends: SimpleQueue[int] = SimpleQueue()
     server = HttpThread(app, listener, GRACE_SECONDS, at_end=lambda: ends.put(SERVER_ENDED))
-    with _signals_into(ends):
+    seen: list[int] = []
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        # A second Ctrl-C ends at once.
+        if number == signal.SIGINT and number in seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+        # Of all queues only this kind is safe in a signal handler.
+        ends.put(number)
+
+    with handle_signals(on_signal):
         if server.start():
             _announce(listener)
         if exit_on_eof:
@@ -60,7 +58,7 @@ def serve(listen: str, app: Starlette, service: LoadService, *, exit_on_eof: boo
         server.join()
     if reason == SERVER_ENDED:
         raise RuntimeError("the HTTP server has ended by itself")
-    return EXIT_INTERRUPTED if reason == signal.SIGINT else EXIT_DONE
+    return ExitCode.INTERRUPTED if reason == signal.SIGINT else ExitCode.DONE
 
 
 def _listen(listen: str) -> socket.socket:
@@ -80,35 +78,24 @@ def _listen(listen: str) -> socket.socket:
 
 def _announce(listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
-    sys.stdout.write(f"loadgen: listening on http://{f'[{host}]' if ':' in host else host}:{port}\n")
-    sys.stdout.flush()
+    print(f"loadgen: listening on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
 
 
 @contextmanager
-def _signals_into(ends: SimpleQueue[int]) -> Iterator[None]:
-    """Puts SIGINT and SIGTERM into the queue, which is safe from within a handler. A second Ctrl-C ends at once."""
-    seen: list[int] = []
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        if number == signal.SIGINT and number in seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-        ends.put(number)
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+def handle_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Has SIGINT and SIGTERM handled by `handler`."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _await_eof(ends: SimpleQueue[int]) -> None:
-    # Not by sys.stdin: a thread that waits in it when the process ends makes Python abort.
-    try:
+    # Not sys.stdin: Python aborts if a thread still waits in it at exit.
+    # Without a standard input it is as good as closed.
+    with suppress(OSError):
         while os.read(STDIN, 1 << 16):
             pass
-    except OSError:
-        # There is no standard input, which is closed enough.
-        pass
     ends.put(EOF)

@@ -1,16 +1,15 @@
-"""loadgen's HTTP interface, by which others start a load, follow it and stop it.
+"""loadgen's HTTP interface, which starts, follows and stops a load.
 
-    GET    /health   that it is there, and its version
+    GET    /health   whether it runs, and its version
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
-    GET    /load     how the newest load is: `loadgen.state.LoadState`
-    DELETE /load     stops it; with ?run=RUN only if it is of that run, so that nobody stops a load of somebody else
+    GET    /load     the newest load: `loadgen.state.LoadState`
+    DELETE /load     stops the load; with ?run=RUN only that run's, so that nobody stops somebody else's
 
-Whatever is refused is answered with {"error": one line}.
+A request that is refused gets {"error": one line}.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -24,6 +23,7 @@ from starlette.routing import Route
 
 from loadgen.errors import OptionsError
 from loadgen.options import load_from
+from loadgen.reading import parse_json
 from loadgen.service import BusyError, LoadService
 from loadgen.state import LoadState
 
@@ -31,18 +31,12 @@ __all__ = ["CANCEL_SECONDS", "make_app"]
 
 MOST_BODY_BYTES = 64 << 10
 LONGEST_ERROR = 1_000
-# Longer than a load takes to give up what is in flight.
+# Longer than a load takes to give up its records in flight.
 CANCEL_SECONDS = 7.0
 
 
 def make_app(service: LoadService, bootstrap: str | None = None, cancel_seconds: float = CANCEL_SECONDS) -> Starlette:
-    """The HTTP interface of `service`.
-
-    Args:
-        service: runs the loads.
-        bootstrap: Kafka's address for loads that name none.
-        cancel_seconds: how long a DELETE waits for the load's end before it answers that it is still running.
-    """
+    """The interface of `service`. `bootstrap` is for loads that name none; a DELETE waits `cancel_seconds` at most."""
 
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok", "version": _version()})
@@ -51,12 +45,7 @@ def make_app(service: LoadService, bootstrap: str | None = None, cancel_seconds:
         values = await _read_object(request)
         if bootstrap is not None:
             values = {"bootstrap": bootstrap, **values}
-        try:
-            return _answer(service.start(load_from(values)), 201)
-        except OptionsError as error:
-            raise HTTPException(400, str(error)) from None
-        except BusyError as error:
-            raise HTTPException(409, str(error)) from None
+        return _answer(service.start(load_from(values)), 201)
 
     async def show(_request: Request) -> JSONResponse:
         return _answer(service.state)
@@ -72,7 +61,7 @@ def make_app(service: LoadService, bootstrap: str | None = None, cancel_seconds:
             Route("/load", show, methods=["GET"]),
             Route("/load", cancel, methods=["DELETE"]),
         ],
-        exception_handlers={HTTPException: _refuse},
+        exception_handlers={HTTPException: _refuse, OptionsError: _refuse, BusyError: _refuse},
     )
 
 
@@ -81,10 +70,11 @@ def _answer(state: LoadState, status: int = 200) -> JSONResponse:
 
 
 async def _refuse(_request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, HTTPException):
-        raise error
-    line = " ".join(error.detail.split())
-    return JSONResponse({"error": line[:LONGEST_ERROR]}, error.status_code, error.headers)
+    if isinstance(error, HTTPException):
+        status, text, headers = error.status_code, error.detail, error.headers
+    else:
+        status, text, headers = 409 if isinstance(error, BusyError) else 400, str(error), None
+    return JSONResponse({"error": " ".join(text.split())[:LONGEST_ERROR]}, status, headers)
 
 
 async def _read_object(request: Request) -> Mapping[str, Any]:
@@ -94,11 +84,11 @@ async def _read_object(request: Request) -> Mapping[str, Any]:
         if len(body) > MOST_BODY_BYTES:
             raise HTTPException(413, f"body: has more than {MOST_BODY_BYTES:,} bytes; a load needs far less")
     try:
-        values = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"body: is not JSON ({error}); send an object with a load's options") from None
+        values = parse_json(body)
+    except ValueError as error:
+        raise OptionsError(f"body: is not JSON ({error}); send an object with a load's options") from None
     if not isinstance(values, dict):
-        raise HTTPException(400, f"body: found a JSON {type(values).__name__}; send an object with a load's options")
+        raise OptionsError(f"body: found a JSON {type(values).__name__}; send an object with a load's options")
     return values
 
 
@@ -106,5 +96,5 @@ def _version() -> str:
     try:
         return version("sinkbench")
     except PackageNotFoundError:
-        # Run from a checkout that is not installed.
+        # A checkout that is not installed.
         return "unknown"

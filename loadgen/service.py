@@ -1,46 +1,37 @@
-"""One load at a time, in a thread of its own, that others can ask about and stop."""
+"""Runs one load at a time in a thread of its own."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from loadgen.clientconfig import hide
 from loadgen.engine import run
 from loadgen.errors import LoadgenError, UnusableError
 from loadgen.options import Load
 from loadgen.progress import Show
-from loadgen.state import LoadName, LoadState, State
+from loadgen.state import LoadName, LoadState
 from loadgen.summary import Progress, Summary
 
 __all__ = ["BusyError", "Engine", "LoadService"]
 
 
-class Engine(Protocol):
-    """What produces a load: `loadgen.run`, or a test's own."""
-
-    def __call__(
-        self,
-        load: Load,
-        on_progress: Show | None,
-        stop: threading.Event | None,
-        client_settings: Mapping[str, str] | None,
-    ) -> Summary: ...
+Engine = Callable[[Load, Show | None, threading.Event | None, Mapping[str, str] | None], Summary]
+"""Produces a load: `loadgen.engine.run`, or a test's replacement."""
 
 
 class BusyError(LoadgenError):
-    """A load is going on already."""
+    """Another load is running."""
 
 
 class LoadService:
     """Runs one load at a time. All methods may be called from any thread."""
 
-    def __init__(self, client_settings: Mapping[str, str] | None = None, engine: Engine = run) -> None:
-        """`client_settings`: further settings of the Kafka client. `engine`: what produces the loads."""
-        self._client_settings = client_settings or {}
+    def __init__(self, client_settings: Mapping[str, str], engine: Engine = run) -> None:
+        """`client_settings` are further settings of the Kafka client, `engine` produces the loads."""
+        self._client_settings = client_settings
         self._engine = engine
         self._lock = threading.Lock()
         self._state = LoadState(state="idle")
@@ -49,16 +40,12 @@ class LoadService:
 
     @property
     def state(self) -> LoadState:
-        """How the newest load is."""
+        """The newest load."""
         with self._lock:
             return self._state
 
     def start(self, load: Load) -> LoadState:
-        """Begins `load` and returns at once.
-
-        Raises:
-            BusyError: another one is going on; the message names it and says how far it is.
-        """
+        """Begins `load` and returns at once. Raises BusyError, with its name and progress, if another is running."""
         with self._lock:
             state = self._state
             if state.state == "running" and state.load is not None:
@@ -67,18 +54,16 @@ class LoadService:
                     f"run {state.load.run} is being loaded into topic {state.load.topic}, {state.acknowledged:,}{of} "
                     "records so far; wait for its end, or stop it with DELETE /load"
                 )
-            self._state = LoadState(state="running", load=LoadName.of(load))
+            name = LoadName(run=load.run, topic=load.topic, first_seq=load.first_seq, count=load.count)
+            self._state = LoadState(state="running", load=name)
             self._stop = threading.Event()
-            # A daemon: a client that hangs must not keep a process that is asked to end.
+            # A daemon: a hanging client must not keep the process alive.
             self._thread = threading.Thread(target=self._run, args=(load, self._stop), name="load", daemon=True)
             self._thread.start()
             return self._state
 
     def cancel(self, wait_seconds: float, run: str | None = None) -> LoadState:
-        """Stops the load if one is going on, and waits for its end, but not for longer than `wait_seconds`.
-
-        With `run`, a load of another run is left alone.
-        """
+        """Stops a running load, with `run` only that run's, and waits at most `wait_seconds` for its end."""
         with self._lock:
             name = self._state.load
             if run is not None and (name is None or name.run != run):
@@ -93,25 +78,18 @@ class LoadService:
         try:
             summary = self._engine(load, self._show, stop, self._client_settings)
         except UnusableError as error:
-            self._end(LoadState(state="failed", load=LoadName.of(load), error=_line(str(error))))
+            self._update(state="failed", error=" ".join(str(error).split()))
         except Exception as error:  # noqa: BLE001  whatever it is, nobody may wait for its end for ever
-            # Without the exception's own text in the log, which may hold a setting.
+            # The log gets no text of the exception, which may hold a secret setting.
             sys.stderr.write("".join(traceback.format_tb(error.__traceback__)))
             why = hide(f"{type(error).__name__}: {error}", self._client_settings)
-            why = f"the load generator failed ({why}); its log says where"
-            self._end(LoadState(state="failed", load=LoadName.of(load), error=why))
+            self._update(state="failed", error=f"the load generator failed ({why}); its log says where")
         else:
-            state: State = "cancelled" if summary.interrupted else "done"
-            self._end(LoadState(state=state, load=LoadName.of(load), summary=summary))
+            self._update(state="cancelled" if summary.interrupted else "done", summary=summary)
 
     def _show(self, progress: Progress) -> None:
+        self._update(progress=progress)
+
+    def _update(self, **changes: object) -> None:
         with self._lock:
-            self._state = self._state.model_copy(update={"progress": progress})
-
-    def _end(self, state: LoadState) -> None:
-        with self._lock:
-            self._state = state.model_copy(update={"progress": self._state.progress})
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
+            self._state = self._state.model_copy(update=changes)

@@ -1,46 +1,40 @@
-"""What a load came to, and how far it is: the two things a caller gets to see."""
+"""The progress and the summary of a load."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from loadgen.latency import Latency
 
 __all__ = ["Behind", "Progress", "Summary"]
 
 
-class Behind(BaseModel):
-    """How far a load with a rate fell behind its schedule."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Behind(BaseModel, extra="forbid", frozen=True):
+    """How far a load with a rate was behind its schedule."""
 
     max_ms: float
-    """The most that a record was sent after it was due, in ms."""
+    """The latest record's delay, in ms after it was due."""
     records_late: int
     """Records sent more than `late_ms` after they were due."""
     late_ms: int
     records_unsent: int
-    """Records that were due but never sent, as the load ended first."""
+    """Records due but never sent, since the load ended before."""
     records_in_time: int
-    """Records sent until `late_ms` after the last one was due: whether the generator kept up."""
+    """Records sent by `late_ms` after the last one was due; all of them if the generator kept up."""
 
 
-class Progress(BaseModel):
-    """How far a load is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Progress(BaseModel, extra="forbid", frozen=True):
+    """A load's progress."""
 
     sent: int
     acknowledged: int
     failed: int
     records_per_second: float
-    """Acknowledged per second, since the last progress."""
+    """Acknowledged per second since the last progress."""
 
 
-class Summary(BaseModel):
-    """What a load came to. `sent` is always `acknowledged` + `failed`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Summary(BaseModel, extra="forbid", frozen=True):
+    """A load's result. `sent` is always `acknowledged` + `failed`."""
 
     run: str
     topic: str
@@ -51,11 +45,11 @@ class Summary(BaseModel):
     """Records handed to the producer: the seqs from `first_seq` on, without gaps."""
     acknowledged: int
     failed: int
-    """Records of which no acknowledgement came. Some of them may be in the topic all the same."""
+    """Records without an acknowledgement. Some may be in the topic all the same."""
     errors: dict[str, int]
-    """Why they failed: the error's text, and how many records it befell."""
+    """Number of failed records by the error's text."""
     elapsed_seconds: float
-    """From the first record's hand-over until the last was acknowledged or given up."""
+    """From the first record's hand-over until the last one was acknowledged or had failed."""
     records_per_second: float
     """Acknowledged records over `elapsed_seconds`."""
     megabytes_per_second: float
@@ -64,10 +58,10 @@ class Summary(BaseModel):
     """The bytes of all values sent."""
     ack_latency_ms: Latency
     cpu_seconds: float
-    """User and system time of the process, from before the records were prepared until the end."""
+    """User and system time of the process, including the preparation of records."""
     rate_asked: float | None
     behind: Behind | None
-    """None without a rate: then there is no schedule to fall behind of."""
+    """None without a rate, and so without a schedule."""
     interrupted: bool
     stopped: str | None
-    """Why loadgen gave up before the end; None if it did not."""
+    """Why loadgen gave up; None if it did not."""

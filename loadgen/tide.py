@@ -1,9 +1,8 @@
-"""Gauges and their tides: real NOAA CO-OPS stations, and the level at each of them from its harmonic constituents.
+"""Real NOAA CO-OPS stations, and the tide at each from its harmonic constituents.
 
-`stations.json` holds, for 114 stations, what NOAA publishes of them (public domain): id, name, position, and amplitude
-(m) and Greenwich phase lag (degrees) of the eight largest astronomical constituents. A level here is their sum above
-mean sea level. What it leaves out against NOAA's own prediction: the other 29 constituents, and the change of the
-nodal corrections within a load (they are taken once, at its first time).
+`stations.json` holds NOAA's data (public domain) of 114 stations: id, name, position, and amplitude (m) and Greenwich
+phase lag (degrees) of the eight largest astronomical constituents. A level is their sum above mean sea level. NOAA's
+prediction has 29 more constituents, and nodal corrections that change; here they are those of the load's first time.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ import numpy.typing as npt
 __all__ = ["INTERVAL_MINUTES", "Station", "Tide", "load_stations"]
 
 INTERVAL_MINUTES = 6
-"""NOAA's interval between two levels of one gauge."""
+"""NOAA's interval between two levels of a gauge."""
 
 STEPS_BEFORE_REPEAT = 600_000_000
-"""After so many levels of one gauge (6,800 years) its times begin anew: the year must keep four digits."""
+"""After this many levels of a gauge (6,800 years) its times begin again, so that the year keeps four digits."""
 
 SPEED_DEGREES_PER_HOUR = {
     "M2": 28.9841042, "S2": 30.0, "N2": 28.4397295, "K2": 30.0821373,
@@ -32,7 +31,7 @@ SPEED_DEGREES_PER_HOUR = {
 
 @dataclass(frozen=True)
 class Station:
-    """One station, as NOAA gives it: every value a string, and constituents as {name: (amplitude m, phase degrees)}."""
+    """A station as NOAA publishes it, with text values; constituents are {name: (amplitude m, phase degrees)}."""
 
     id: str
     name: str
@@ -42,16 +41,16 @@ class Station:
 
 
 def load_stations() -> list[Station]:
-    """The stations that come with the package, by id."""
+    """The stations of the package, by id."""
     rows = json.loads(resources.files("loadgen").joinpath("stations.json").read_text(encoding="utf-8"))
     return [Station(**row) for row in rows]
 
 
 class Tide:
-    """The levels of some stations at a step of 6 minutes, counted from a first time."""
+    """The levels of stations at steps of 6 minutes from a first time."""
 
     def __init__(self, stations: list[Station], first_t: str) -> None:
-        """`first_t` is "YYYY-MM-DD HH:MM", taken as UTC, as the phases are Greenwich's."""
+        """`first_t` is "YYYY-MM-DD HH:MM" in UTC, since the phases are Greenwich's."""
         moment = datetime.strptime(first_t, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
         self._first = np.datetime64(first_t.replace(" ", "T"), "m")
         argument, factor = _astronomical(moment)
@@ -63,19 +62,18 @@ class Tide:
         self.highest_mm = int(np.ceil(self._amplitude.sum(axis=1).max() * 1000))
 
     def levels_mm(self, first_step: int, steps: int) -> npt.NDArray[np.int64]:
-        """Levels in whole mm above mean sea level, shape (steps, stations); none is beyond +-`highest_mm`."""
+        """Levels in whole mm above mean sea level, shape (steps, stations), within +-`highest_mm`."""
         hours = self._steps(first_step, steps) * (INTERVAL_MINUTES / 60)
         angle = hours[:, None] * self._speed
-        # cos(a + b) = cos a cos b - sin a sin b: the cosines of all steps and stations come from two small tables
-        # and a product, rather than from one cosine for every station, step and constituent. It is einsum rather than
-        # a matrix product, as that starts a thread on every core, which then spins while it waits for the next one.
+        # cos(a + b) = cos a cos b - sin a sin b: a product of two small tables replaces one cosine for every station,
+        # step and constituent. A matrix product would start a thread on every core, which spins between calls.
         level = np.einsum("tc,sc->ts", np.cos(angle), self._amplitude * np.cos(self._phase))
         level -= np.einsum("tc,sc->ts", np.sin(angle), self._amplitude * np.sin(self._phase))
         whole: npt.NDArray[np.int64] = np.rint(level * 1000).astype(np.int64)
         return whole
 
     def times(self, first_step: int, steps: int) -> list[str]:
-        """The times of those levels, as "YYYY-MM-DD HH:MM"."""
+        """The times of the levels, as "YYYY-MM-DD HH:MM"."""
         minutes = (self._steps(first_step, steps) * INTERVAL_MINUTES).astype("timedelta64[m]")
         return [text.replace("T", " ") for text in np.datetime_as_string(self._first + minutes).tolist()]
 
@@ -86,7 +84,7 @@ class Tide:
 
 
 def _astronomical(moment: datetime) -> tuple[dict[str, float], dict[str, float]]:
-    """Each constituent's equilibrium argument V0 + u (degrees) and nodal factor f at a time.
+    """Each constituent's equilibrium argument V0 + u (degrees) and nodal factor f.
 
     Arguments after Schureman (Manual of Harmonic Analysis and Prediction of Tides, 1941), nodal corrections after Pugh
     (Tides, Surges and Mean Sea-Level, 1987, table 4:3), mean longitudes after Meeus (Astronomical Algorithms).

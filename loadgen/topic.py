@@ -1,11 +1,11 @@
-"""Sees to it that the topic is there and as asked, before anything is measured."""
+"""Creates or checks the topic before anything is measured."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -14,32 +14,25 @@ from loadgen.clientconfig import hide
 from loadgen.errors import BrokerError, OptionsError, TopicError
 from loadgen.options import Load
 
-__all__ = ["BROKER_TIMEOUT_SECONDS", "client_logger", "open_client", "prepare_topic"]
+__all__ = ["BROKER_TIMEOUT_SECONDS", "open_client", "prepare_topic"]
 
 BROKER_TIMEOUT_SECONDS = 8.0
 PAUSE_SECONDS = 0.1
 BROKERS_OWN = -1
-# What the client calls a broker that does not let it in, or whose certificate it does not trust.
+# The client's names for a refused login and an untrusted certificate.
 REFUSALS = frozenset({"_AUTHENTICATION", "_SSL"})
 
 
-def client_logger() -> logging.Logger:
-    """Where the Kafka client's own log lines go: to `loadgen.kafka`, which shows none unless logging is set up."""
-    logger = logging.getLogger("loadgen.kafka")
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
-    return logger
+# For the Kafka client's own lines; it shows none unless it is given another handler.
+LOGGER = logging.getLogger("loadgen.kafka")
+LOGGER.addHandler(logging.NullHandler())
+LOGGER.propagate = False
 
 
 def open_client(kind: Callable[..., Any], config: Mapping[str, Any], client_settings: Mapping[str, str]) -> Any:
-    """A client of the class `kind` with `config`, of which `client_settings` are to be kept secret.
-
-    Raises:
-        OptionsError: the Kafka client refuses its settings; the message has none of the secret values.
-    """
+    """A client of class `kind`. Raises OptionsError, without values of `client_settings`, if it refuses `config`."""
     try:
-        return kind(dict(config), logger=client_logger())
+        return kind(dict(config), logger=LOGGER)
     except KafkaException as error:
         why = hide(str(error.args[0].str()), client_settings)
         raise OptionsError(
@@ -48,36 +41,21 @@ def open_client(kind: Callable[..., Any], config: Mapping[str, Any], client_sett
 
 
 def prepare_topic(load: Load, client_settings: Mapping[str, str]) -> None:
-    """Creates the topic of `load` if it does not exist, and waits until each partition has a leader.
-
-    Others may create the same topic at the same time: all of them come to the topic of the one that was first.
-
-    Args:
-        load: what will be produced.
-        client_settings: further settings of the Kafka client.
+    """Creates the topic if it does not exist and waits for its leaders; other processes may do so at the same time.
 
     Raises:
-        BrokerError: no broker answers within 8 s, or it lets nobody in, or it refuses to create the topic.
+        BrokerError: no broker answers within 8 s, or it refuses the login or the topic.
         OptionsError: the Kafka client refuses its settings.
         TopicError: the topic exists with other partitions or replicas than asked.
     """
     admin = _Admin(load, client_settings)
-    partitions = admin.partitions()
-    if partitions is None:
+    if admin.partitions() is None:
         admin.create()
-    # One that somebody else is creating may be seen before it has its leaders.
-    if not _has_leaders(partitions):
-        partitions = admin.await_leaders()
-    _check(load, partitions)
-
-
-def _has_leaders(partitions: dict[int, Any] | None) -> TypeGuard[dict[int, Any]]:
-    return bool(partitions) and all(partition.leader >= 0 for partition in (partitions or {}).values())
+    # A topic that another process is creating may not have its leaders yet.
+    _check(load, admin.await_leaders())
 
 
 class _Admin:
-    """Asks the broker about the topic of one load."""
-
     def __init__(self, load: Load, client_settings: Mapping[str, str]) -> None:
         self._load = load
         self._settings = client_settings
@@ -93,7 +71,7 @@ class _Admin:
     def partitions(self) -> dict[int, Any] | None:
         """The topic's partitions; None if there is no such topic."""
         try:
-            # Of all topics: asking for one that does not exist makes some brokers create it, with their own defaults.
+            # All topics: asking for a missing one makes some brokers create it, with their own defaults.
             topics = self._admin.list_topics(timeout=BROKER_TIMEOUT_SECONDS).topics
         except KafkaException as error:
             self._admin.poll(0)
@@ -109,7 +87,7 @@ class _Admin:
                 f"bootstrap: the broker at {at} and this client do not come to terms ({self._text(refused[0])}); "
                 "mend security.*, sasl.* and ssl.* in the file of --client-config"
             )
-        # That all brokers are down is said after each reason for one, and is none itself.
+        # "All brokers are down" follows every other error, and gives no reason.
         reasons = [each for each in self._seen if each.name() != "_ALL_BROKERS_DOWN"]
         why = self._text(reasons[-1] if reasons else error)
         more = ", or mend the file of --client-config" if self._settings else ""
@@ -122,29 +100,24 @@ class _Admin:
         return hide(str(error.str()), self._settings)
 
     def create(self) -> None:
-        """Creates the topic; one that is there by now is fine."""
+        """Creates the topic; one that exists by now is fine."""
         load = self._load
-        new = NewTopic(
-            load.topic,
-            num_partitions=BROKERS_OWN if load.partitions is None else load.partitions,
-            replication_factor=BROKERS_OWN if load.replication is None else load.replication,
-        )
+        new = NewTopic(load.topic, load.partitions or BROKERS_OWN, load.replication or BROKERS_OWN)
         try:
             self._admin.create_topics([new], operation_timeout=BROKER_TIMEOUT_SECONDS)[load.topic].result()
         except KafkaException as error:
-            if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
-                return
-            raise BrokerError(
-                f"topic {load.topic}: the broker does not create it ({self._text(error.args[0])}); "
-                "give other --partitions or --replication, or create it yourself"
-            ) from None
+            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise BrokerError(
+                    f"topic {load.topic}: the broker does not create it ({self._text(error.args[0])}); "
+                    "give other --partitions or --replication, or create it yourself"
+                ) from None
 
     def await_leaders(self) -> dict[int, Any]:
-        """The topic's partitions, once each of them has a leader."""
+        """The topic's partitions, once each has a leader."""
         give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
         while time.monotonic() < give_up:
             partitions = self.partitions()
-            if _has_leaders(partitions):
+            if partitions and all(partition.leader >= 0 for partition in partitions.values()):
                 return partitions
             time.sleep(PAUSE_SECONDS)
         raise BrokerError(

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from sinkbench.cli import main
+from sinkbench.cli.main import main
 
 sys.exit(main())

@@ -5,14 +5,20 @@
     │   ├── SettingsError         a setting is unknown or has a value that cannot be used
     │   ├── PlanError             a plan cannot be read, or asks for what there is not
     │   ├── ResultsError          a run that was kept, or what is asked of it, cannot be used
-    │   ├── StackError            a service cannot be started, found or reached
-    │   └── ConnectError          Connect refuses a connector, or does not answer
+    │   ├── TargetError           a file that says what a table or an index is like cannot be used
+    │   └── ServiceError          a service does not answer, or refuses what is asked of it
+    │       ├── ServiceTimeout    it does not answer in time
+    │       ├── StackError        it cannot be started, found or reached, or is not what it should be
+    │       └── ConnectError      Connect refuses a connector, or does not answer
     └── TrialFailed               one trial cannot be finished; it becomes invalid and the run goes on
 
-Every message is one line: the thing, what was found, and what to do.
+Every message is one line: the thing, what was found, and what to do. `ReasonCode` lists what makes the figures of a
+trial, or of a cell, unusable: programs decide on the code, people read the text.
 """
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
@@ -33,12 +39,17 @@ __all__ = [
     "EXIT_DONE",
     "EXIT_INTERRUPTED",
     "EXIT_UNUSABLE",
+    "INTERRUPTIONS",
     "ConnectError",
     "PlanError",
+    "ReasonCode",
     "ResultsError",
+    "ServiceError",
+    "ServiceTimeout",
     "SettingsError",
     "SinkbenchError",
     "StackError",
+    "TargetError",
     "TrialFailed",
     "UserError",
 ]
@@ -64,13 +75,92 @@ class ResultsError(UserError):
     """A run that was kept, or what is asked of it, cannot be used."""
 
 
-class StackError(UserError):
-    """A service of the stack cannot be started, found or reached."""
+class TargetError(UserError):
+    """A file that says what a trial's table or index is like cannot be used: no trial could come to anything."""
 
 
-class ConnectError(UserError):
+class ServiceError(UserError):
+    """A service does not answer, or refuses what is asked of it. No exception of a service's client goes further up."""
+
+
+class ServiceTimeout(ServiceError):
+    """A service does not answer in time."""
+
+
+class StackError(ServiceError):
+    """A service of the stack cannot be started, found or reached, or is not what it should be."""
+
+
+class ConnectError(ServiceError):
     """Connect refuses a connector, or does not answer."""
 
 
+class ReasonCode(StrEnum):
+    """Why the figures of a trial or of a cell must not be used."""
+
+    CONNECT_REFUSED = "connect_refused"
+    """Connect does not take the connector, or does not answer."""
+    COUNTS_DISAGREE = "counts_disagree"
+    """Two counts of the same records differ."""
+    DISK_TOO_SMALL = "disk_too_small"
+    DIVERTED = "diverted"
+    """What the connectors write goes elsewhere."""
+    DUPLICATED = "duplicated"
+    FOREIGN_RECORDS = "foreign_records"
+    """The sink holds records of somebody else."""
+    GENERATOR_TOO_SLOW = "generator_too_slow"
+    INVALID = "invalid"
+    """No trial of the cell is valid."""
+    LOAD_FAILED = "load_failed"
+    """Not every record came into the topic."""
+    LOST = "lost"
+    NO_PROGRESS = "no_progress"
+    NO_RATE = "no_rate"
+    NO_SAMPLES = "no_samples"
+    NO_TRIAL = "no_trial"
+    NOT_AUDITED = "not_audited"
+    NOT_READ = "not_read"
+    """The connector has not read the whole topic."""
+    NOT_STEADY = "not_steady"
+    """Its rate still changed when its trials ended."""
+    NOT_SUSTAINED = "not_sustained"
+    NOT_WARM = "not_warm"
+    """The JVMs were still compiling."""
+    PROBES_SILENT = "probes_silent"
+    RAN_DRY = "ran_dry"
+    """The topic was empty before the new number of tasks ran."""
+    RISING = "rising"
+    """Each trial was faster than the one before."""
+    SEARCH_FAILED = "search_failed"
+    """The search found no capacity, or has not ended."""
+    SERVICE_ERROR = "service_error"
+    """A service does not answer, or refuses what is asked."""
+    SERVICE_DIED = "service_died"
+    SHARED = "shared"
+    """Others used the same workers, brokers or sink meanwhile."""
+    SINK_UNREADABLE = "sink_unreadable"
+    TASKS_FAILED = "tasks_failed"
+    TASKS_NOT_STARTED = "tasks_not_started"
+    TASKS_UNEVEN = "tasks_uneven"
+    TIMED_OUT = "timed_out"
+    TOO_SHORT = "too_short"
+    """The drain was over before enough samples were taken."""
+    UNCLEAR = "unclear"
+    """Whether the lag stays bounded cannot be told."""
+    UNKNOWN = "unknown"
+    """A sinkbench that kept no codes wrote it."""
+    WRITES_REJECTED = "writes_rejected"
+
+
+INTERRUPTIONS = frozenset(
+    {ReasonCode.PROBES_SILENT, ReasonCode.SERVICE_DIED, ReasonCode.SERVICE_ERROR, ReasonCode.SINK_UNREADABLE}
+)
+"""What ends a trial while its connector may still have gone on: a service died, or could not be asked."""
+
+
 class TrialFailed(SinkbenchError):
-    """One trial cannot be finished. Its text is the reason that the trial is marked invalid with."""
+    """One trial cannot be finished. Its code and its text are the reason that the trial is marked invalid with."""
+
+    def __init__(self, text: str, code: ReasonCode = ReasonCode.LOAD_FAILED) -> None:
+        super().__init__(text)
+        self.code = code

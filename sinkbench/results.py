@@ -6,32 +6,47 @@ reading them ignores what is not known here.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, computed_field, model_validator
+
+from sinkbench.errors import ReasonCode
 
 __all__ = [
+    "ALSO_THERE",
     "Audit",
     "Bottleneck",
     "CellSummary",
     "Connections",
+    "Cost",
     "Fit",
     "Interval",
+    "JvmCpu",
     "Lag",
     "LatencyMs",
     "Limit",
+    "LimitInBlock",
     "LimitStep",
+    "Memory",
+    "Network",
     "Noise",
     "PlanRef",
+    "Prices",
     "RatePerSecond",
     "RatioTo",
+    "Reason",
     "Reconciliation",
+    "Rescale",
     "RunSummary",
     "Scaling",
     "ScalingPoint",
     "SearchStep",
+    "Spread",
     "TrialRecord",
 ]
+
+ALSO_THERE = "also_there"
+"""The key of an environment that lists who else was there when the run began, a line each; absent if nobody was."""
 
 Whole = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
@@ -80,6 +95,8 @@ class Connections(_Record):
     server_peak: Whole | None = None
     server_limit: Whole | None = None
     """How many the server accepts; None where it sets no limit, or it is not known."""
+    others: Whole = 0
+    """Connections that others opened meanwhile: they cannot be told from the connector's, and both peaks are None."""
 
 
 class LatencyMs(_Record):
@@ -104,6 +121,52 @@ class LatencyMs(_Record):
     """To within how many milliseconds the time of storing is known, of 19 in 20 records."""
     histogram: str | None = None
     """All of them in microseconds, in HdrHistogram's own encoding (V2, compressed, base64)."""
+
+
+class JvmCpu(_Record):
+    """CPU seconds a million records that a service's JVMs spend on themselves: part of `cpu_seconds_per_million`."""
+
+    compiler: Amount | None = None
+    gc: Amount | None = None
+    """Garbage collection."""
+
+
+class Memory(_Record):
+    """The most memory that a service held in a trial, all workers together, in bytes."""
+
+    resident_bytes: Amount | None = None
+    """What its processes held of the machine's memory; what they share is counted once."""
+    heap_bytes: Amount | None = None
+    """Its JVMs' heaps in use, with garbage that is not collected yet; None of what is no JVM, or does not tell."""
+
+
+class Network(_Record):
+    """Bytes a record that a service received and sent through the network interfaces of its own containers."""
+
+    received: Amount | None = None
+    sent: Amount | None = None
+
+
+class Prices(_Record):
+    """What was paid for a core, for memory and for disk; None has no price, and is in no cost."""
+
+    currency: str
+    core_hour: Amount | None = None
+    memory_gb_hour: Amount | None = None
+    """Of 10^9 bytes, as of a disk."""
+    disk_gb_month: Amount | None = None
+    kept_months: Amount = 1.0
+    """How long a record is kept on the disk."""
+
+
+class Cost(_Record):
+    """What a million records of a cell cost, in the currency of the run's prices."""
+
+    per_million: Amount | None = None
+    """The sum of the parts that have a price; None if one of these was not measured."""
+    cpu: Amount | None = None
+    memory: Amount | None = None
+    disk: Amount | None = None
 
 
 class Bottleneck(_Record):
@@ -132,35 +195,6 @@ class Reconciliation(_Record):
     """What the tasks have handed to the connector's `put`, by their own metrics."""
     stored: Whole | None = None
     """What the audit has counted."""
-
-
-class LimitStep(_Record):
-    """One measurement of the search for a limit; the last that `confirms` is longer, and gives the limit."""
-
-    batch: Whole | None = None
-    connections: Whole
-    records_per_second: Amount | None = None
-    problem: str | None = None
-    """Why there is no rate."""
-    confirms: bool = False
-
-
-class Limit(_Record):
-    """What a stage of the path can do alone, with the same records: an item of `limits` in summary.json."""
-
-    sink: str
-    """A sink, or what comes before it: "kafka" or "connect"."""
-    way: str
-    """How a plain client wrote or read; of "connect" the pipeline whose connector got none of the records."""
-    records_per_second: Amount | None = None
-    connections: Whole | None = None
-    """Connections, consumers or tasks."""
-    batch: Whole | None = None
-    """Records a request, statement or COPY."""
-    path: list[LimitStep] = []
-    """All measurements, in turn."""
-    note: str | None = None
-    """Why it could not be measured."""
 
 
 class Interval(_Record):
@@ -198,16 +232,73 @@ class SearchStep(_Record):
     """Why it was invalid."""
 
 
-class RatePerSecond(_Record):
-    """Records per second of a cell's valid trials: `values` in the order they were measured in."""
+class Spread(_Record):
+    """One figure of a cell's valid trials: `values` in the order they were measured in."""
 
     median: Amount
     low: Amount
     """The lowest of the values; the interval's own bounds are in `interval`."""
     high: Amount
     values: list[Amount]
+    blocks: list[Whole] = []
+    """The block of each value."""
     interval: Interval | None = None
     """Of the median; None of fewer than 5 values."""
+
+    def by_block(self) -> dict[int, float]:
+        """The values by their blocks; none of a run that was stored without these."""
+        return dict(zip(self.blocks, self.values, strict=False))
+
+
+class LimitStep(_Record):
+    """One measurement of the search for a limit; the last that `confirms` is longer, and gives the limit."""
+
+    batch: Whole | None = None
+    connections: Whole
+    records_per_second: Amount | None = None
+    problem: str | None = None
+    """Why there is no rate."""
+    confirms: bool = False
+
+
+class LimitInBlock(_Record):
+    """One measurement of a limit, beside the trials of a block."""
+
+    block: Whole
+    records_per_second: Amount | None = None
+    problem: str | None = None
+    """Why there is no rate."""
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    """While it was written: of each service, and of the plain clients as "client"; empty if that is not known."""
+
+
+class Limit(_Record):
+    """What a stage of the path can do alone, with the same records: an item of `limits` in summary.json."""
+
+    sink: str
+    """A sink, or what comes before it: "kafka" or "connect"."""
+    way: str
+    """How a plain client wrote or read; of "connect" the pipeline whose connector got none of the records."""
+    records_per_second: Amount | None = None
+    """The median of `in_blocks`; where there are none, what the search has found."""
+    connections: Whole | None = None
+    """Connections, consumers or tasks."""
+    batch: Whole | None = None
+    """Records a request, statement or COPY."""
+    path: list[LimitStep] = []
+    """All measurements of the search, in turn."""
+    in_blocks: list[LimitInBlock] = []
+    """Empty of a limit that is measured once."""
+    spread: Spread | None = None
+    """The records per second of `in_blocks`; None if there are none, or none was measured."""
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    """The medians of `in_blocks`."""
+    note: str | None = None
+    """Why it could not be measured."""
+
+
+class RatePerSecond(Spread):
+    """Records per second of a cell's valid trials."""
 
 
 class RatioTo(_Record):
@@ -238,15 +329,20 @@ class Rescale(_Record):
     """Of the rate after to that of a cold start with as many tasks, over all trials; None of a single trial."""
 
 
-class TrialRecord(_Record):
-    """One trial: a line of trials.jsonl."""
+class Reason(_Record):
+    """Why figures must not be used, or what is wrong with a cell: a code for programs, a text for people."""
 
-    trial: str
-    """The trial's id, which everything that it created was named after."""
-    block: Whole
-    """The number of its block, from 1; 0 for a pilot."""
+    code: ReasonCode
+    text: str
+    figures: dict[str, float] = {}
+    """The numbers in the text, by name."""
+
+
+class _OfCell(_Record):
+    """What a trial and the summary of its cell both say: which cell it is, what it used, and why it does not count."""
+
     cell: str
-    """The key of its cell, as `postgres/jdbc@3x2`."""
+    """The key of the cell, as `postgres/jdbc@3x2`."""
     label: str
     pipeline: str
     sink: str
@@ -255,6 +351,64 @@ class TrialRecord(_Record):
     tasks: Whole
     tasks_per_worker: float
     overrides: dict[str, str] = {}
+    records_per_write: Amount | None = None
+    placement: dict[str, int] = {}
+    """Tasks on each worker."""
+    failed_tasks: Whole = 0
+    failure: str | None = None
+    """The first line of the cause that a failed task gave."""
+    connections: Connections = Connections()
+    latency_ms: LatencyMs | None = None
+    """From due to stored, after the warm-up."""
+    searchable_ms: LatencyMs | None = None
+    """From due to found by a search; None in a sink where that is when it is stored."""
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    jvm_cpu_seconds_per_million: dict[str, JvmCpu] = {}
+    """By service; only those whose JVMs can be seen."""
+    compiling_share: Amount | None = None
+    """Share of the CPU time of all services that went into compiling; None if nothing tells."""
+    peak_memory: dict[str, Memory] = {}
+    """By service, of Kafka, Connect and the cell's own sink; only those that can be seen."""
+    fetched_bytes_per_record: Amount | None = None
+    """Bytes that the tasks' consumers received from Kafka."""
+    network_bytes_per_record: dict[str, Network] = {}
+    """By service; only those whose interfaces can be seen."""
+    limit_records_per_second: Amount | None = None
+    efficiency: Amount | None = None
+    """The rate divided by the sink's limit."""
+    bottleneck: Bottleneck | None = None
+    reasons: list[Reason] = []
+    """Why the numbers must not be used; empty if they may be."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def invalid(self) -> list[str]:
+        """The texts of `reasons`."""
+        return [reason.text for reason in self.reasons]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_texts(cls, value: Any) -> Any:
+        # An earlier sinkbench kept the texts alone.
+        if isinstance(value, dict) and "reasons" not in value and isinstance(value.get("invalid"), list):
+            return {**value, "reasons": [_reason_of(text) for text in value["invalid"]]}
+        return value
+
+
+def _reason_of(text: object) -> dict[str, object]:
+    """The reason that a text without a code stands for, as far as something is decided on it."""
+    known = {"not done after": ReasonCode.TIMED_OUT, "too few samples between 10 %": ReasonCode.TOO_SHORT}
+    code = next((code for start, code in known.items() if str(text).startswith(start)), ReasonCode.UNKNOWN)
+    return {"code": code, "text": text}
+
+
+class TrialRecord(_OfCell):
+    """One trial: a line of trials.jsonl."""
+
+    trial: str
+    """The trial's id, which everything that it created was named after."""
+    block: Whole
+    """The number of its block, from 1; 0 for a pilot."""
     started_at: str
     """ISO 8601, in UTC."""
     seconds: Amount
@@ -273,32 +427,33 @@ class TrialRecord(_Record):
     """None of a connector that kept its tasks."""
     window_seconds: Amount | None = None
     """How long the drain took, from the first record to the last; the rate is that of a part of it."""
+    foreign_cores: Amount | None = None
+    """Cores that were busy with what is no part of the stack while the trial drained, or stolen; None if not known."""
+    stolen_cores: Amount | None = None
+    """Those of them that a hypervisor gave to other machines."""
+    looking_cores: Amount | None = None
+    """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
+    total_peak_memory_bytes: Amount | None = None
+    """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
+    disk_bytes_per_record: Amount | None = None
+    """What the sink's index or table took on its disk after a flush, for each stored row; None if it does not tell."""
+    warm: bool | None = None
+    """Whether the JVMs compiled little enough; None if that is not known."""
     steady: bool | None = None
     """Whether its throughput became steady; None if too few samples tell."""
     warm_up_seconds: Amount | None = None
     """How long it was not yet steady, which the rate leaves out; None if `steady` is not true."""
-    records_per_write: Amount | None = None
-    placement: dict[str, int] = {}
-    """Tasks on each worker."""
-    failed_tasks: Whole = 0
-    failure: str | None = None
-    """The first line of the cause that a failed task gave."""
-    connections: Connections = Connections()
+    others: list[str] = []
+    """Who else was there: connectors that ran tasks on the same workers, and what was written by others meanwhile."""
     audit: Audit | None = None
     """None if the trial was not audited."""
+    not_audited: str = ""
+    """Why it was not; empty if it was, and of an earlier sinkbench, which did not say."""
     lost_ranges: str = ""
-    """The first ranges of `seq` that were lost, as `17-516, 900`."""
-    latency_ms: LatencyMs | None = None
-    """From due to stored, after the warm-up."""
-    searchable_ms: LatencyMs | None = None
-    """From due to found by a search; None in a sink where that is when it is stored."""
-    cpu_seconds_per_million: dict[str, Amount | None] = {}
-    limit_records_per_second: Amount | None = None
-    efficiency: Amount | None = None
-    bottleneck: Bottleneck | None = None
+    """The ranges of `seq` that were lost, as `17-516, 900`; of more than 10,000 the first, and ` and 7 more`."""
+    duplicated_ranges: str = ""
+    """The same of those that were stored more than once."""
     reconciliation: Reconciliation | None = None
-    invalid: list[str] = []
-    """Why its numbers must not be used; empty if they may be."""
     notes: list[str] = []
     """What a reader must know of numbers that may be used, such as counts that disagree."""
     samples: str | None = None
@@ -306,18 +461,10 @@ class TrialRecord(_Record):
     pilot: bool = False
 
 
-class CellSummary(_Record):
-    """One cell over all its trials: an item of `cells` in summary.json."""
+class CellSummary(_OfCell):
+    """One cell over all its trials: an item of `cells` in summary.json; `reasons` are those of its trials, if none of
+    them is valid."""
 
-    cell: str
-    label: str
-    pipeline: str
-    sink: str
-    mode: str
-    workers: Whole
-    tasks: Whole
-    tasks_per_worker: float
-    overrides: dict[str, str] = {}
     trials: Whole
     """Trials that were taken, valid or not."""
     offered_records_per_second: Amount | None = None
@@ -327,32 +474,66 @@ class CellSummary(_Record):
     search: list[SearchStep] = []
     """The way to a capacity."""
     records_per_second: RatePerSecond | None = None
-    """Of the valid trials; None if there are none. Of a constant load, what was stored of it."""
+    """Of the valid trials; None if there are none, or if no rate may be quoted (`at_least`). Of a constant load,
+    what was stored of it."""
+    total_cpu_seconds_per_million: Spread | None = None
+    """CPU seconds of all services together for a million records, without sinkbench's own; None if one was not seen."""
+    total_peak_memory_bytes: Spread | None = None
+    """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
+    disk_bytes_per_record: Spread | None = None
+    """What the sink's index or table took on its disk after a flush, for each stored row."""
+    cost: Cost | None = None
+    """By the run's prices; None without any, and if the rate may not be quoted."""
+    foreign_cores: Amount | None = None
+    """The most of the valid trials; `stolen_cores` and `looking_cores`, too."""
+    stolen_cores: Amount | None = None
+    looking_cores: Amount | None = None
+    at_least: Reason | None = None
+    """Why the pipeline may be faster than measured, with the `records_per_second` that it surely reaches: it was not
+    warm, not steady, or not alone. Then its rate is in no ratio, answer, efficiency or comparison. Else None."""
+    efficiency_by_block: Spread | None = None
+    """The rate divided by the limit of the same block, whose median is `efficiency`; None where the limit was measured
+    once, or no block has both."""
     ratio: RatioTo | None = None
     """To the run's slowest cell; None for that one itself, and where no block has both."""
     rescale: Rescale | None = None
     """Medians of the valid trials."""
-    records_per_write: Amount | None = None
-    placement: dict[str, int] = {}
-    failed_tasks: Whole = 0
-    failure: str | None = None
-    connections: Connections = Connections()
     audit: Audit | None = None
     """The sum over all trials that were audited, valid or not: a loss is not hidden by an invalid trial."""
-    latency_ms: LatencyMs | None = None
-    searchable_ms: LatencyMs | None = None
-    cpu_seconds_per_million: dict[str, Amount | None] = {}
-    limit_records_per_second: Amount | None = None
-    efficiency: Amount | None = None
-    bottleneck: Bottleneck | None = None
-    invalid: list[str] = []
-    """Why the cell's numbers must not be used: reasons of its trials, if none of them is valid."""
+    not_audited: Whole = 0
+    """Trials without an audit, valid or not: what they lost is not known."""
     notes: list[str] = []
     """What a reader must know of numbers that may be used, such as trials that were left out."""
     passed: bool
     """Whether the numbers may be used and everything that is checked held."""
+    faults: list[Reason] = []
+    """What is wrong with the cell, the cause before its consequences; empty if it passed."""
     verdict: str
-    """That in words: "ok", or what is wrong."""
+    """The faults in words, or why the rate must not be quoted (`at_least`), or "ok"."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_verdict(cls, value: Any) -> Any:
+        # An earlier sinkbench kept the words alone.
+        if isinstance(value, dict) and "faults" not in value and isinstance(value.get("verdict"), str):
+            return {**value, "faults": _faults_of(value["verdict"])}
+        return value
+
+
+def _faults_of(verdict: str) -> list[dict[str, object]]:
+    """The faults that the words of a verdict without codes stand for."""
+    words = {
+        "FAILED": ReasonCode.TASKS_FAILED,
+        "LOST": ReasonCode.LOST,
+        "DUPLICATED": ReasonCode.DUPLICATED,
+        "FOREIGN": ReasonCode.FOREIGN_RECORDS,
+        "NOT AUDITED": ReasonCode.NOT_AUDITED,
+        "NOT SUSTAINED": ReasonCode.NOT_SUSTAINED,
+        "UNCLEAR": ReasonCode.UNCLEAR,
+        "invalid:": ReasonCode.INVALID,
+    }
+    parts = [] if verdict == "ok" else verdict.split("; ")
+    return [{"code": code, "text": part} for part in parts for word, code in words.items() if word in part]
 
 
 class Fit(_Record):
@@ -408,6 +589,8 @@ class Noise(_Record):
     """B to A over all blocks."""
     smallest_difference_percent: Amount
     """The half width of that interval: a difference below it is not seen."""
+    by_cpu: Noise | None = None
+    """The same by the CPU time for the same records, in place of the rate; None if that was not measured."""
 
 
 class Overhead(_Record):
@@ -446,12 +629,20 @@ class RunSummary(_Record):
     cells: list[CellSummary]
     limits: list[Limit] = []
     """Empty if the plan asks for none."""
+    prices: Prices | None = None
+    """What the costs of the cells are made of; None if nobody has given prices."""
     scaling: list[Scaling] = []
     """One for each label with cells at several numbers of tasks."""
     noise: Noise | None = None
     overhead: Overhead | None = None
     resumed: list[str] = []
     """When it was taken up again after it had been interrupted or killed: ISO 8601, in UTC."""
+
+    @property
+    def also_there(self) -> list[str]:
+        """Who else was there when the run began, a line each."""
+        found = self.environment.get(ALSO_THERE)
+        return [str(line) for line in found] if isinstance(found, list) else []
 
     @property
     def passed(self) -> bool:

@@ -1,7 +1,7 @@
-"""Secrets that must not leave the process: whoever reads one says so, and whatever is written or printed is cleaned.
+"""Secrets that must not leave the process: who reads one conceals it, and what is written or printed is redacted.
 
-A secret can come back in what a service answers, in a stack trace or in an address, so every place where text leaves
-(the terminal, a run's folder) asks `redacted` first, and nobody else has to think of it.
+A service's answer, a stack trace or an address may quote a secret, so every way out (the terminal, a run's folder)
+calls `redacted`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from pydantic import JsonValue
 __all__ = ["HIDDEN", "SHORTEST", "conceal", "redacted", "redacted_values"]
 
 SHORTEST = 4
-"""Fewer characters are in every other word: to replace them would hide everything and protect nothing."""
+"""Fewer characters are part of too many words to be replaced."""
 
 HIDDEN = "***"
-"""What stands where a secret was."""
 
 _forms: set[str] = set()
 
 
 def conceal(secret: str) -> str:
-    """Has `redacted` replace this text from now on, and returns it as it is."""
+    """Makes `redacted` replace this text, and returns it."""
     if len(secret) >= SHORTEST:
         _forms.update(_written(secret))
     return secret
 
 
 def _written(secret: str) -> set[str]:
-    """The ways in which a service, or a message of ours, may write the secret."""
+    """How a service, or a message, may write the secret."""
     plain = {secret, secret.strip(), *secret.split("\n"), repr(secret)[1:-1]}
     # libpq's connection strings put a backslash before these two.
     plain.add(secret.replace("\\", "\\\\").replace("'", "\\'"))
@@ -44,18 +43,16 @@ def _written(secret: str) -> set[str]:
 
 
 def redacted(text: str) -> str:
-    """`text` with every secret of four characters and more replaced by `***`, also where it is quoted or escaped."""
-    found = [form for form in _forms if form in text]
-    # What is left beside a replacement may make up another secret. Each round makes the text shorter.
-    while found:
+    """The text with every secret of four characters or more as `***`, also if quoted or escaped."""
+    # What is left around a replacement may make another secret. Each round shortens the text.
+    while found := [form for form in _forms if form in text]:
         for form in sorted(found, key=len, reverse=True):
             text = text.replace(form, HIDDEN)
-        found = [form for form in _forms if form in text]
     return text
 
 
 def redacted_values(content: JsonValue) -> JsonValue:
-    """The same content with all its texts redacted; keys and numbers, which programs rely on, stay."""
+    """The content with all its texts redacted; keys and numbers, which programs rely on, stay."""
     if isinstance(content, str):
         return redacted(content)
     if isinstance(content, list):

@@ -1,25 +1,33 @@
-"""The settings of the stacks: environment variables SINKBENCH_*, or the same names in the checkout's `.env`."""
+"""The settings: environment variables SINKBENCH_*, or the same names in the checkout's `.env`."""
 
 from __future__ import annotations
 
 import getpass
 import hashlib
+import io
 import os
 import stat
 from pathlib import Path
 from typing import Annotated, Any
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from loadgen.reading import read_text
 from sinkbench.errors import SettingsError
 from sinkbench.suggest import did_you_mean
 
-__all__ = ["CHECKOUT", "Settings", "load_settings", "reachable_by_others"]
+__all__ = ["CHECKOUT", "PORTS", "Settings", "existing_part", "load_settings", "reachable_by_others"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PREFIX = "SINKBENCH_"
+PORTS = (
+    *("kafka_port", "kafka_controller_port", "elasticsearch_port", "elasticsearch_transport_port"),
+    *("postgres_port", "pgbouncer_port"),
+)
+"""The ports of all services but the workers, in starting order; each begins with the service's name."""
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
@@ -28,7 +36,7 @@ Cpus = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$"), Field(e
 
 
 class Settings(BaseSettings):
-    """What a user can set; each field is the environment variable SINKBENCH_<FIELD>."""
+    """What a user can set; a field is the variable SINKBENCH_<FIELD>."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
@@ -57,7 +65,7 @@ class Settings(BaseSettings):
     connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
     elasticsearch_heap: HeapSize = Field(default="1g", description="Java heap of Elasticsearch")
 
-    # Of the containers; the local stack's processes have no limits. Heap, and what a JVM needs beside it, must fit.
+    # Of containers; processes of the local stack have no limits. A JVM needs more than its heap.
     kafka_memory: MemorySize = Field(default="2g", description="memory of Kafka's container at most")
     connect_memory: MemorySize = Field(default="1536m", description="memory of each worker's container at most")
     elasticsearch_memory: MemorySize = Field(default="3g", description="memory of Elasticsearch's container at most")
@@ -74,64 +82,54 @@ class Settings(BaseSettings):
     controller_cpus: Cpus = Field(default="0", description="cores of the controller's container; 0: no limit")
 
     def ports(self) -> list[tuple[int, str, str]]:
-        """Every port that the stack listens on.
+        """(port with the offset added, the variable that sets it, its service) for every port of the stack, in starting
+        order.
 
-        Returns:
-            (port with the offset added, the variable that sets it, the service that listens), in starting order.
-
-        Raises:
-            SettingsError: the offset moves a port out of range, or two services, or the live page, get the same port.
+        SettingsError if a port is out of range, or two services, or a service and the live page, have the same one.
         """
-        named = [
-            (self.kafka_port, "KAFKA_PORT", "kafka"),
-            (self.kafka_controller_port, "KAFKA_CONTROLLER_PORT", "kafka"),
-            (self.elasticsearch_port, "ELASTICSEARCH_PORT", "elasticsearch"),
-            (self.elasticsearch_transport_port, "ELASTICSEARCH_TRANSPORT_PORT", "elasticsearch"),
-            (self.postgres_port, "POSTGRES_PORT", "postgres"),
-            (self.pgbouncer_port, "PGBOUNCER_PORT", "pgbouncer"),
-        ]
+        named = [(name, name.split("_")[0], 0) for name in PORTS]
         for worker in range(self.workers):
-            named.append((self.connect_port + worker, "CONNECT_PORT", f"connect-{worker + 1}"))
-            named.append((self.connect_metrics_port + worker, "CONNECT_METRICS_PORT", f"connect-{worker + 1}"))
-        stack = len(named)
-        # Not the stack's, but there may be none of these on it.
-        named.append((self.live_port, "LIVE_PORT", "the live page"))
-        seen: dict[int, str] = {}
-        moved = []
-        for port, name, service in named:
-            number = port + self.port_offset
+            service = f"connect-{worker + 1}"
+            named += [("connect_port", service, worker), ("connect_metrics_port", service, worker)]
+        # Not the stack's, but no service may have it.
+        named.append(("live_port", "the live page", 0))
+        taken: dict[int, tuple[str, str]] = {}
+        for name, service, worker in named:
+            number, variable = self.port(name) + worker, PREFIX + name.upper()
             if not 1024 <= number <= 65535:
                 raise SettingsError(
-                    f"{PREFIX}PORT_OFFSET={self.port_offset}: moves {PREFIX}{name} to {number}; "
+                    f"{PREFIX}PORT_OFFSET={self.port_offset}: moves {variable} to {number}; "
                     "choose one that keeps it between 1024 and 65535"
                 )
-            if number in seen:
+            if number in taken:
                 raise SettingsError(
-                    f"port {number}: both {seen[number]} and {PREFIX}{name} (for {service}) ask for it; change one"
+                    f"port {number}: both {taken[number][0]} and {variable} (for {service}) ask for it; change one"
                 )
-            seen[number] = PREFIX + name
-            moved.append((number, PREFIX + name, service))
-        return moved[:stack]
+            taken[number] = variable, service
+        return [(number, *each) for number, each in taken.items() if number != self.port("live_port")]
 
     def port(self, name: str) -> int:
-        """The number of the port setting `name`, such as "kafka_port", with the offset added."""
+        """The port setting `name`, such as "kafka_port", with the offset added."""
         return int(getattr(self, name)) + self.port_offset
 
     def show(self) -> str:
-        """Every setting with its value in force, a line each, as a `.env` file has them."""
+        """A line for each setting in force, as in a `.env` file."""
         return "\n".join(f"{PREFIX}{name.upper()}={value}" for name, value in self.model_dump().items())
 
 
+def existing_part(path: Path) -> Path:
+    """`path`, or the nearest folder above it that exists."""
+    return next(each for each in (path, *path.parents) if each.exists())
+
+
 def reachable_by_others(path: Path) -> bool:
-    """Whether an unprivileged user can enter `path`: every folder on the way lets others pass."""
-    existing = path
-    while not existing.exists():
-        existing = existing.parent
+    """Whether an unprivileged user can enter `path`."""
+    existing = existing_part(path)
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in [existing, *existing.parents])
 
 
 def _home(checkout: Path) -> Path:
-    """The default of SINKBENCH_HOME: `var` in the checkout, or, where root's services could not enter it, /var/lib."""
+    """The default of SINKBENCH_HOME: `var` in the checkout, or below /var/lib if root's services could not enter it."""
     inside = checkout / "var"
     if os.geteuid() != 0 or reachable_by_others(inside):
         return inside
@@ -140,31 +138,41 @@ def _home(checkout: Path) -> Path:
 
 
 def _account() -> str:
-    """The name of whoever runs this; in a container an account may have none, and its number stands for it."""
+    """The name of the user, or the number of one without a name, as in containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.geteuid())
 
 
-def load_settings(checkout: Path = CHECKOUT) -> Settings:
-    """The settings from the environment and from `.env`; the environment wins.
+def _settings_file(path: Path) -> dict[str, str | None]:
+    """The variables of a `.env` file; none without one. SettingsError if it cannot be read in one way only."""
+    try:
+        text = read_text(path, SettingsError)
+    except FileNotFoundError:
+        return {}
+    lines: dict[str, int] = {}
+    for found in parse_stream(io.StringIO(text)):
+        at = f"{path}:{found.original.line}"
+        if found.error:
+            raise SettingsError(f"{at}: is not NAME=value; mend it, or begin it with # ")
+        if found.key in lines and found.key.startswith(PREFIX):
+            raise SettingsError(f"{at}: {found.key} stands there twice, in line {lines[found.key]} too; leave one out")
+        if found.key is not None:
+            lines[found.key] = found.original.line
+    return dotenv_values(stream=io.StringIO(text))
 
-    Raises:
-        SettingsError: a SINKBENCH_ variable is unknown, or a value cannot be used.
-    """
-    file = checkout / ".env"
-    values: dict[str, str] = {k: v or "" for k, v in dotenv_values(file).items()} if file.is_file() else {}
-    values.update(os.environ)
+
+def load_settings(checkout: Path = CHECKOUT) -> Settings:
+    """The settings in force; SettingsError for an unknown SINKBENCH_ variable or a value that cannot be used."""
+    values = {**_settings_file(checkout / ".env"), **os.environ}
     known = {PREFIX + name.upper(): name for name in Settings.model_fields}
-    given: dict[str, Any] = {}
+    home = _home(checkout)
+    given: dict[str, Any] = {"home": home, "dist": home / "dist"}
     for variable in sorted(v for v in values if v.startswith(PREFIX)):
         if variable not in known:
             raise SettingsError(f"{variable}: no such setting{did_you_mean(variable, known)}")
-        given[known[variable]] = values[variable]
-    home = _home(checkout)
-    given.setdefault("home", home)
-    given.setdefault("dist", home / "dist")
+        given[known[variable]] = values[variable] or ""
     try:
         settings = Settings.model_validate(given)
     except ValidationError as error:

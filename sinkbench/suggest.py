@@ -1,4 +1,4 @@
-"""The nearest known name to one that is not known, for messages that say how to mend a mistake."""
+"""The known name nearest to an unknown one, for messages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LISTED_AT_MOST = 12
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like `name`, or None if none is like it.
+    """The known name most like `name`; None if none is.
 
-    Letter case does not count. Where no name is spelled alike, the shortest one that contains `name` is taken, so
-    that `jdbc` finds `postgres/jdbc`.
+    Case does not count. If no name is spelled alike, it is the shortest one that contains `name`: `jdbc` finds
+    `postgres/jdbc`.
     """
     by_folded = {candidate.casefold(): candidate for candidate in sorted(known, reverse=True)}
     folded = name.casefold()
@@ -26,10 +26,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown `name`: the nearest known one, else a list of what is known.
-
-    It starts with "; ", and is empty if nothing is known at all.
-    """
+    """The end of a message about an unknown name: "; did you mean ...", else "; known: ..."; empty if none is known."""
     names = sorted(known)
     found = nearest(name, names)
     if found is not None:

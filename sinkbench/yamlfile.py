@@ -1,7 +1,6 @@
-"""YAML files that users write: read strictly, with the line of every key, and mistakes told in one line each.
+"""YAML files that users write, read strictly: mistakes are told with their lines.
 
-Strictly means YAML 1.2 without duplicate keys; what a file may hold is said by a pydantic model that forbids what it
-does not know.
+That is YAML 1.2 without duplicate keys, checked by a pydantic model that forbids unknown keys.
 """
 
 from __future__ import annotations
@@ -11,22 +10,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 from ruamel.yaml import YAML, MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.representer import SafeRepresenter
 
+from loadgen.reading import read_text
 from sinkbench.errors import UserError
 from sinkbench.secrets import redacted
 from sinkbench.suggest import did_you_mean
 
-__all__ = ["YamlFile", "mistake", "shown", "to_yaml"]
+__all__ = ["Section", "YamlFile", "mistake", "shown", "to_yaml"]
 
 _REPORTED_AT_MOST = 5
+_MOST_VALUES = 100_000
+# The library needs seconds for as many.
+_MOST_BYTES = 1 << 18
 _CUSTOM = "sinkbench"
 
-# What pydantic's kinds of errors come to in our words; the rest keep pydantic's.
+# Our words for pydantic's kinds of errors; the rest keep pydantic's.
 _WORDS = {
     "int_type": "must be a whole number",
     "float_type": "must be a number",
@@ -47,17 +50,22 @@ _WORDS = {
 }
 
 
+class Section(BaseModel):
+    """A mapping in a file of the user's: unknown keys, other types, NaN and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
 def mistake(text: str, *at: str | int) -> PydanticCustomError:
     """An error for a model's own validator to raise.
 
-    `text` is the whole message, in which "{name}" stands for the dotted name of the key that is wrong; `at` is the
-    path of that key below the value under validation.
+    In `text`, "{name}" stands for the dotted name of the wrong key; `at` is its path below the value under validation.
     """
     return PydanticCustomError(_CUSTOM, "{text}", {"text": text, "at": at})
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: short, on one line, and in YAML's words rather than Python's."""
+    """A value for a message: short, on one line, in YAML's words, redacted."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -66,13 +74,13 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    # Before it is cut: half a secret would not be found any more.
+    # Before it is cut, since half a secret is not found.
     text = redacted(repr(value) if isinstance(value, str) else " ".join(str(value).split()))
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def to_yaml(content: Mapping[str, object]) -> str:
-    """Plain values as YAML, in their own order; null is written out."""
+    """Plain values as YAML, in their order, with null written out."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
     yaml.default_flow_style = False
@@ -85,7 +93,7 @@ def to_yaml(content: Mapping[str, object]) -> str:
 
 
 class _Representer(SafeRepresenter):
-    """Quotes text with unusual characters so that they are escaped: left bare, YAML reads some as line breaks."""
+    """Quotes text with unusual characters, some of which YAML reads as line breaks."""
 
 
 def _quoted_if_needed(representer: SafeRepresenter, text: str) -> ScalarNode:
@@ -98,10 +106,10 @@ _Representer.add_representer(str, _quoted_if_needed)
 
 
 class YamlFile:
-    """One YAML file: `content`, its plain values, and the lines that they stand on.
+    """A YAML file: `content`, its plain values, and their lines.
 
-    Raises `error`, naming the file and where possible the line, if the file cannot be read, is not UTF-8, is not
-    YAML, or is anything but one mapping; `kind` is the word for such a file in messages ("plan").
+    Raises `error`, with the file and if possible the line, if the file cannot be read, is not UTF-8, is not YAML, or is
+    not one mapping. Messages call such a file a `kind`, as "plan".
     """
 
     def __init__(self, path: Path, kind: str, error: type[UserError]) -> None:
@@ -115,7 +123,7 @@ class YamlFile:
         self.content: dict[Any, Any] = content
 
     def line(self, *path: str | int) -> int:
-        """The line, from 1, of a key or list item; of the nearest one around it if the file does not have it."""
+        """The line, from 1, of a key or list item; of the nearest one around it if there is none."""
         node: Any = self._root
         line: int = node.start_mark.line
         for step in path:
@@ -126,13 +134,12 @@ class YamlFile:
         return line + 1
 
     def where(self, *path: str | int) -> str:
-        """`file:line` of a key or list item."""
         return f"{self.path}:{self.line(*path)}"
 
     def explain(self, invalid: ValidationError, models: Mapping[str, type[BaseModel]]) -> str:
-        """What pydantic found wrong with the content: one line a mistake, in the file's order, at most five.
+        """A line for each mistake that pydantic found, in the file's order, five at most.
 
-        `models` holds the model of each section, by the section's key, and that of the whole file under "".
+        `models` holds the model of each section by its key, and that of the whole file under "".
         """
         mistakes = [detail for detail in invalid.errors() if not _follows_from_another(detail)]
         found = sorted({(self.line(*path), text) for path, text in (self._explain(m, models) for m in mistakes)})
@@ -146,7 +153,7 @@ class YamlFile:
         path, kind, context = detail["loc"], detail["type"], detail.get("ctx", {})
         section = str(path[0]) if len(path) > 1 and path[0] in models else ""
         words = [str(step) for step in path if isinstance(step, str)]
-        # A list's entries are told apart by their lines, so that `multiples` says more than `pipelines.multiples`.
+        # Lines tell a list's entries apart, so `multiples` is enough for `pipelines.multiples`.
         name = ".".join(words[1:] if len(words) > 1 and isinstance(path[1], int) else words) or self._kind
         if kind == _CUSTOM:
             return (*path, *context["at"]), context["text"].replace("{name}", name)
@@ -168,33 +175,43 @@ class YamlFile:
     def _read(self) -> str:
         path = self.path
         try:
-            return path.read_bytes().decode("utf-8-sig")
+            return read_text(path, self._error, _MOST_BYTES)
         except FileNotFoundError:
             others = [file.name for file in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
             raise self._error(f"{path}: there is no such {self._kind}{did_you_mean(path.name, others)}") from None
-        except IsADirectoryError:
-            raise self._error(f"{path}: is a folder; name a {self._kind} file in it") from None
-        except UnicodeDecodeError as broken:
-            line = broken.object.count(b"\n", 0, broken.start) + 1
-            raise self._error(f"{path}:{line}: is not UTF-8 text; save it as UTF-8") from None
-        except OSError as failed:
-            raise self._error(f"{path}: cannot be read ({failed.strerror}); check its permissions") from None
 
     def _parse(self, text: str) -> tuple[object, object]:
-        """The YAML nodes, which know their lines, and the plain values."""
         try:
-            return YAML(typ="safe", pure=True).compose(text), YAML(typ="safe", pure=True).load(text)
+            root = YAML(typ="safe", pure=True).compose(text)
+            self._refuse_endless(root)
+            return root, YAML(typ="safe", pure=True).load(text)
         except MarkedYAMLError as broken:
             mark = broken.problem_mark or broken.context_mark
             said = (broken.problem or broken.context or "cannot be read").splitlines()[0]
-            # Of a key that is given twice, the library prints both values, which may be secrets.
+            # For a duplicate key the library prints both values, which may be secrets.
             said = said.split('" with value "')[0] + '"' if '" with value "' in said else said
             raise self._error(f"{self.path}:{mark.line + 1 if mark else 1}: not valid YAML: {said}") from None
-        # A date or number that YAML takes for one and Python cannot make one of, such as 2026-13-45, is a ValueError.
+        # 2026-13-45 is a date to YAML and a ValueError to Python.
         except (YAMLError, ValueError, OverflowError) as broken:
             raise self._error(f"{self.path}: not valid YAML: {' '.join(str(broken).split())}") from None
         except RecursionError:
             raise self._error(f"{self.path}: is nested too deeply for a {self._kind}") from None
+
+    def _refuse_endless(self, root: object) -> None:
+        """Aliases may repeat a value, but neither hold themselves nor make a small file a huge one."""
+        sizes: dict[int, int | None] = {}
+
+        def size(node: Any) -> int:
+            if id(node) not in sizes:
+                sizes[id(node)] = None
+                sizes[id(node)] = 1 + sum(size(below) for _, (_, below) in _children(node))
+            if (found := sizes[id(node)]) is None:
+                line = node.start_mark.line + 1
+                raise self._error(f"{self.path}:{line}: holds itself by an alias (*); write the value out")
+            return found
+
+        if size(root) > _MOST_VALUES:
+            raise self._error(f"{self.path}: holds more than {_MOST_VALUES:,} values; a {self._kind} needs few")
 
 
 def _follows_from_another(detail: ErrorDetails) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from hypothesis import HealthCheck, settings
 
-# These measure on a machine that others use as well.
-MEASURING = [Path(__file__).parent / name for name in ("e2e", "compose", "capacity")]
+# How long an example takes is up to whatever else the machine does.
+settings.register_profile("sinkbench", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sinkbench")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """An expectation of a measurement has failed when it fails twice; pytest's last line counts those run again."""
+    """A rate on a machine that others use is not as expected when it is not so twice; nothing else runs again.
+
+    pytest's last line counts what ran again.
+    """
     for item in items:
-        if any(folder in item.path.parents for folder in MEASURING):
+        for marker in item.iter_markers("measures_a_rate"):
+            assert marker.kwargs["reason"]
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=["AssertionError"]))

@@ -2,17 +2,17 @@
 
     python benchmarks/loadgen --bootstrap 127.0.0.1:19092 --jars DIR --java java
 
-Both produce as many records of the same size into a new topic of as many partitions, as fast as the broker takes them,
-with the same acks, linger and batch size, without compression. They take turns, so that a change of the machine hits
-both alike; each round gives one ratio, and the last line the least, the middle and the largest of them.
+Both produce the same number of records of the same size into a new topic with equally many partitions, as fast as the
+broker takes them, with the same acks, linger and batch size, without compression. They take turns, so that drift of the
+machine hits both alike. Each round gives one ratio; the last line gives their minimum, median and maximum.
 
-kafka-producer-perf-test gets its records in its cheapest way that does not repeat one record for ever: a file
-(`--payload-file`) of distinct records that loadgen's own code made, of which it draws at random. With `--perf-makes`
-it makes each of them (`--record-size`: random letters), which takes it much more CPU.
+kafka-producer-perf-test draws its records at random from a file of distinct records (`--payload-file`): its cheapest
+way that does not repeat one record for ever. With `--perf-makes` it makes random letters instead (`--record-size`),
+which takes it much more CPU time.
 
-CPU seconds are user and system time of the whole process, from its start to its end (RUSAGE_CHILDREN): the JVM's start
-and compilation are in it, and so are Python's imports. The middle ratio also stands there for loadgen without its
-start, since that is short and measured (a load of one record), while the JVM's compilation cannot be told apart.
+CPU seconds are user and system time of the whole process (RUSAGE_CHILDREN), with the JVM's start and compilation and
+with Python's imports. The median is also given without loadgen's start, which a load of one record measures; the JVM's
+compilation cannot be separated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAYLOADS = 100_000
 
 @dataclass(frozen=True)
 class Measured:
-    """One process's load."""
+    """The load of one process."""
 
     name: str
     records: int
@@ -51,7 +51,6 @@ class Measured:
 
 
 def main() -> int:
-    """Runs the rounds and prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--bootstrap", default="127.0.0.1:19092", help="Kafka's address")
     parser.add_argument("--jars", required=True, help="the folder of Kafka's jars, kafka-tools among them")
@@ -108,7 +107,6 @@ def write_payloads(path: Path, options: argparse.Namespace) -> None:
 
 
 def run_loadgen(options: argparse.Namespace, topic: str, records: int) -> Measured:
-    """loadgen as a user starts it."""
     command = [
         *(sys.executable, "-m", "loadgen", "run", "--bootstrap", options.bootstrap, "--topic", topic),
         *("--count", str(records), "--record-bytes", str(options.record_bytes), "--acks", options.acks),
@@ -122,7 +120,6 @@ def run_loadgen(options: argparse.Namespace, topic: str, records: int) -> Measur
 
 
 def run_perf(options: argparse.Namespace, topic: str, payloads: Path) -> Measured:
-    """kafka-producer-perf-test with the same settings."""
     create = [
         *(options.java, "-cp", f"{options.jars}/*", "org.apache.kafka.tools.TopicCommand"),
         *("--bootstrap-server", options.bootstrap, "--create", "--topic", topic),
@@ -142,7 +139,7 @@ def run_perf(options: argparse.Namespace, topic: str, payloads: Path) -> Measure
 
 
 def measure(name: str, command: list[str], records: int, options: argparse.Namespace) -> tuple[Measured, str]:
-    """Runs a command to its end, and takes its CPU time."""
+    """Runs a command to its end; returns its time and CPU time, and its output."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
@@ -152,7 +149,6 @@ def measure(name: str, command: list[str], records: int, options: argparse.Names
 
 
 def line(measured: Measured) -> str:
-    """One row of the table."""
     return (
         f"{measured.name:<26}{measured.records / measured.wall_seconds:>10,.0f} records/s (whole process)"
         f"{measured.cpu_seconds:>8.2f} CPU s{measured.records_per_cpu_second:>10,.0f} records per CPU second"

@@ -1,7 +1,7 @@
-"""What a run's figures depend on and a reader must know: its environment. No name of a host or a user, and no path.
+"""The environment of a run: the machine and the services that its figures depend on. Never a host, a user or a path.
 
-`machine`, `disk` and `cgroup` look at the machine of the controller, `services` asks the services, and `jvm` reads what
-they tell of their Java. What cannot be told is None: on clusters of others much is.
+`machine`, `disk` and `cgroup` look at the controller's machine; `services` and `jvm` ask the services. An unknown value
+is None, as many are on somebody else's clusters.
 """
 
 from __future__ import annotations
@@ -14,36 +14,30 @@ from pydantic import JsonValue
 from sinkbench.environment.cgroup import allowance, container
 from sinkbench.environment.disk import disk
 from sinkbench.environment.machine import commit, machine
-from sinkbench.environment.services import elasticsearch_node, jvms, kafka_durability, versions
-from sinkbench.plan import Load
+from sinkbench.environment.services import about_sinks, jvms, kafka_durability, versions
+from sinkbench.plan.plan import PlanLoad
 from sinkbench.sinks.reading import SinkSettings
 from sinkbench.stack import Stack
 
 __all__ = ["SINK_KEYS", "commit", "describe", "machine", "with_sink"]
 
 SINK_KEYS = ("durability", "sink_settings")
-"""What is known of a sink only when it has an index or a table: each has a mapping by service."""
+"""What is known of a sink only once it has an index or a table; each key holds a mapping by sink."""
 
 
 def describe(
-    stack: Stack, checkout: Path, plugins: Mapping[str, str | None] | None = None, load: Load | None = None
+    stack: Stack, checkout: Path, plugins: Mapping[str, str | None] | None = None, load: PlanLoad | None = None
 ) -> dict[str, JsonValue]:
-    """The machine, and the version, the Java, the limits and the durability of what takes part in a run on `stack`.
-
-    The machine is the controller's; on clusters of others the services have machines of their own. How a sink is set
-    is known when it has an index or a table: `with_sink`.
+    """The controller's machine, and the version, JVM, limits and durability of each service; no sink's settings yet.
 
     Args:
-        stack: where the services are.
-        checkout: where sinkbench's own files are.
+        checkout: the folder with sinkbench's own files.
         plugins: version of each plugin that takes part, by its class.
-        load: how the plan's records are produced.
 
-    Raises:
-        StackError: a service of our own does not answer.
+    Raises StackError if a service of our own does not answer.
     """
     endpoints = stack.endpoints
-    node = elasticsearch_node(endpoints)
+    sinks = about_sinks(endpoints)
     kind, own = container()
     return {
         "stack": stack.name,
@@ -54,8 +48,8 @@ def describe(
         "container": {"kind": kind, **allowance(own)},
         "service_limits": {name: {**allowance(each)} for name, each in stack.allowances().items()},
         "commit": commit(checkout),
-        "versions": versions(endpoints, checkout, node),
-        "jvm": jvms(endpoints, stack.command_lines(), node),
+        "versions": versions(endpoints, checkout, sinks),
+        "jvm": jvms(endpoints, stack.command_lines(), sinks),
         "plugins": dict(plugins or {}),
         "durability": {"kafka": kafka_durability(endpoints, load)},
         "sink_settings": {},
@@ -63,10 +57,7 @@ def describe(
 
 
 def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSettings) -> dict[str, JsonValue]:
-    """The same environment with how a sink is set, as `durability.<sink>` and `sink_settings.<sink>`.
-
-    What is not told now but was told before stays.
-    """
+    """Adds a sink's settings, as `durability.<sink>` and `sink_settings.<sink>`; a None keeps what was known before."""
     added = dict(environment)
     for key, found in zip(SINK_KEYS, (settings.durability, settings.tuning), strict=True):
         before = _mapping(added.get(key))

@@ -1,14 +1,14 @@
-"""Whether this process runs in a container, and how much of the machine its control groups leave it."""
+"""Whether this process runs in a container, and how much of the machine its control groups allow it."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
-from sinkbench.environment.disk import MOUNTS, mount_of
-from sinkbench.environment.kernel import text_of
+from sinkbench.environment.disk import MOUNTS, mount_of, text_of
 from sinkbench.stack import Allowance
 
 __all__ = ["allowance", "container", "container_kind", "own_allowance"]
@@ -23,7 +23,7 @@ Read = Callable[[str], str | None]
 
 
 def container() -> tuple[str, Allowance]:
-    """What kind of container this process runs in, "none" if in none, and what it may use."""
+    """The kind of container that this process runs in, or "none", and what it may use."""
     cgroups = text_of(Path("/proc/self/cgroup")) or ""
     marks = {name for name in ("/.dockerenv", "/run/.containerenv") if Path(name).exists()}
     kind = container_kind(marks, os.environ, cgroups, text_of(MOUNTS) or "")
@@ -34,13 +34,12 @@ def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, 
     """The kind of container: kubernetes, podman, docker, lxc, another that says its name, or "none".
 
     Args:
-        marks: those of /.dockerenv and /run/.containerenv that are there.
+        marks: those of /.dockerenv and /run/.containerenv that exist.
         variables: the environment's.
-        cgroups: the text of /proc/self/cgroup.
-        mountinfo: the text of /proc/self/mountinfo.
+        cgroups, mountinfo: the texts of these files in /proc/self.
     """
     root = mount_of(Path("/"), mountinfo)
-    # A virtual machine that was made from a container's image has its marks, too, but a disk of its own.
+    # A virtual machine made from a container's image has these marks, too, but a disk of its own.
     if root is not None and root.root == "/" and root.source.startswith("/dev/"):
         marks = set()
     if "KUBERNETES_SERVICE_HOST" in variables:
@@ -56,12 +55,12 @@ def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, 
 
 
 def own_allowance(cgroups: str, read: Read, cpus_allowed: int | None = None) -> Allowance:
-    """What the process of these control groups may use: the least that its own or one above leaves it.
+    """What a process may use: the smallest limit of its control groups and those above them.
 
     Args:
-        cgroups: the text of /proc/self/cgroup, of version 1 or 2 of control groups.
+        cgroups: the text of /proc/self/cgroup, version 1 or 2.
         read: reads a file below /sys/fs/cgroup.
-        cpus_allowed: how many cores the scheduler may give it; None, or as many as there are, is no limit.
+        cpus_allowed: cores that the scheduler may give the process; None, or all of them, is no limit.
     """
     cpus: list[float] = [] if cpus_allowed in (None, os.cpu_count()) else [float(cpus_allowed or 0)]
     memory: list[int] = []
@@ -81,27 +80,22 @@ def own_allowance(cgroups: str, read: Read, cpus_allowed: int | None = None) -> 
 
 
 def allowance(found: Allowance | None) -> dict[str, float | int | str | None]:
-    """An allowance as the environment has it: "no limit" where there is none, None where that is not known."""
+    """An allowance as the environment stores it: "no limit" where there is none, None where it is unknown."""
     if found is None:
         return {"cpus": None, "memory_bytes": None}
-    return {
-        "cpus": "no limit" if found.cpus is None else found.cpus,
-        "memory_bytes": "no limit" if found.memory_bytes is None else found.memory_bytes,
-    }
+    return {name: "no limit" if most is None else most for name, most in asdict(found).items()}
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """The folder of a control group and those above it, each with a slash at its end, the root's empty.
-
-    In a container the path may be the host's, of which only the root can be seen.
-    """
+    """The folders of a control group and of those above it, each ending in a slash; the root's is empty."""
+    # In a container the path may be the host's, of which only the root is visible: hence all of them.
     inside = PurePosixPath(path.strip().lstrip("/"))
     for each in (inside, *inside.parents):
         yield "" if str(each) == "." else f"{each}/"
 
 
 def _quota(parts: list[str]) -> list[float]:
-    """The cores that a quota and a period in microseconds stand for; none of "max" or -1."""
+    """Cores of a quota and a period in microseconds; empty for "max" or -1."""
     if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
         return []
     return [int(parts[0]) / int(parts[1])]

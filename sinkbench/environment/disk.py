@@ -1,4 +1,4 @@
-"""What kind of disk a folder is on, by what the kernel shows in /proc and /sys."""
+"""The kind of disk that a folder is on, from /proc and /sys."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sinkbench.environment.kernel import text_of
+from sinkbench.settings import existing_part
 
-__all__ = ["MOUNTS", "Mount", "disk", "kind_of_block", "kind_of_filesystem", "mount_of"]
+__all__ = ["MOUNTS", "Mount", "disk", "kind_of_block", "kind_of_filesystem", "mount_of", "text_of"]
 
 _SYS = Path("/sys")
 MOUNTS = Path("/proc/self/mountinfo")
 _IN_MEMORY = {"tmpfs", "ramfs"}
 _NETWORKED = re.compile(r"nfs\d?|cifs|smb\d?|ceph|glusterfs|lustre|9p|virtiofs|fuse\.sshfs|fuse\.glusterfs")
-# Disks that a hypervisor makes: what it keeps them on cannot be seen from within, whatever they say of turning.
+# Disks of a hypervisor. Their `rotational` flag says nothing of the hardware behind them.
 _VIRTUAL_NAMES = re.compile(r"x?vd[a-z]+")
 _VIRTUAL_MAKERS = re.compile(r"qemu|vmware|msft|virtual|google|persistentdisk|elastic block store|xen", re.IGNORECASE)
-# Of layers on layers, such as LVM on RAID on disks, more than there are in practice.
+# As proc(5) has it: ids of the mount and its parent, then these; optional fields end with the "-".
+_MOUNT = re.compile(
+    r"^\S+ \S+ (?P<device>\S+) (?P<root>\S+) (?P<point>\S+) .*? - (?P<filesystem>\S+) (?P<source>\S+)", re.MULTILINE
+)
+# Layers such as LVM on RAID on disks; real machines have fewer.
 _DEEPEST = 8
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A file system at the place where it is mounted.
+    """A mounted file system.
 
     Attributes:
-        point: that place.
-        root: the folder of the file system that is seen there; "/" if it is all of it.
-        filesystem: its type.
-        device: the numbers of its device, as 254:0.
+        point: where it is mounted.
+        root: the folder of the file system that is mounted there; "/" for all of it.
+        device: its device number, as 254:0.
         source: what it was mounted from.
     """
 
@@ -41,55 +44,45 @@ class Mount:
     source: str
 
 
-def disk(path: Path | None) -> dict[str, str | None]:
-    """The type of the file system that `path` is on, and the kind of the disk below it.
-
-    Returns:
-        `filesystem`, and `kind`: nvme, ssd, rotational, virtual (a hypervisor's), memory or network; None for what
-        cannot be told. The path itself is not in it.
-    """
-    unknown: dict[str, str | None] = {"filesystem": None, "kind": None}
-    if path is None:
-        return unknown
+def text_of(path: Path) -> str | None:
+    """The text of a file of /proc or /sys, stripped; None if it cannot be read."""
     try:
-        mount = mount_of(_existing(path).resolve(), MOUNTS.read_text(encoding="utf-8", errors="replace"))
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        return unknown
+        return None
+
+
+def disk(path: Path | None) -> dict[str, str | None]:
+    """The `filesystem` type at `path` and the `kind` of disk below it; None for what is unknown.
+
+    The kinds are nvme, ssd, rotational, virtual (a hypervisor's), memory and network.
+    """
+    mount = None if path is None else mount_of(existing_part(path).resolve(), text_of(MOUNTS) or "")
     if mount is None:
-        return unknown
+        return {"filesystem": None, "kind": None}
     return {"filesystem": mount.filesystem, "kind": kind_of_filesystem(mount.filesystem) or _kind_below(mount)}
 
 
 def mount_of(path: Path, mountinfo: str) -> Mount | None:
     """The mount that holds `path`, by the text of /proc/self/mountinfo (proc(5)); None if none does."""
     found: Mount | None = None
-    for line in mountinfo.splitlines():
-        before, separator, after = line.partition(" - ")
-        left, right = before.split(), after.split()
-        if not separator or len(left) < 5 or len(right) < 2:
-            continue
-        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), left[4])
-        # The longest of them; of several at the same place the last, which hides those below it.
+    for line in _MOUNT.finditer(mountinfo):
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line["point"])
+        # The longest mount point wins; of several at one place the last, which hides the others.
         if path.is_relative_to(point) and (found is None or len(point) >= len(found.point)):
-            found = Mount(point, left[3], right[0], left[2], right[1])
+            found = Mount(point, line["root"], line["filesystem"], line["device"], line["source"])
     return found
 
 
 def kind_of_filesystem(filesystem: str) -> str | None:
-    """memory or network, of a file system that needs no disk of this machine; None of any other."""
+    """memory or network for a file system that needs no local disk; None for any other."""
     if filesystem in _IN_MEMORY:
         return "memory"
     return "network" if _NETWORKED.fullmatch(filesystem) else None
 
 
 def kind_of_block(name: str, rotational: str | None, maker: str) -> str | None:
-    """The kind of a whole disk.
-
-    Args:
-        name: the kernel's, as vda or nvme0n1.
-        rotational: the content of its queue/rotational, "0" or "1"; None if it has none.
-        maker: its vendor and model, as far as they are known.
-    """
+    """The kind of a whole disk, by its name (as nvme0n1), queue/rotational ("0" or "1"), and vendor and model."""
     if _VIRTUAL_NAMES.fullmatch(name) or _VIRTUAL_MAKERS.search(maker):
         return "virtual"
     if name.startswith("nvme"):
@@ -99,32 +92,24 @@ def kind_of_block(name: str, rotational: str | None, maker: str) -> str | None:
     return {"0": "ssd", "1": "rotational"}.get(rotational or "")
 
 
-def _existing(path: Path) -> Path:
-    return next(each for each in (path, *path.parents) if each.exists())
-
-
 def _kind_below(mount: Mount) -> str | None:
-    # File systems such as btrfs have numbers of their own, which belong to no device.
+    # btrfs and others have device numbers of their own, which belong to no block device.
     candidates = [_SYS / "dev" / "block" / mount.device]
     if mount.source.startswith("/dev/"):
         candidates.append(_SYS / "class" / "block" / Path(mount.source).resolve().name)
     block = next((each.resolve() for each in candidates if each.exists()), None)
-    return None if block is None else _one(_kinds(block, _DEEPEST))
+    kinds = set() if block is None else set(_kinds(block, _DEEPEST))
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _kinds(block: Path, deepest: int) -> Iterable[str | None]:
-    """The kinds of all disks that a block device is made of, by its folder in /sys."""
+    """The kind of each disk that a block device consists of. `block` is its folder in /sys."""
     slaves = sorted((block / "slaves").iterdir()) if (block / "slaves").is_dir() else []
     if slaves and deepest:
         for slave in slaves:
             yield from _kinds(slave.resolve(), deepest - 1)
         return
-    # A partition is a folder within that of its disk.
+    # A partition's folder lies in its disk's.
     whole = block.parent if (block / "partition").exists() else block
     maker = " ".join(filter(None, (text_of(whole / "device" / part) for part in ("vendor", "model"))))
     yield kind_of_block(whole.name, text_of(whole / "queue" / "rotational"), maker)
-
-
-def _one(kinds: Iterable[str | None]) -> str | None:
-    found = set(kinds)
-    return found.pop() if len(found) == 1 else None

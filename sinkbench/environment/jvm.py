@@ -1,7 +1,4 @@
-"""The Java virtual machines of Kafka, Connect and Elasticsearch: their version, and the flags that they were given.
-
-Only flags with a number, or that switch something, are kept: a path, or a command, may hold a name of a user or a host.
-"""
+"""The JVMs of Kafka, Connect and Elasticsearch: version and flags, but no text, which may name a user or a host."""
 
 from __future__ import annotations
 
@@ -18,15 +15,12 @@ _SIZE = re.compile(r"-(X(?:ms|mx|mn|ss))(\d+[kmgtKMGT]?)")
 _SWITCH = re.compile(r"-XX:([+-])(\w+)")
 _NUMBER = re.compile(r"-XX:(\w+)=(\d+(?:\.\d+)?[kmgtKMGT]?)")
 _MODE = re.compile(r"-(Xint|Xcomp|Xmixed|Xbatch)")
-# Newer and older names of the same in the Prometheus JMX exporter.
+# The Prometheus JMX exporter's newer and older name of the same metric.
 _VERSIONS = ("jvm_runtime_info", "jvm_info")
 
 
 def flags_of(words: Iterable[str]) -> dict[str, JsonValue]:
-    """The flags among the words of a Java command line: sizes and numbers as they were given, switches as truth values.
-
-    Of a flag that is given twice the last one holds, as it does for Java.
-    """
+    """Flags of a Java command line: sizes and numbers as text, switches as booleans. The last of several wins."""
     found: dict[str, JsonValue] = {}
     for word in words:
         if size := _SIZE.fullmatch(word) or _NUMBER.fullmatch(word):
@@ -39,12 +33,12 @@ def flags_of(words: Iterable[str]) -> dict[str, JsonValue]:
 
 
 def java_of(words: Sequence[str]) -> str | None:
-    """The program of a command line if that is Java, as it was called; None if it is something else."""
+    """The program of a Java command line; None if it is not Java."""
     return words[0] if words and PurePosixPath(words[0]).name == "java" else None
 
 
 def version_shown(metrics: str) -> str | None:
-    """The Java version among what a worker's exporter shows (Prometheus text); None if it is not there."""
+    """The Java version in a worker's metrics (Prometheus text); None if they hold none."""
     lines = [line for line in metrics.splitlines() if line.startswith(_VERSIONS)]
     try:
         families = list(text_string_to_metric_families("\n".join([*lines, ""])))
@@ -54,10 +48,7 @@ def version_shown(metrics: str) -> str | None:
 
 
 def common(values: Iterable[JsonValue]) -> JsonValue:
-    """What all of several processes have in common: the value that they share, "different" if they share none.
-
-    None, for one of which nothing is known, is left out; of none at all nothing is known.
-    """
+    """The value that all processes share, "different" if they differ. Unknown ones (None) are left out."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -65,5 +56,5 @@ def common(values: Iterable[JsonValue]) -> JsonValue:
 
 
 def jvm(version: str | None, flags: JsonValue) -> dict[str, JsonValue]:
-    """A JVM as the environment has it; None for what is not known."""
+    """A JVM as the environment stores it; None for what is unknown."""
     return {"version": version, "flags": flags}

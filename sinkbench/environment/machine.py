@@ -11,11 +11,13 @@ from pathlib import Path
 import psutil
 from pydantic import JsonValue
 
+from sinkbench.environment.disk import text_of
+
 __all__ = ["commit", "machine"]
 
 
 def machine() -> dict[str, JsonValue]:
-    """Processors, memory, kernel and distribution; None for what the system does not tell."""
+    """Processors, memory, kernel and distribution; None for what is unknown."""
     return {
         "cpu_model": _cpu_model(),
         "cpu_count": os.cpu_count(),
@@ -26,7 +28,7 @@ def machine() -> dict[str, JsonValue]:
 
 
 def commit(checkout: Path) -> str | None:
-    """The commit that is checked out, with "+" if files that it holds were changed since; None if there is none."""
+    """The commit that is checked out, with "+" if its files were changed; None if there is none."""
 
     def git(*arguments: str) -> str | None:
         try:
@@ -40,10 +42,10 @@ def commit(checkout: Path) -> str | None:
 
 
 def _cpu_model() -> str | None:
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
+    text = text_of(Path("/proc/cpuinfo"))
+    if text is None:
         return None
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return found.group(1).strip() if found else platform.machine()
 
 

@@ -1,6 +1,6 @@
-"""The limits of a run: what Kafka, Connect and each sink could do with the same records, were they alone on the path.
+"""The limits of a run: the rates at which Kafka, Connect and each sink handle the same records, each on its own.
 
-`tune` (the search) and `efficiency` (what the limits say of a pipeline) are pure. The rest measures: `sinklimit` with
-`clients`, `worker` and `writers` (plain clients, as processes of their own), and `consume` (Kafka and Connect).
-`measure` is what a race calls.
+A race calls `measure`. `consume` measures Kafka and Connect, `sinklimit` a sink, by plain clients in processes of their
+own; `tune`, which is pure, searches for their best settings, and `costs`, which is pure, tells what a measurement took.
+`summary.efficiency` relates pipelines to the limits.
 """

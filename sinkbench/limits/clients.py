@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
+from multiprocessing.reduction import send_handle
 
 from sinkbench.errors import SinkbenchError
 from sinkbench.limits.orders import Consume, MakeRecords, Open, Problem, Ready, Seen, Write, Written
-from sinkbench.limits.writers import Destination
+from sinkbench.sinks import Destination
 
 __all__ = ["ClientFailed", "Clients"]
 
@@ -30,28 +34,40 @@ class ClientFailed(SinkbenchError):
     """A plain client could not do what it was told; the text says why."""
 
 
+def _all_joined(given: Sequence[int], partitions: int) -> bool:
+    """Whether all consumers have their partitions; the first to join has every one until the next joins."""
+    return sum(given) == partitions and sum(map(bool, given)) == min(len(given), partitions)
+
+
 class Clients:
     """Processes with one connection each. They live no longer than this one; none is started before it is needed."""
 
     def __init__(self, records: MakeRecords | None = None) -> None:
         """`records`: what each is to write: that many records, those of the next one where the ones before end."""
         self._records = records
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._orders: Connection | None = None
         self._ends: list[Connection] = []
 
-    def write(self, to: Destination, batch: int, connections: int, seconds: float) -> list[Written]:
-        """Writes batches of `batch` records over `connections` connections for so many seconds.
+    def open(self, to: Destination, batch: int, connections: int) -> None:
+        """Connects so many clients, and has them make batches of `batch` records.
+
+        Raises:
+            ClientFailed: one could not connect, or died.
+        """
+        self._tell(self._at_least(connections), [Open(to, batch)] * connections, START_SECONDS)
+
+    def write(self, connections: int, seconds: float) -> list[Written]:
+        """Writes over as many connections as were opened, for so many seconds, and closes them.
 
         Returns:
             What came of each connection.
 
         Raises:
-            ClientFailed: one could not connect, or died.
+            ClientFailed: one died.
         """
-        ends = self._at_least(connections)
-        self._tell(ends, [Open(to, batch)] * connections, START_SECONDS)
         order = Write(time.monotonic() + HEAD_START_SECONDS, seconds)
-        answers = self._tell(ends, [order] * connections, seconds + GRACE_SECONDS)
+        answers = self._tell(self._ends[:connections], [order] * connections, seconds + GRACE_SECONDS)
         return [answer for answer in answers if isinstance(answer, Written)]
 
     def consume(
@@ -93,7 +109,7 @@ class Clients:
             return at
 
         joined = time.monotonic() + JOIN_SECONDS
-        while sum(seen.partitions for seen in last.values()) != partitions:
+        while not _all_joined([seen.partitions for seen in last.values()], partitions):
             follow(joined)
         for end in ends:
             self._send(end, Ready())
@@ -108,51 +124,64 @@ class Clients:
                 pass
 
     def close(self) -> None:
-        """Ends all of them at once; it can be called again."""
+        """Ends all of them at once, and returns when they are gone; it can be called again."""
+        if self._parent is not None:
+            # They are one group, see `_start_parent`.
+            with suppress(ProcessLookupError):
+                os.killpg(self._parent.pid, signal.SIGKILL)
+            self._parent.wait(END_SECONDS)
+        deadline = time.monotonic() + END_SECONDS
         for end in self._ends:
+            # The kernel closes the other end with its process.
+            with suppress(EOFError, OSError):
+                while end.poll(max(0.0, deadline - time.monotonic())):
+                    end.recv()
             end.close()
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait(END_SECONDS)
+        if self._orders is not None:
+            self._orders.close()
         self._ends.clear()
-        self._processes.clear()
+        self._parent = self._orders = None
 
     def __enter__(self) -> Clients:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _at_least(self, number: int) -> list[Connection]:
         before = len(self._ends)
         while len(self._ends) < number:
             self._start()
-        if self._records is not None:
-            wanted = self._records
-            orders = [
-                MakeRecords(wanted.run, place * wanted.count, wanted.count, wanted.keys, wanted.record_bytes)
-                for place in range(before, len(self._ends))
-            ]
+        if (wanted := self._records) is not None:
+            orders = [replace(wanted, first_seq=at * wanted.count) for at in range(before, len(self._ends))]
             self._tell(self._ends[before:], orders, START_SECONDS)
         return self._ends[:number]
 
     def _start(self) -> None:
+        if self._parent is None or self._orders is None:
+            self._parent, self._orders = self._start_parent()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                send_handle(self._orders, theirs.fileno(), self._parent.pid)
+            except OSError:
+                raise ClientFailed("the parent of the plain clients died") from None
+        self._ends.append(Connection(ours.detach()))
+
+    def _start_parent(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        """The process that forks a client for each socket that it is sent, and where to send it."""
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "sinkbench.limits.worker", str(theirs.fileno())],
+                [sys.executable, "-m", "sinkbench.limits.process", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                # A Ctrl-C is for the controller.
+                # A Ctrl-C is for the controller; and so it is a group of its own with its children.
                 start_new_session=True,
             )
-        self._processes.append(process)
-        self._ends.append(Connection(ours.detach()))
+        return process, Connection(ours.detach())
 
     def _tell(self, ends: Sequence[Connection], orders: Sequence[object], seconds: float) -> list[object]:
         for end, order in zip(ends, orders, strict=True):

@@ -1,8 +1,8 @@
-"""The limits of the path before the sink: how fast Kafka hands out a topic's records, and how fast Connect takes them.
+"""The limits before the sink: how fast Kafka delivers a topic's records, and how fast Connect reads them.
 
-Kafka's is that of a plain consumer group. Connect's is that of a pipeline of the plan from which the transform
-`Filter`, which comes with Connect, takes every record before the connector sees it: the worker polls, converts and
-transforms as ever, and there is nothing to write.
+Kafka's limit is the rate of a plain consumer group. Connect's is the rate of one of the plan's pipelines with Connect's
+own transform `Filter` at the end, which drops every record: the worker polls, converts and transforms, and the
+connector has nothing to write.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sinkbench.bench import Bench, Names
-from sinkbench.cells import Cell
-from sinkbench.errors import ConnectError
-from sinkbench.kafka import group_of
-from sinkbench.limits.cleaning import cleaning
+from sinkbench.analysis.rates import drain_rate
+from sinkbench.errors import ServiceError
 from sinkbench.limits.clients import ClientFailed, Clients
 from sinkbench.limits.tune import Measured
-from sinkbench.probes import CLIENT_ERRORS, in_one_line
-from sinkbench.stats import drain_rate
+from sinkbench.plan.cells import Cell
+from sinkbench.services.failures import in_one_line
+from sinkbench.services.kafka import group_of
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.names import Names
 
 __all__ = ["connect_limit", "dropping", "kafka_limit"]
 
@@ -31,7 +32,7 @@ TOO_SHORT = "the topic was read too fast to be measured; a larger record_bytes w
 
 @dataclass
 class _Progress:
-    """How far a topic has been read, over time, until all of it is or nothing moves any more."""
+    """The records read from a topic over time, until all are read or nothing moves."""
 
     total: int
     stall_seconds: float
@@ -41,7 +42,7 @@ class _Progress:
     moved: float = field(default_factory=time.monotonic)
 
     def see(self, at: float, count: int) -> bool:
-        """Takes a reading. Returns whether to go on."""
+        """Takes a reading; returns whether to go on."""
         if not self.counts or count > self.counts[-1]:
             self.moved = time.monotonic()
         self.times.append(at)
@@ -50,7 +51,7 @@ class _Progress:
         return count < self.total and time.monotonic() - self.moved < self.stall_seconds
 
     def measured(self) -> Measured:
-        """The rate between 10 % and 90 % of the records, as a trial's; or why there is none."""
+        """The rate between 10 % and 90 % of the records, as of a trial; or why there is none."""
         reached = self.counts[-1] if self.counts else 0
         if reached != self.total:
             return Measured(None, f"{reached:,} of {self.total:,} records were read")
@@ -59,15 +60,7 @@ class _Progress:
 
 
 def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]) -> Measured:
-    """The rate at which a plain consumer group reads a loaded topic.
-
-    Args:
-        bench: the stack.
-        names: the topic, and what the group is called after.
-        records: how many the topic holds.
-        consumers: members of the group, each a process of its own.
-        tell: is told the records read so far, and how many there are.
-    """
+    """The rate of a consumer group of `consumers` processes on a topic of `records`; `tell` gets progress and total."""
     endpoints = bench.stack.endpoints
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
@@ -83,38 +76,25 @@ def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: 
                 partitions = bench.plan.load.partitions
                 clients.consume(names.topic, group, settings, consumers, partitions, progress.see)
             return progress.measured()
-        except ClientFailed as error:
-            return Measured(None, str(error))
-        except CLIENT_ERRORS as error:
+        except (ClientFailed, ServiceError) as error:
             return Measured(None, in_one_line(error))
 
 
 def dropping(config: dict[str, str]) -> dict[str, str]:
-    """A connector's configuration with a last transform that drops every record.
-
-    Its consumer commits what it has read several times a second, instead of every few seconds: that is how progress is
-    seen where no sink has any.
-    """
+    """A connector's configuration with a last transform that drops every record."""
     transforms = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
     return {
         **config,
         "transforms": ",".join([*transforms, DROP]),
         f"transforms.{DROP}.type": "org.apache.kafka.connect.transforms.Filter",
+        # Without a sink, progress is what the consumer has committed: several times a second, not every few seconds.
         "consumer.override.enable.auto.commit": "true",
         "consumer.override.auto.commit.interval.ms": str(COMMIT_MS),
     }
 
 
 def connect_limit(bench: Bench, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]) -> Measured:
-    """The rate at which Connect reads a loaded topic for a cell whose connector gets none of the records.
-
-    Args:
-        bench: the stack.
-        cell: whose pipeline, at how many tasks.
-        names: the topic, and what the connector is called.
-        records: how many the topic holds.
-        tell: is told the records read so far, and how many there are.
-    """
+    """The rate at which a cell's tasks read, and drop, a topic of `records`; `tell` gets progress and total."""
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
 
@@ -132,7 +112,5 @@ def connect_limit(bench: Bench, cell: Cell, names: Names, records: int, tell: Ca
                 return measured
             status = bench.connect.status(names.connector)
             return Measured(None, (None if status is None else status.cause()) or measured.problem)
-        except ConnectError as error:
-            return Measured(None, str(error))
-        except CLIENT_ERRORS as error:
+        except ServiceError as error:
             return Measured(None, in_one_line(error))

@@ -1,65 +1,71 @@
-"""The limits of a run, one after the other: what a race calls once, between its pilots and its first block."""
+"""The limits of a run: searched once, between its pilots and its first block; those of sinks then in each block."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from sinkbench.bench import Bench, Names
-from sinkbench.cells import Cell
-from sinkbench.errors import TrialFailed
-from sinkbench.limits.cleaning import cleaning
+from sinkbench.analysis.limits import CONNECT, KAFKA
+from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.limits.consume import connect_limit, kafka_limit
-from sinkbench.limits.efficiency import CONNECT, KAFKA
-from sinkbench.limits.sinklimit import sink_limit
-from sinkbench.limits.tune import Tuned, step_up
-from sinkbench.limits.writers import WAYS
-from sinkbench.probes import CLIENT_ERRORS, in_one_line
-from sinkbench.results import Limit, LimitStep
-from sinkbench.sizing import MINIMUM_RECORDS
-from sinkbench.watching import Observer
+from sinkbench.limits.costs import disturbance
+from sinkbench.limits.sinklimit import sink_limit, sink_limit_again
+from sinkbench.limits.tune import Measured, Point, Tuned, step_up
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.sizing import MINIMUM_RECORDS
+from sinkbench.results import Limit, LimitInBlock, LimitStep
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import Destination, sink_kind
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.kind import Observer
+from sinkbench.trial.names import Names
 
 __all__ = ["LimitJob", "jobs"]
 
-# What Kafka and Connect read: enough for some seconds, but no more than this on the disk.
+# The topic that Kafka's and Connect's limits read: enough for some seconds, with a bound on its disk space.
 TOPIC_RECORDS = 2_000_000
 TOPIC_BYTES = 1_200_000_000
 
 
+@dataclass(frozen=True)
 class LimitJob:
-    """One limit that is to be measured."""
+    """One limit to measure.
 
-    def __init__(self, sink: str, way: str, search: Callable[[Observer], Tuned]) -> None:
-        self.sink = sink
-        self.way = way
-        self._search = search
+    Attributes:
+        sink, way: its name; see `Limit`.
+        search: finds the setting at which it is highest.
+        again: measures a setting that was found once more; None of what is measured once a run.
+    """
+
+    sink: str
+    way: str
+    search: Callable[[Observer], Tuned]
+    again: Callable[[Point, Observer], Measured] | None = None
 
     @property
     def name(self) -> str:
-        """For a person who waits: `limit of postgres by COPY`."""
+        """For progress messages: `limit of postgres by COPY`."""
         return f"limit of {self.sink} by {self.way}"
 
     def run(self, observer: Observer) -> Limit:
-        """Measures it; what it creates is removed, however it ends.
-
-        Returns:
-            The limit, without a rate if it cannot be measured, with the reason as its note.
-        """
+        """Measures the limit and cleans up. One that cannot be measured has no rate, and the reason as its note."""
         try:
-            found = self._search(observer)
+            found = self.search(observer)
         except TrialFailed as error:
             return Limit(sink=self.sink, way=self.way, note=str(error))
-        except CLIENT_ERRORS as error:
+        except ServiceError as error:
             return Limit(sink=self.sink, way=self.way, note=in_one_line(error))
         path = [
             LimitStep(
-                batch=step.point.batch or None,
-                connections=step.point.connections,
-                records_per_second=step.measured.records_per_second,
-                problem=step.measured.problem,
-                confirms=step.confirms,
+                batch=attempt.point.batch or None,
+                connections=attempt.point.connections,
+                records_per_second=attempt.measured.records_per_second,
+                problem=attempt.measured.problem,
+                confirms=attempt.confirms,
             )
-            for step in found.path
+            for attempt in found.path
         ]
         if found.best is None:
             problem = next((step.problem for step in path if step.problem is not None), None)
@@ -74,19 +80,42 @@ class LimitJob:
             path=path,
         )
 
+    def in_block(self, limit: Limit, block: int, most_compiling: float, observer: Observer) -> LimitInBlock:
+        """Measures the limit that the search has found once more, beside the trials of a block, and cleans up.
+
+        Args:
+            limit: says with how many connections and what batch.
+            block: the number of the block.
+            most_compiling: the largest share of the CPU time that compiling may take.
+            observer: is told what is done.
+
+        Returns:
+            Its rate; none, with the problem, of one that was disturbed: the sink rejected records or holds others than
+            it has acknowledged, a service started again, or too much of the CPU time went into compiling.
+        """
+        if self.again is None or not (limit.batch and limit.connections):
+            raise ValueError(f"{self.name} is not measured in blocks")
+        try:
+            found = self.again(Point(limit.batch, limit.connections), observer)
+        except TrialFailed as error:
+            found = Measured(None, str(error))
+        except ServiceError as error:
+            found = Measured(None, in_one_line(error))
+        problem = found.problem or disturbance(found.costs, most_compiling)
+        if problem is None and not found.records_per_second:
+            problem = "nothing was stored"
+        cpu = {} if problem else dict(found.costs.cpu_seconds_per_million)
+        rate = None if problem else found.records_per_second
+        return LimitInBlock(block=block, records_per_second=rate, problem=problem, cpu_seconds_per_million=cpu)
+
 
 def jobs(bench: Bench, cells: Sequence[Cell], token: str) -> list[LimitJob]:
-    """The limits that matter for a plan's cells: Kafka's, Connect's, and that of each way to write to each sink.
-
-    Args:
-        bench: the stack and its clients.
-        cells: the plan's.
-        token: the run's, which the names of all that is created begin with.
-    """
+    """The limits of Kafka, Connect, and each way to write to each sink; what they create is named after `token`."""
     reading = Names.of(f"{token}_limit")
-    # The pipeline with the shortest path is as good as any: its connector gets nothing to do.
+    # Any pipeline will do for Connect's limit: its connector gets no records.
     lead = {cell.tasks: cell for cell in reversed(cells) if cell.label == cells[0].label}
     numbers = sorted(lead)
+    sinks = dict.fromkeys(cell.sink for cell in cells)
 
     def kafka(observer: Observer) -> Tuned:
         with _topic(bench, reading, observer) as records:
@@ -103,26 +132,23 @@ def jobs(bench: Bench, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     return [
         LimitJob(KAFKA, "consumer group", kafka),
         LimitJob(CONNECT, cells[0].label, connect),
-        *_sink_jobs(bench, cells, token),
+        *(_sink_job(bench, sink, way, token) for sink in sinks for way in sink_kind(sink).ways),
     ]
 
 
-def _sink_jobs(bench: Bench, cells: Sequence[Cell], token: str) -> Iterator[LimitJob]:
-    for sink in dict.fromkeys(cell.sink for cell in cells):
-        for way in WAYS.get(sink, ()):
-            yield LimitJob(sink, way, _search_of(bench, sink, way, Names.of(f"{token}_limit_{way.lower()}")))
-
-
-def _search_of(bench: Bench, sink: str, way: str, names: Names) -> Callable[[Observer], Tuned]:
-    return lambda observer: sink_limit(bench, sink, way, names, observer.phase)
+def _sink_job(bench: Bench, sink: str, way: str, token: str) -> LimitJob:
+    to = Destination(sink, way, Names.of(f"{token}_limit_{way.lower()}").target, bench.stack.endpoints.sinks[sink])
+    return LimitJob(
+        sink,
+        way,
+        lambda observer: sink_limit(bench, to, observer.phase),
+        lambda point, observer: sink_limit_again(bench, to, point, observer.phase),
+    )
 
 
 @contextmanager
 def _topic(bench: Bench, names: Names, observer: Observer) -> Iterator[int]:
-    """A loaded topic, for as long as it is read, and how many records it holds.
-
-    Raises TrialFailed or StackError if it cannot be loaded.
-    """
+    """Loads a topic and removes it in the end; yields its number of records. Raises TrialFailed or StackError."""
     records = max(min(TOPIC_RECORDS, TOPIC_BYTES // bench.plan.load.record_bytes), MINIMUM_RECORDS)
     bench.check_disk(records)
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):

@@ -1,18 +1,21 @@
-"""What the controller and its plain clients say to each other, pickled."""
+"""The messages between the controller and its plain clients, which are pickled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sinkbench.limits.writers import Destination
+from sinkbench.sinks import Destination
 
 __all__ = ["Consume", "MakeRecords", "Open", "Problem", "Ready", "Seen", "Write", "Written"]
 
 
 @dataclass(frozen=True)
 class MakeRecords:
-    """Make `count` records from `first_seq` on, to be written again and again. Answered by Ready."""
+    """Make `count` records from `first_seq` on, to write again and again. Answered by Ready.
+
+    The names are those of loadgen's options.
+    """
 
     run: str
     first_seq: int
@@ -31,7 +34,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Write:
-    """Write from the monotonic time `start` on for so many seconds, then close. Answered by Written."""
+    """Write for `seconds` from the monotonic time `start`, then close. Answered by Written."""
 
     start: float
     seconds: float
@@ -39,8 +42,10 @@ class Write:
 
 @dataclass(frozen=True)
 class Consume:
-    """Join a consumer group that reads `topic`, and wait. Answered by Seen whenever what is known changes; the next
-    message, whatever it is, begins the reading, and the one after that ends it, which is answered by Ready."""
+    """Join a consumer group on `topic` and wait. Answered by Seen whenever anything changes.
+
+    The next message, of any kind, starts the reading; the one after it ends the reading and is answered by Ready.
+    """
 
     topic: str
     group: str
@@ -49,19 +54,19 @@ class Consume:
 
 @dataclass(frozen=True)
 class Ready:
-    """It is done."""
+    """The order is done."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """It cannot be done; why, in one line."""
+    """The order cannot be done; the reason is one line."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a consumer has so far: the monotonic time, its partitions, and the records read."""
+    """A consumer at the monotonic time `at`: the number of its partitions, and of the records that it has read."""
 
     at: float
     partitions: int
@@ -70,14 +75,16 @@ class Seen:
 
 @dataclass(frozen=True)
 class Written:
-    """What came of writing.
+    """The result of writing.
 
     Attributes:
         stored: records that the sink has acknowledged.
-        in_time: of these those within the seconds; of a batch under way at their end, the share of its time within.
+        in_time: those of them within the time; a batch at its end counts by the share of its duration within.
         problem: why it ended early, if it did.
+        cpu_seconds: CPU time that the client took for it.
     """
 
     stored: int
     in_time: float
     problem: str | None = None
+    cpu_seconds: float = 0.0

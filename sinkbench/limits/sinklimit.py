@@ -1,53 +1,59 @@
-"""The limit of a sink: the rate at which plain clients write the same records to it, tuned until it no longer gains."""
+"""The limit of a sink: the rate at which plain clients write the same records to it.
+
+`sink_limit` searches for the connections and the batch at which it no longer gains; `sink_limit_again` measures those
+once more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from functools import partial
 
-from sinkbench.bench import Bench, Names
-from sinkbench.limits.cleaning import cleaning
+from sinkbench.analysis.samples import CONTROLLER, Sample
+from sinkbench.errors import ServiceError
 from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.costs import costs_between
 from sinkbench.limits.orders import MakeRecords
 from sinkbench.limits.tune import Measured, Point, Tuned, tune
-from sinkbench.limits.writers import Destination
-from sinkbench.plan import Load
-from sinkbench.probes import CLIENT_ERRORS, in_one_line
-from sinkbench.sinks import Sink
-from sinkbench.stack import Endpoints
+from sinkbench.plan.plan import PlanLoad
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import Destination, Sink
+from sinkbench.trial.bench import Bench, jvm_signs
+from sinkbench.trial.cleaning import cleaning
 
-__all__ = ["SinkClient", "destination", "sink_limit"]
+__all__ = ["BLOCK_SECONDS", "SinkClient", "sink_limit", "sink_limit_again"]
 
 STEP_SECONDS = 2.5
 CONFIRM_SECONDS = 5.0
+BLOCK_SECONDS = 2.0
+"""How long a limit is measured in a block: there are many blocks, and each gets longer by it for each way to write."""
 FIRST_BATCH = 256
 LARGEST_BATCH = 16_384
 MOST_CONNECTIONS = 16
 # What each connection has ready to send, again and again; far more than a sink compresses together.
 POOL_BYTES = 16 << 20
 
-
-def destination(endpoints: Endpoints, sink: str, way: str, target: str) -> Destination:
-    """Where and how a plain client writes to a sink of a stack that has it."""
-    if sink == "elasticsearch":
-        alias, access = endpoints.elasticsearch_index, endpoints.elasticsearch_access
-        return Destination(way, target, endpoints.elasticsearch or "", alias, access)
-    return Destination(way, target, endpoints.postgres or "")
+Look = Callable[[], Sample]
 
 
 class SinkClient:
     """Plain clients of one sink, all of them with records of the plan's load."""
 
-    def __init__(self, sink: Sink, to: Destination, load: Load) -> None:
+    def __init__(self, sink: Sink, to: Destination, load: PlanLoad, look: Look | None = None) -> None:
         """
         Args:
             sink: makes and removes what is written to, and counts.
             to: where the clients write, and how.
             load: what the records are like.
+            look: reads what the services have used so far; None if nobody wants to know.
         """
         pool = max(2, POOL_BYTES // load.record_bytes)
         self.largest_batch = min(LARGEST_BATCH, pool // 2)
         self._sink = sink
         self._to = to
+        self._look = look
         self._clients = Clients(MakeRecords(to.target, 0, pool, load.keys, load.record_bytes))
 
     def measure(self, point: Point, seconds: float) -> Measured:
@@ -58,26 +64,29 @@ class SinkClient:
             it has acknowledged.
 
         Raises:
-            What the sink's own client raises, if the index or table cannot be removed.
+            ServiceError: the index or table cannot be removed.
         """
-        with cleaning(self._clean):
+        with cleaning(lambda: self._sink.drop(self._to.target)):
             try:
                 return self._measure(point, seconds)
             except ClientFailed as error:
                 # What is left of them may still wait for something.
                 self._clients.close()
                 return Measured(None, str(error))
-            except CLIENT_ERRORS as error:
+            except ServiceError as error:
                 return Measured(None, in_one_line(error))
             except BaseException:
-                # A client that still writes would keep PostgreSQL from dropping the table.
+                # A client that still writes would keep a database from dropping the table.
                 self._clients.close()
                 raise
 
     def _measure(self, point: Point, seconds: float) -> Measured:
         target = self._to.target
         self._sink.create(target)
-        written = self._clients.write(self._to, point.batch, point.connections, seconds)
+        self._clients.open(self._to, point.batch, point.connections)
+        before = self._look and self._look()
+        written = self._clients.write(point.connections, seconds)
+        after = self._look and self._look()
         problem = next((each.problem for each in written if each.problem is not None), None)
         if problem is not None:
             return Measured(None, problem)
@@ -85,10 +94,11 @@ class SinkClient:
         acknowledged, stored = sum(each.stored for each in written), self._sink.count(target)
         if stored != acknowledged:
             return Measured(None, f"{acknowledged:,} records were acknowledged, but {stored:,} are stored")
-        return Measured(round(sum(each.in_time for each in written) / seconds, 1))
-
-    def _clean(self) -> None:
-        self._sink.drop(self._to.target)
+        rate = round(sum(each.in_time for each in written) / seconds, 1)
+        if before is None or after is None:
+            return Measured(rate)
+        own = sum(each.cpu_seconds for each in written)
+        return Measured(rate, costs=costs_between(before, after, stored, own))
 
     def close(self) -> None:
         """Ends the clients."""
@@ -97,9 +107,7 @@ class SinkClient:
 
 def sink_limit(
     bench: Bench,
-    sink: str,
-    way: str,
-    names: Names,
+    to: Destination,
     phase: Callable[[str], None],
     step_seconds: float = STEP_SECONDS,
     confirm_seconds: float = CONFIRM_SECONDS,
@@ -108,23 +116,45 @@ def sink_limit(
 
     Args:
         bench: the stack and its plan.
-        sink, way: what to measure; see `limits.writers.WAYS`.
-        names: what the index or table is called.
+        to: what to measure, and what the index or table is called.
         phase: is told what is measured.
         step_seconds, confirm_seconds: how long a step of the search is measured, and how long its result.
 
     Returns:
         What was found; the index or table is gone.
     """
-    to = destination(bench.stack.endpoints, sink, way, names.target)
-    client = SinkClient(bench.sink(sink), to, bench.plan.load)
 
     def measure(point: Point, confirms: bool) -> Measured:
-        phase(f"{way} of {point.batch:,} records, {point.connections} connections{', for longer' if confirms else ''}")
+        phase(f"{_in_words(to, point)}{', for longer' if confirms else ''}")
         return client.measure(point, confirm_seconds if confirms else step_seconds)
 
-    try:
+    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load)) as client:
         first = Point(min(FIRST_BATCH, client.largest_batch), 1)
         return tune(measure, first, Point(client.largest_batch, MOST_CONNECTIONS))
-    finally:
-        client.close()
+
+
+def sink_limit_again(
+    bench: Bench, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
+) -> Measured:
+    """Measures once more what a search has settled, by new clients, and what it took; the rest as of `sink_limit`.
+
+    The clients live no longer than that: beside a trial they would hold memory.
+    """
+    phase(_in_words(to, point))
+    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load, partial(_look, bench))) as client:
+        return client.measure(point, seconds)
+
+
+def _in_words(to: Destination, point: Point) -> str:
+    return f"{to.way} of {point.batch:,} records, {point.connections} connections"
+
+
+def _look(bench: Bench) -> Sample:
+    """What the services and sinkbench itself have used so far; as far as they can be asked."""
+    used: Mapping[str, float | None] = {}
+    signs: Mapping[str, float] = {}
+    with suppress(ServiceError, OSError):
+        used, signs = bench.stack.cpu_seconds(), jvm_signs(bench.stack)
+    own = {CONTROLLER: time.process_time()} if used else {}
+    nothing = (None, None, None, None, None, None, None)
+    return Sample(time.monotonic(), *nothing, cpu_seconds={**used, **own}, signs=signs)

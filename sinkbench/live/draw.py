@@ -1,4 +1,4 @@
-"""A run as rows of text that fit a terminal of any size."""
+"""A run as rows of text for a terminal of any size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from sinkbench.live.events import duration
 from sinkbench.live.state import CellNow, Snapshot, StepNow
-from sinkbench.ui import duration
 
 __all__ = ["in_words", "rows", "spark", "view_height"]
 
@@ -22,42 +22,36 @@ _STATE_COLUMNS = 8
 _TAKEN_COLUMNS = 26
 _RATE_COLUMNS = 12
 _STYLES = {"running": "bold cyan", "pilot": "cyan", "done": "green", "invalid": "bold red", "waiting": "dim"}
-# Head, step, phase, and a row for each of rate, lag, connections and CPU.
+# Head, step, phase, rate, lag, connections and CPU.
 _FIXED_ROWS = 7
 
 
 def view_height(terminal_rows: int) -> int:
-    """How many rows the view takes of a terminal's, so that lines that were said stay in sight above it."""
+    """Rows of the view, which leaves room for lines above it."""
     return max(1, min(terminal_rows - 1, max(LEAST_ROWS, 2 * terminal_rows // 3)))
 
 
 def rows(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> list[Text]:
-    """The view, at most `height` rows of at most `columns` columns, nor of more than 120.
-
-    Args:
-        now: what to show.
-        columns, height: room that there is, at least 1 each.
-        plain: whether the terminal can show ASCII only.
-    """
+    """The view in at most `height` rows of `columns` columns, 120 at the most; `plain` is for ASCII terminals."""
     columns = min(columns, MOST_COLUMNS)
     blocks = PLAIN_BLOCKS if plain else BLOCKS
     spare = height - _FIXED_ROWS - len(now["cells"])
     services = _services(now, columns, blocks)
     services = services if spare >= len(services) else []
     spare -= len(services)
-    body = [*_step_rows(now["step"]), *_charts(now, columns, blocks, named=not services), *services]
+    charts = _charts(now, columns, blocks, named=not services)
     cells = _cell_rows(now["cells"], columns, height - _FIXED_ROWS)
     gap = [Text()] if spare >= 2 and cells else []
-    drawn = [_head(now), *gap, *cells, *gap, *body]
+    drawn = [_head(now), *gap, *cells, *gap, *_step_rows(now["step"]), *charts, *services]
     for row in drawn:
         row.no_wrap = True
-        # What is cut off without a sign may look like another number.
+        # A number that is cut off without a sign may look like another one.
         row.truncate(columns, overflow="crop" if plain else "ellipsis")
     return drawn[:height]
 
 
 def spark(values: Sequence[float | None], columns: int, blocks: str = BLOCKS) -> str:
-    """The last `columns` values as bars, the highest of them full, the newest at the right end; no bar for None."""
+    """The last `columns` values as bars, the highest of them full, the newest at the right; no bar for None."""
     shown = list(values[-columns:]) if columns > 0 else []
     top = max((value for value in shown if value is not None), default=0.0)
 
@@ -70,7 +64,7 @@ def spark(values: Sequence[float | None], columns: int, blocks: str = BLOCKS) ->
 
 
 def in_words(cell: CellNow) -> str:
-    """How far a cell is: "2 of 3, 1 invalid, 7 lost"; empty before its first trial."""
+    """As "2 of 3, 1 invalid, 7 lost"."""
     if not cell["taken"] and cell["of"] is None:
         return ""
     parts = [f"{cell['taken']}" if cell["of"] is None else f"{cell['taken']} of {cell['of']}"]
@@ -100,7 +94,7 @@ def _step_rows(step: StepNow) -> list[Text]:
 
 
 def _cell_rows(cells: Sequence[CellNow], columns: int, room: int) -> list[Text]:
-    """A row a cell; where they are too many, those around the one that goes on, and a row that counts the others."""
+    """A row a cell; if there is no room for all, those around the active one, and a row that counts the others."""
     if room <= 0:
         return []
     if len(cells) <= room:
@@ -127,28 +121,22 @@ def _cell_row(cell: CellNow, cells: Iterable[CellNow], columns: int) -> Text:
 
 
 def _charts(now: Snapshot, columns: int, blocks: str, *, named: bool) -> list[Text]:
-    """A row each for rate, lag, connections and CPU, this with the share of each service if these are `named`."""
+    """A row each for rate, lag, connections and CPU; the latter names the services if `named`."""
     found = now["readings"]
-    total = _total_cpu(found["cpu"].values(), len(found["seconds"]))
+    total = [sum(values[at] or 0.0 for values in found["cpu"].values()) for at in range(len(found["seconds"]))]
     clients, servers = _last(found["clients"]), _last(found["servers"])
     each = _last_of_each(now)
     shares = "".join(f"  {name} {value:.2f}" for name, value in each.items()) if named else ""
+    connections = "" if clients is None else f"{clients:,} clients, {servers or 0:,} server"
     return [
         _chart("rate", found["rate"], _number(_last(found["rate"]), "/s"), columns, blocks),
         _chart("lag", found["lag"], _number(_last(found["lag"]), " records"), columns, blocks),
-        _chart(
-            "conns",
-            found["clients"],
-            "" if clients is None else f"{clients:,} clients, {servers or 0:,} server",
-            columns,
-            blocks,
-        ),
+        _chart("conns", found["clients"], connections, columns, blocks),
         _chart("CPU", total, f"{total[-1]:.2f} cores{shares}" if each else "", columns, blocks),
     ]
 
 
 def _services(now: Snapshot, columns: int, blocks: str) -> list[Text]:
-    """A row for the CPU of each service, the largest first."""
     return [
         _chart("", now["readings"]["cpu"][name], f"{value:.2f} {name}", columns, blocks)
         for name, value in _last_of_each(now).items()
@@ -159,11 +147,6 @@ def _last_of_each(now: Snapshot) -> dict[str, float]:
     last = {name: values[-1] for name, values in now["readings"]["cpu"].items()}
     known = [(name, value) for name, value in last.items() if value is not None]
     return dict(sorted(known, key=lambda item: item[1], reverse=True))
-
-
-def _total_cpu(services: Iterable[Sequence[float | None]], points: int) -> list[float]:
-    every = list(services)
-    return [sum(values[at] or 0.0 for values in every) for at in range(points)]
 
 
 def _chart(label: str, values: Sequence[float | None], value: str, columns: int, blocks: str) -> Text:

@@ -1,10 +1,10 @@
-"""The live run as a page for a browser on this machine, which hears of what is new by server-sent events.
+"""The live run as a page for a browser on this machine, kept up to date by server-sent events.
 
     GET /              the page; its style and its program beside it
-    GET /events        event "state": {"id", "parts"}, at first with every part of `sinkbench.live.state.Snapshot`, then
-                       with those that have changed, at most twice a second; "ping" every few seconds; "end": {"ending"}
+    GET /events        event "state": {"id", "parts"}, first with every part of `sinkbench.live.state.Snapshot`, then
+                       with the changed ones, at most twice a second; "ping" every 5 seconds; "end": {"ending"}
 
-Everything happens in one thread, and nothing where no browser is connected.
+One thread does all of it, and nothing while no browser is connected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
-from types import TracebackType
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
@@ -33,13 +32,12 @@ from sinkbench.live.state import LiveRun
 __all__ = ["LivePage", "make_app"]
 
 HOST = "127.0.0.1"
-# What a browser on this machine, or at the other end of a tunnel, calls it. Any other name is one that a foreign page
-# has made to mean this machine, to read what is meant for its user.
+# How a browser here, or behind a tunnel, calls this machine. Other names are DNS rebinding by foreign pages.
 HOSTS = ["127.0.0.1", "localhost"]
 UPDATE_SECONDS = 0.5
 PING_SECONDS = 5
 RETRY_MS = 1000
-# For the last event to reach every browser.
+# Time for the last event to reach every browser.
 GRACE_SECONDS = 2
 HEADERS = {
     "Cache-Control": "no-store",
@@ -54,7 +52,6 @@ HEADERS = {
 
 
 def make_app(live: LiveRun) -> Starlette:
-    """The page and its events, for requests to this machine by a name of its own."""
     run = secrets.token_hex(4)
 
     async def events(_request: Request) -> EventSourceResponse:
@@ -80,7 +77,7 @@ def make_app(live: LiveRun) -> Starlette:
 async def _news(live: LiveRun, run: str) -> AsyncIterator[ServerSentEvent]:
     seen = 0
     while True:
-        # Before the news, which are then all that there will ever be.
+        # Read before the news, which are complete if the run has ended.
         ending = live.ending
         seen, news = live.news(seen)
         if news:
@@ -93,27 +90,19 @@ async def _news(live: LiveRun, run: str) -> AsyncIterator[ServerSentEvent]:
 
 
 def _file(kind: str, *names: str) -> Callable[[Request], Response]:
-    """Answers with these files of packages, one after the other."""
+    """Answers with these files, `package/name`, one after the other."""
     places = [name.partition("/") for name in names]
     text = "".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, _, name in places)
     return lambda _request: Response(text, headers=HEADERS, media_type=kind)
 
 
 class LivePage:
-    """Serves a live run from when it is entered until it is left. If the run has ended then, every browser hears of it.
+    """Serves a live run between entry and exit, on a port of 127.0.0.1, any free one for 0.
 
-    Its thread takes no signals and keeps no process alive.
+    Its thread takes no signals and keeps no process alive. SettingsError if the port cannot be listened on.
     """
 
     def __init__(self, live: LiveRun, port: int) -> None:
-        """
-        Args:
-            live: what to show.
-            port: on this machine; 0 takes any that is free.
-
-        Raises:
-            SettingsError: the port cannot be listened on.
-        """
         try:
             listener = socket.create_server((HOST, port))
         except OSError as error:
@@ -122,18 +111,15 @@ class LivePage:
                 " there, or give another with --live-port or SINKBENCH_LIVE_PORT"
             ) from None
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
-            # A browser that goes away in the midst of an answer is no news for who watches the terminal.
+            # A browser that goes away is no news for the terminal.
             logging.getLogger(name).addHandler(logging.NullHandler())
         self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
-        """Where a browser finds it."""
         self._server = HttpThread(make_app(live), listener, GRACE_SECONDS)
 
     def __enter__(self) -> LivePage:
         self._server.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.stop()
         self._server.join()

@@ -1,4 +1,4 @@
-"""The last minute of a trial's samples, in as many points as a small chart has room for."""
+"""The last minute of a trial's samples, in as many points as a small chart can show."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypedDict
 
-from sinkbench.probes import Sample
-from sinkbench.watch import connection_peaks, service_of
+from sinkbench.analysis.samples import Sample, connection_peaks, service_of
 
-__all__ = ["MOST_POINTS", "SPACING_SECONDS", "Course", "Readings"]
+__all__ = ["MOST_POINTS", "SPACING_SECONDS", "ChartSeries", "LastMinute"]
 
 MOST_POINTS = 120
 SPACING_SECONDS = 0.5
@@ -17,15 +16,15 @@ SPACING_SECONDS = 0.5
 _EARLY_SECONDS = 0.02
 
 
-class Readings(TypedDict):
-    """Series of the same length, oldest point first; None is what is not known.
+class ChartSeries(TypedDict):
+    """Series of one length, oldest point first; None is not known.
 
     Attributes:
-        seconds: when, on the samples' clock.
+        seconds: on the samples' clock.
         rate: records stored a second since the point before.
-        lag: records in the topic that were not in the sink yet.
-        clients, servers: connections that clients have opened, and that the database serves.
-        cpu: cores that each service uses, those that may be several added up.
+        lag: records in the topic and not in the sink.
+        clients, servers: connections of clients, and of the database.
+        cpu: cores that each service uses; all workers are one service.
     """
 
     seconds: list[float]
@@ -46,8 +45,8 @@ class _Point:
     cpu: dict[str, float]
 
 
-class Course:
-    """Takes in one sample after the other, each in constant time."""
+class LastMinute:
+    """Keeps the points of the last minute; a sample takes constant time."""
 
     def __init__(self) -> None:
         self._points: deque[_Point] = deque(maxlen=MOST_POINTS)
@@ -56,7 +55,7 @@ class Course:
         self._cores: dict[str, float] = {}
 
     def add(self, sample: Sample) -> bool:
-        """Takes in a sample and says whether there is another point. Of a clock that starts anew all is forgotten."""
+        """Takes in a sample; True if it made a point. A clock that starts anew clears all points."""
         if self._points and sample.seconds < self._points[-1].seconds:
             self._forget()
         self._see_cpu(sample)
@@ -85,7 +84,6 @@ class Course:
         return round(max(sample.stored - before[1], 0) / (sample.seconds - before[0]), 1)
 
     def _see_cpu(self, sample: Sample) -> None:
-        """Cores since the look at each process before; what was not looked at this time stays as it was."""
         for name, used in sample.cpu_seconds.items():
             if used is None:
                 self._used.pop(name, None)
@@ -94,13 +92,12 @@ class Course:
             before = self._used.get(name)
             if before is not None and sample.seconds - before[0] < SPACING_SECONDS - _EARLY_SECONDS:
                 continue
-            # Less than before is of a process that was started again.
+            # A process that uses less than before was started again.
             if before is not None and used >= before[1]:
                 self._cores[name] = (used - before[1]) / (sample.seconds - before[0])
             self._used[name] = (sample.seconds, used)
 
-    def readings(self) -> Readings:
-        """All points as series."""
+    def readings(self) -> ChartSeries:
         points = list(self._points)
         services = dict.fromkeys(name for point in points for name in point.cpu)
         return {

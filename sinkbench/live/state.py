@@ -1,4 +1,4 @@
-"""Where a run stands: fed by its events, read as plain values that JSON can hold. Touches no service and no screen."""
+"""Where a run stands, from its events, as plain values that JSON can hold; it touches no service and no screen."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, TypedDict, cast
 
-from sinkbench.live.readings import Course, Readings
-from sinkbench.probes import Sample
+from sinkbench.analysis.samples import Sample
+from sinkbench.live.events import Rate, RunStep, trial_line
+from sinkbench.live.readings import ChartSeries, LastMinute
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
-from sinkbench.ui import Rate, Step, trial_line
+from sinkbench.summary.standing import at_least, rated
 
-__all__ = ["MOST_LINES", "CellNow", "Ending", "Line", "LiveRun", "News", "RunNow", "Snapshot", "StepNow"]
+__all__ = ["MOST_LINES", "CellNow", "Ending", "LiveRun", "LogLine", "RunNow", "Snapshot", "StepNow"]
 
 MOST_LINES = 50
+_NO_STEP = RunStep(0, 0, "", "trial")
 
 State = Literal["waiting", "pilot", "running", "done", "invalid"]
 Ending = Literal["complete", "interrupted", "failed"]
 
 
 class RunNow(TypedDict):
-    """The run as a whole: its id, empty until it has one; how it has ended; how long it has taken and will take."""
+    """The run: its id, empty at first; its end, if it has ended; time spent and time left."""
 
     name: str
     ending: Ending | None
@@ -34,7 +36,7 @@ class RunNow(TypedDict):
 
 
 class StepNow(TypedDict):
-    """What goes on: the step (none before the first), its phase, and records so far, of how many, at which rate."""
+    """The present step, empty before the first: its phase, and records so far, of how many, at which rate a second."""
 
     number: int
     total: int
@@ -46,7 +48,10 @@ class StepNow(TypedDict):
 
 
 class CellNow(TypedDict):
-    """A cell: trials taken of at most so many, those of them that are invalid, the median of the valid ones' rates."""
+    """A cell: trials taken, the most (`of`), invalid ones, records lost, and the median rate of the valid ones.
+
+    While they were not warm and steady, there is none to quote.
+    """
 
     cell: str
     state: State
@@ -57,8 +62,8 @@ class CellNow(TypedDict):
     records_per_second: float | None
 
 
-class Line(TypedDict):
-    """A line that was said: its number, from 1 on; whether it is the verdict of a trial, and whether a bad one."""
+class LogLine(TypedDict):
+    """A line that was said: its number, from 1; whether it is the verdict of a trial, and a bad one."""
 
     number: int
     text: str
@@ -66,24 +71,14 @@ class Line(TypedDict):
     bad: bool
 
 
-class News(TypedDict, total=False):
-    """The parts of a snapshot that have changed."""
+class Snapshot(TypedDict, total=False):
+    """The parts of what is known of a run: all, or in news those that changed."""
 
     run: RunNow
     step: StepNow
     cells: list[CellNow]
-    readings: Readings
-    lines: list[Line]
-
-
-class Snapshot(TypedDict):
-    """All of it."""
-
-    run: RunNow
-    step: StepNow
-    cells: list[CellNow]
-    readings: Readings
-    lines: list[Line]
+    readings: ChartSeries
+    lines: list[LogLine]
 
 
 @dataclass
@@ -94,7 +89,7 @@ class _Cell:
     taken: int = 0
     invalid: int = 0
     lost: int = 0
-    rates: list[float] = field(default_factory=list)
+    valid: list[TrialRecord] = field(default_factory=list)
 
     @property
     def state(self) -> State:
@@ -106,10 +101,12 @@ class _Cell:
 
 
 class LiveRun:
-    """A run while it goes on. Every event takes constant time; all methods may be called from any thread."""
+    """The state of a run, told by the methods of `Events`, each in constant time and from any thread.
+
+    `clock` returns seconds.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: tells the time in seconds."""
         self._clock = clock
         self._lock = threading.Lock()
         self._started = clock()
@@ -118,28 +115,23 @@ class LiveRun:
         self._name = ""
         self._cells: dict[str, _Cell] = {}
         self._shown: dict[str, str] = {}
-        self._step: Step | None = None
+        self._step = _NO_STEP
         self._step_began = 0.0
         self._phase = ""
         self._done: tuple[int, int] | None = None
         self._rate: float | None = None
         self._rates = Rate(clock)
-        self._course = Course()
-        self._lines: deque[Line] = deque(maxlen=MOST_LINES)
+        self._course = LastMinute()
+        self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
         self._said = 0
         self._count = 1
         self._changed = dict.fromkeys(("run", "step", "cells", "readings", "lines"), 1)
 
     @property
     def ending(self) -> Ending | None:
-        """How it has ended; None while it goes on."""
         return self._ending
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
-        """A run begins: its id, the keys of its cells, and how many trials of each there will be at most, if known.
-
-        `kept` are the trials of a run that is taken up again.
-        """
         with self._lock:
             self._name = redacted(run)
             self._cells = {key: _Cell(trials) for key in cells}
@@ -149,16 +141,14 @@ class LiveRun:
             self._note("run", "cells")
 
     def say(self, line: str) -> None:
-        """One line that stays."""
         with self._lock:
             self._add_line(line, verdict=False, bad=False)
 
-    def step(self, step: Step) -> None:
-        """A pilot, a limit or a trial begins."""
+    def step(self, step: RunStep) -> None:
         with self._lock:
             self._step, self._step_began = step, self._clock()
             self._phase, self._done, self._rate = "", None, None
-            self._course, self._rates = Course(), Rate(self._clock)
+            self._course, self._rates = LastMinute(), Rate(self._clock)
             for cell in self._cells.values():
                 cell.active = None
             for key in step.cells:
@@ -167,60 +157,51 @@ class LiveRun:
             self._note("run", "step", "cells", "readings")
 
     def phase(self, text: str) -> None:
-        """The step goes on to something else."""
         with self._lock:
             self._phase, self._done, self._rate = redacted(text), None, None
             self._rates = Rate(self._clock)
             self._note("step")
 
     def progress(self, done: int, total: int) -> None:
-        """Records so far in the topic or in the sink."""
         with self._lock:
             self._done, self._rate = (done, total), round(self._rates.add(done), 1)
             self._note("step")
 
     def sample(self, sample: Sample) -> None:
-        """One reading of everything."""
         with self._lock:
             if self._course.add(sample):
                 self._note("readings")
 
     def ended(self, record: TrialRecord) -> None:
-        """A trial has ended, with this record."""
         with self._lock:
             self._count_in(record)
             self._add_line(trial_line(record), verdict=True, bad=bool(record.invalid or _lost(record)))
             self._note("cells")
 
     def end(self, ending: Ending) -> None:
-        """The run is over; nothing comes after it."""
+        """The run ended; no event comes after it."""
         with self._lock:
             self._ending, self._ended = ending, self._clock()
-            self._step, self._phase, self._done, self._rate = None, "", None, None
+            self._step, self._phase, self._done, self._rate = _NO_STEP, "", None, None
             for cell in self._cells.values():
                 cell.active = None
             self._note("run", "step", "cells")
 
     def snapshot(self) -> Snapshot:
-        """How everything is now."""
-        return cast("Snapshot", self.news()[1])
+        return self.news()[1]
 
-    def news(self, since: int = 0) -> tuple[int, News]:
-        """What has changed since another call returned `since` (0: everything), and the number for the next call."""
-        found: News = {}
+    def news(self, since: int = 0) -> tuple[int, Snapshot]:
+        """The number of this call, and what changed since the call of number `since`; everything for 0."""
         with self._lock:
-            changed = {part for part, count in self._changed.items() if count > since}
-            if "run" in changed:
-                found["run"] = self._run_now()
-            if "step" in changed:
-                found["step"] = self._step_now()
-            if "cells" in changed:
-                found["cells"] = self._cells_now()
-            if "readings" in changed:
-                found["readings"] = self._course.readings()
-            if "lines" in changed:
-                found["lines"] = list(self._lines)
-            return self._count, found
+            parts: dict[str, Callable[[], object]] = {
+                "run": self._run_now,
+                "step": self._step_now,
+                "cells": self._cells_now,
+                "readings": self._course.readings,
+                "lines": lambda: list(self._lines),
+            }
+            found = {part: now() for part, now in parts.items() if self._changed[part] > since}
+            return self._count, cast("Snapshot", found)
 
     def _count_in(self, record: TrialRecord) -> None:
         cell = self._cells.get(record.cell)
@@ -228,12 +209,12 @@ class LiveRun:
             return
         cell.active, cell.tried = None, True
         cell.lost += _lost(record)
-        # One that only tells how to take another is none of the cell's trials.
+        # A pilot is none of the cell's trials.
         if not record.pilot:
             cell.taken += 1
             cell.invalid += bool(record.invalid)
             if record.records_per_second is not None and not record.invalid:
-                cell.rates.append(record.records_per_second)
+                cell.valid.append(record)
 
     def _note(self, *parts: str) -> None:
         self._count += 1
@@ -246,7 +227,7 @@ class LiveRun:
 
     def _run_now(self) -> RunNow:
         now = self._clock() if self._ended is None else self._ended
-        left = None if self._step is None else self._step.left_seconds
+        left = self._step.left_seconds
         return {
             "name": self._name,
             "ending": self._ending,
@@ -256,11 +237,10 @@ class LiveRun:
 
     def _step_now(self) -> StepNow:
         done, records = (None, None) if self._done is None else self._done
-        step = self._step
         return {
-            "number": 0 if step is None else step.number,
-            "total": 0 if step is None else step.total,
-            "name": "" if step is None else redacted(step.name),
+            "number": self._step.number,
+            "total": self._step.total,
+            "name": redacted(self._step.name),
             "phase": self._phase,
             "done": done,
             "records": records,
@@ -276,7 +256,7 @@ class LiveRun:
                 "of": cell.of,
                 "invalid": cell.invalid,
                 "lost": cell.lost,
-                "records_per_second": median(cell.rates) if cell.rates else None,
+                "records_per_second": _rate(cell.valid),
             }
             for key, cell in self._cells.items()
         ]
@@ -284,3 +264,9 @@ class LiveRun:
 
 def _lost(record: TrialRecord) -> int:
     return 0 if record.audit is None else record.audit.lost
+
+
+def _rate(valid: Sequence[TrialRecord]) -> float | None:
+    rates = [] if at_least(valid) is not None else [trial.records_per_second for trial in rated(valid)]
+    known = [rate for rate in rates if rate is not None]
+    return median(known) if known else None

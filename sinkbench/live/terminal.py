@@ -1,17 +1,16 @@
-"""A run on a terminal: its cells and the charts of what goes on at the foot, the lines that stay above."""
+"""A run on a terminal: at its foot the cells and charts, above them the lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 
 from sinkbench.live.draw import rows, view_height
+from sinkbench.live.events import QuietUi
 from sinkbench.live.state import LiveRun, Snapshot
-from sinkbench.ui import Lines
 
 __all__ = ["Drawing", "TerminalUi"]
 
@@ -19,7 +18,7 @@ REFRESHES_PER_SECOND = 2
 
 
 class Drawing:
-    """The view as rich draws it, each time anew in the size that the terminal has then."""
+    """What rich draws: the view in the terminal's present size."""
 
     def __init__(self, now: Callable[[], Snapshot]) -> None:
         self._now = now
@@ -28,12 +27,12 @@ class Drawing:
         height = view_height(options.size.height)
         try:
             yield from rows(self._now(), options.max_width, height, plain=options.ascii_only)
-        except Exception as fault:  # noqa: BLE001 - it is drawn whenever a line is said, in the midst of a trial, too
+        except Exception as fault:  # noqa: BLE001 - drawn in the midst of a trial, which must not end by it
             yield f"the view cannot be drawn: {type(fault).__name__}"
 
 
-class TerminalUi(Lines):
-    """Draws a live run twice a second in a thread of its own. It sees there what happens, so an event costs nothing."""
+class TerminalUi(QuietUi):
+    """Draws a live run twice a second, in a thread of its own, so that events cost nothing."""
 
     def __init__(self, console: Console, live: LiveRun) -> None:
         super().__init__(console)
@@ -44,7 +43,5 @@ class TerminalUi(Lines):
         self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()

@@ -1,11 +1,11 @@
 """A run as one HTML page that needs no network and no program to be read: the command `report`.
 
-`page` says what comes in which order; `lead`, `tables`, `throughput`, `timeline`, `latencies` and `costs` make its
-parts; `draw` and `svg` make pictures of numbers, `html` makes a text of the parts. Matplotlib and Jinja take a second
-to load, so nothing outside of this package imports it before it is asked for a report.
+`page` orders the parts. `overview` makes the first screen, of `lead` and `missing`; `tables`, `throughput`,
+`timeline`, `latencies` and `costs` make the rest. `draw` and `svg` make pictures of numbers, `html` makes the page.
+Matplotlib and Jinja take a second to load, so no other room imports this one before a report is asked for.
 """
 
 import logging
 
-# Without a home that it can write to, matplotlib advises at length where to keep its list of fonts.
+# Without a home that it can write to, matplotlib advises where to keep its list of fonts.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)

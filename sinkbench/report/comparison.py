@@ -1,4 +1,4 @@
-"""A comparison of two runs as one HTML page: how many times as fast each cell is, and what else differs."""
+"""A comparison of two runs as one HTML page."""
 
 from __future__ import annotations
 
@@ -6,36 +6,51 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
-from sinkbench.columns import NOT_MEASURED
-from sinkbench.compare import Compared, Comparison, Gate, Verdict
-from sinkbench.comparetable import HEADERS, NUMBERS, SAME, heading, remarks, row
 from sinkbench.report.html import html_of
-from sinkbench.report.parts import Chart, Figure, Lines, Part, Section, Table
+from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Part, Table
 from sinkbench.report.plots import Dot, Mark, dots
-from sinkbench.secrets import redacted
+from sinkbench.runs.compare import Compared, Comparison, Gate, Verdict
+from sinkbench.tables.comparison import (
+    HEADERS,
+    NUMBERS,
+    SAME,
+    costs_shown,
+    heading,
+    more_rows,
+    remarks,
+    row,
+)
+from sinkbench.tables.figures import COMPARED
+from sinkbench.tables.format import formatted, how_many
 
 __all__ = ["as_html", "grounds", "lead", "ratios"]
 
 _MOST_NAMED = 6
+_CAPTIONS = {
+    "A CPU s per million": "CPU seconds of all services for a million records",
+    "A peak MB": "The most memory that the services of a cell's path held, in 10^6 bytes",
+    "A bytes/record": "Bytes of a stored record on the sink's disk",
+}
 
 
 def as_html(comparison: Comparison, gate: Gate | None = None) -> str:
-    """The page; `gate` is what --fail-if-slower came to, if that was asked."""
+    """The page; `gate` is the outcome of --fail-if-slower and --fail-if-dearer, if that was asked."""
     chart = ratios(comparison.cells)
     sections = [
-        Section("cells", "Cells", [_cells(comparison), Lines(remarks(comparison))]),
-        Section("ratios", "How many times as fast", [] if chart is None else [chart]),
-        Section("differences", "What else differs", [_differences(comparison)]),
+        PageSection("cells", "Cells", [_cells(comparison), Lines(remarks(comparison))]),
+        PageSection("costs", "CPU time, memory and disk", _more(comparison)),
+        PageSection("ratios", "How many times as fast", [] if chart is None else [chart]),
+        PageSection("differences", "What else differs", [_differences(comparison)]),
     ]
-    return redacted(
-        html_of(
-            title=f"Run {comparison.b.summary.run} compared with run {comparison.a.summary.run}",
-            heading=heading(comparison),
-            lead=lead(comparison.cells),
+    return html_of(
+        title=f"Run {comparison.b.summary.run} compared with run {comparison.a.summary.run}",
+        heading=heading(comparison),
+        opening=Opening(
+            lead=[lead(comparison.cells), *cost_lead(comparison)],
             grounds=grounds(comparison.cells),
             outcome="" if gate is None else _outcome(gate),
-            sections=sections,
-        )
+        ),
+        sections=sections,
     )
 
 
@@ -45,65 +60,61 @@ def lead(cells: Sequence[Compared]) -> str:
     found = [f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict]]
     if not found:
         return "There is no cell to compare."
-    return f"Run B against run A, {len(cells)} {'cell' if len(cells) == 1 else 'cells'}: {', '.join(found)}."
+    return f"Run B against run A, {how_many(len(cells), 'cell')}: {', '.join(found)}."
+
+
+def cost_lead(comparison: Comparison) -> list[str]:
+    """How many cells became cheaper or dearer in CPU time, in one sentence; empty if that was not measured."""
+    counts = Counter(cell.verdict for cell in costs_shown(comparison))
+    found = [f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict]]
+    return [f"By CPU time for a million records: {', '.join(found)}."] if found else []
 
 
 def grounds(cells: Sequence[Compared]) -> list[str]:
-    """The cells that changed most, with how sure that is, and those that no longer pass."""
+    """The cells that changed most, and those that no longer pass."""
     changed = sorted((cell for cell in cells if cell.verdict in ("faster", "slower")), key=_size, reverse=True)
     lines = [f"{cell.name}: {cell.verdict}, {_ratio(cell)}." for cell in changed[:_MOST_NAMED]]
     if len(changed) > _MOST_NAMED:
         lines.append(f"And {len(changed) - _MOST_NAMED} more, which changed less.")
-    broken = [cell.name for cell in cells if cell.broken]
-    return [*lines, *([f"Passed in run A and not in run B: {', '.join(broken)}."] if broken else [])]
+    if broken := [cell.name for cell in cells if cell.broken]:
+        lines.append(f"Passed in run A and not in run B: {', '.join(broken)}.")
+    return lines
 
 
 def ratios(cells: Sequence[Compared]) -> Figure | None:
-    """A row for each cell with a ratio, and its interval; None if no cell has one."""
+    """A row for each cell with a ratio; None if no cell has one."""
     known = [(cell, cell.ratio) for cell in cells if cell.ratio is not None and cell.ratio > 0]
     if not known:
         return None
+    spans = [(cell.interval.low, cell.interval.high) if cell.interval else (None, None) for cell, _ in known]
+    found = list(zip(known, spans, strict=True))
+    dotted = [(cell.name, [Dot(cell.verdict, ratio, *span)]) for (cell, ratio), span in found]
     rows = [
-        (cell.name, [Dot(cell.verdict, ratio, *((cell.interval.low, cell.interval.high) if cell.interval else ()))])
-        for cell, ratio in known
+        (cell.name, *(formatted(value, ".3f") for value in (ratio, *span)), cell.verdict)
+        for (cell, ratio), span in found
     ]
+    told = "; ".join(f"{cell.name} {ratio:.3f}, {cell.verdict}" for cell, ratio in known)
+    svg = dots("ratios", dotted, "run B / run A", Mark(1.0, "as fast as run A"), ratios=True)
+    caption = "Ratios of the cells, with their 95 % intervals"
     return Figure(
-        caption=(
-            "The rate of run B divided by that of run A: right of 1 run B is faster. A bar is the 95 % interval of the "
-            "ratio; where there are too few trials there is none. Only the verdict claims a difference."
-        ),
-        charts=[
-            Chart(
-                label="Ratio of run B to run A by cell: "
-                + "; ".join(f"{cell.name} {ratio:.3f}, {cell.verdict}" for cell, ratio in known),
-                svg=dots("ratios", rows, "run B / run A", Mark(1.0, "as fast as run A"), ratios=True),
-            )
-        ],
-        table=Table(
-            headers=("cell", "B/A", "from", "to", "verdict"),
-            rows=[
-                (
-                    cell.name,
-                    f"{ratio:.3f}",
-                    *(
-                        (NOT_MEASURED, NOT_MEASURED)
-                        if cell.interval is None
-                        else (f"{cell.interval.low:.3f}", f"{cell.interval.high:.3f}")
-                    ),
-                    cell.verdict,
-                )
-                for cell, ratio in known
-            ],
-            caption="Ratios of the cells, with their 95 % intervals",
-            numbers=frozenset({1, 2, 3}),
-        ),
+        "The rate of run B divided by that of run A: right of 1 run B is faster. A bar is the 95 % interval of the "
+        "ratio; where there are too few trials there is none. Only the verdict claims a difference.",
+        [Chart(f"Ratio of run B to run A by cell: {told}", svg)],
+        Table(("cell", "B/A", "from", "to", "verdict"), rows, caption, numbers=(1, 2, 3)),
+        meaning="Change",
     )
 
 
 def _cells(comparison: Comparison) -> Table:
-    return Table(
-        HEADERS, [row(cell) for cell in comparison.cells], "All cells, in the order of run A", frozenset(NUMBERS)
-    )
+    rows = [row(cell) for cell in comparison.cells]
+    return Table(HEADERS, rows, "All cells, in the order of run A", NUMBERS, meanings=COMPARED)
+
+
+def _more(comparison: Comparison) -> list[Part]:
+    return [
+        Table(headers, rows, f"{_CAPTIONS[headers[1]]}, in the order of run A", NUMBERS, meanings=COMPARED)
+        for headers, rows in more_rows(comparison)
+    ]
 
 
 def _differences(comparison: Comparison) -> Part:
@@ -115,7 +126,7 @@ def _differences(comparison: Comparison) -> Part:
 
 
 def _size(cell: Compared) -> float:
-    """How large a change is, the same of twice and of half as fast."""
+    """The size of a change, the same of twice and of half as fast."""
     ratio = cell.ratio or 1.0
     return max(ratio, 1 / ratio)
 
@@ -128,4 +139,4 @@ def _ratio(cell: Compared) -> str:
 
 
 def _outcome(gate: Gate) -> str:
-    return "; ".join([*(gate.failures or ["no cell is slower than it may be"]), *gate.remarks])
+    return "; ".join([*(gate.failures or ["no cell is slower, or dearer, than it may be"]), *gate.remarks])

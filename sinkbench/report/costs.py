@@ -1,196 +1,174 @@
-"""What the cells took: connections, CPU time by service, the share of the sink's limit, and where their tasks ran."""
+"""What the cells took: connections, CPU time by service, the share of the sink's limit, and their tasks by worker."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sinkbench.columns import NOT_MEASURED
-from sinkbench.limits.efficiency import percent
+from sinkbench.analysis.samples import CONTROLLER
 from sinkbench.report.parts import Chart, Figure, Table
-from sinkbench.report.plots import Dot, Line, Mark, bars, dots, lines
+from sinkbench.report.plots import Dot, LineSeries, Mark, bars, dots, lines
 from sinkbench.report.throughput import labels_with_tasks
 from sinkbench.results import CellSummary, Connections, RunSummary
-from sinkbench.table import cell_name
+from sinkbench.tables.answers import cell_name
+from sinkbench.tables.cells import efficiency_and_spread
+from sinkbench.tables.columns import connection_counts
+from sinkbench.tables.format import NOT_MEASURED, tenths, whole
+from sinkbench.tables.resources import marked_name
 
 __all__ = ["by_scale", "connections", "cpu", "efficiency", "placement"]
 
-# A bar that is so many times shorter than the longest beside it cannot be read.
+# A bar so many times shorter than the longest cannot be read.
 _FAR = 20
 _LOADGEN = "loadgen"
+_POOLED = "Where a pool is between them, those that the clients opened and those that the database served differ. "
 
 
 def connections(summary: RunSummary) -> Figure | None:
-    """The most connections of each cell, with the limit of PostgreSQL; None if none was seen."""
+    """The most connections of each cell, with the limit of the database; None if none was seen."""
     cells = [cell for cell in summary.cells if _counts(cell.connections)]
     if not cells:
         return None
     limits = [cell.connections.server_limit for cell in cells if cell.connections.server_limit is not None]
     limit = min(limits, default=None)
-    mark = None if limit is None else Mark(limit, f"PostgreSQL accepts {limit}")
+    mark = None if limit is None else Mark(limit, f"the database accepts {limit}")
     several = labels_with_tasks([cell for cell in cells if cell.rescale is None])
-    shown = sum(map(len, several.values()))
+    shown = [cell for each in several.values() for cell in each]
     charts = []
     if several:
-        tasks = sorted({float(cell.tasks) for each in several.values() for cell in each})
-        charts.append(
-            Chart(
-                label=f"Connections against tasks: {_told(cells, summary)}",
-                svg=lines("conns", _lines(several), "tasks", "connections at once", mark, x_ticks=tasks),
-            )
-        )
-    if shown < len(cells):
-        rest = [cell for cell in cells if not any(cell is each for kept in several.values() for each in kept)]
-        rows = [
+        tasks = sorted({float(cell.tasks) for cell in shown})
+        svg = lines("conns", _lines(several), "tasks", "connections at once", mark, x_ticks=tasks)
+        charts.append(Chart(f"Connections against tasks: {_told(cells, summary)}", svg))
+    if rest := [cell for cell in cells if cell not in shown]:
+        dotted = [
             (cell_name(cell, summary), [Dot(what, count) for what, count in _counts(cell.connections).items()])
             for cell in rest
         ]
-        charts.append(
-            Chart(
-                label=f"Connections by cell: {_told(rest, summary)}",
-                svg=dots("conns-cells", rows, "connections at once", mark, whole=True),
-            )
-        )
-    kinds = (
-        "Where a pool is between them, those that the clients opened and those that the database served differ. "
-        if any(len(_counts(cell.connections)) > 1 for cell in cells)
-        else ""
-    )
-    return Figure(
-        caption=f"The most connections that were open at once. {kinds}"
-        + ("" if limit is None else f"PostgreSQL refuses more than {limit}."),
-        charts=charts,
-        table=Table(
-            headers=("cell", "tasks", "of the clients", "to the database", "limit of PostgreSQL"),
-            rows=[
-                (
-                    cell_name(cell, summary),
-                    f"{cell.tasks}",
-                    _whole(cell.connections.clients_peak),
-                    _whole(cell.connections.server_peak),
-                    _whole(cell.connections.server_limit),
-                )
-                for cell in cells
-            ],
-            caption="The most connections at once",
-            numbers=frozenset({1, 2, 3, 4}),
-        ),
-    )
+        svg = dots("conns-cells", dotted, "connections at once", mark, whole=True)
+        charts.append(Chart(f"Connections by cell: {_told(rest, summary)}", svg))
+    caption = "The most connections that were open at once. "
+    if any(len(_counts(cell.connections)) > 1 for cell in cells):
+        caption += _POOLED
+    if limit is not None:
+        caption += f"The database refuses more than {limit}."
+    headers = ("cell", "tasks", "of the clients", "to the database", "limit of the database")
+    rows = [(cell_name(cell, summary), f"{cell.tasks}", *_connections(cell.connections)) for cell in cells]
+    table = Table(headers, rows, "The most connections at once", numbers=range(1, 5))
+    return Figure(caption, charts, table, meaning="Peak connections")
 
 
-def cpu(summary: RunSummary) -> Figure | None:
-    """CPU seconds per million records, stacked by service; None if they were not measured."""
-    rows = [(cell_name(cell, summary), _services(cell)) for cell in summary.cells if any(_services(cell).values())]
-    if not rows:
+def cpu(summary: RunSummary, cells: Sequence[CellSummary], key: str = "cpu") -> Figure | None:
+    """CPU seconds per million records of `cells`, stacked by service; None if not measured.
+
+    sinkbench's own are in the numbers alone: they are in no sum. A cell whose rate may not be quoted is named so. `key`
+    is that of the picture.
+    """
+    shown = [cell for cell in cells if any(_services(cell).values())]
+    if not shown:
         return None
-    sums: dict[str, float] = {}
-    for _, services in rows:
-        for name, seconds in services.items():
-            sums[name] = sums.get(name, 0.0) + seconds
-    names = sorted(sums, key=lambda name: -sums[name])
+    rows = [(marked_name(cell, summary), _services(cell)) for cell in shown]
+    sums = {name: _seconds(_together(cell)) for (name, _), cell in zip(rows, shown, strict=True)}
+    seen = dict.fromkeys(name for _, services in rows for name in services)
+    names = sorted(seen, key=lambda name: -sum(services.get(name, 0.0) for _, services in rows))
     scales = by_scale(rows)
     own = " Cells that took many times as much have a chart, and a scale, of their own." if len(scales) > 1 else ""
-    return Figure(
-        caption=f"Seconds of one core for a million records, by service.{own}",
-        charts=[
-            Chart(
-                label="CPU seconds per million records: "
-                + ", ".join(f"{name} {sum(services.values()):,.0f}" for name, services in each),
-                svg=bars(f"cpu-{place}", each, "CPU s per million records", _seconds, names=names),
-            )
-            for place, each in enumerate(scales)
-        ],
-        table=Table(
-            headers=("cell", *names, "all"),
-            rows=[
-                (
-                    label,
-                    *(_seconds(services[name]) if name in services else NOT_MEASURED for name in names),
-                    _seconds(sum(services.values())),
-                )
-                for label, services in rows
-            ],
-            caption="CPU seconds per million records, by service",
-            numbers=frozenset(range(1, len(names) + 2)),
-        ),
-    )
+    charts = []
+    for place, each in enumerate(scales):
+        ends = [sums[name] for name, _ in each]
+        told = ", ".join(f"{name} {end}" for (name, _), end in zip(each, ends, strict=True))
+        svg = bars(f"{key}-{place}", each, "CPU s per million records", names=names, ends=ends)
+        charts.append(Chart(f"CPU seconds per million records: {told}", svg))
+    texts = [
+        (
+            label,
+            *(_seconds(services.get(name)) for name in names),
+            sums[label],
+            _interval(cell),
+            _seconds(cell.cpu_seconds_per_million.get(CONTROLLER)),
+        )
+        for (label, services), cell in zip(rows, shown, strict=True)
+    ]
+    caption = "CPU seconds per million records, by service"
+    headers = ("cell", *names, "all", "95 % interval", CONTROLLER)
+    table = Table(headers, texts, caption, numbers=range(1, len(headers)))
+    caption = f"Seconds of one core for a million records, by service.{own}"
+    return Figure(caption, charts, table, meaning="CPU seconds per million records")
 
 
 def efficiency(summary: RunSummary) -> Figure | None:
-    """The share of its sink's limit that each cell reached; None if no limit was measured."""
+    """The share of its sink's limit that each cell reached; None if no limit was measured.
+
+    A cell that did not pass is named so.
+    """
     known = [
-        (cell_name(cell, summary), cell, cell.efficiency)
+        (marked_name(cell, summary), cell, cell.efficiency)
         for cell in summary.cells
         if cell.efficiency is not None and not cell.invalid
     ]
     if not known:
         return None
+    told = ", ".join(f"{name} {' '.join(efficiency_and_spread(cell))}" for name, cell, _ in known)
+    svg = dots(
+        "efficiency",
+        [(name, [Dot("of the sink's limit", 100 * share, *_share_span(cell))]) for name, cell, share in known],
+        "% of the sink's limit",
+        Mark(100, "the sink's limit"),
+    )
+    rows = [
+        (
+            name,
+            cell.sink,
+            whole(cell.limit_records_per_second),
+            *[*efficiency_and_spread(cell), NOT_MEASURED][:2],
+            "once a run" if cell.efficiency_by_block is None else f"{len(cell.efficiency_by_block.values)}",
+        )
+        for name, cell, _ in known
+    ]
+    headers = ("cell", "sink", "limit, records/s", "share", "interval", "blocks")
+    caption = (
+        "Each cell's rate as a share of what its sink stored of the same records from a plain client, without Kafka "
+        "and Connect"
+    )
+    # A limit that was measured once has no blocks.
+    in_blocks = [cell.efficiency_by_block is not None for _, cell, _ in known]
+    if any(in_blocks):
+        caption += ", in the same block" + ("" if all(in_blocks) else " where the limit was measured in blocks")
+        caption += ". In brackets are the lowest and the highest of too few blocks for an interval"
     return Figure(
-        caption=(
-            "Each cell's rate as a share of what its sink stored of the same records from a plain client, "
-            "without Kafka and Connect."
-        ),
-        charts=[
-            Chart(
-                label="Share of the sink's limit: " + ", ".join(f"{name} {percent(share)}" for name, _, share in known),
-                svg=bars(
-                    "efficiency",
-                    [(name, {"of the sink's limit": 100 * share}) for name, _, share in known],
-                    "% of the sink's limit",
-                    lambda value: percent(value / 100),
-                    Mark(100, "the sink's limit"),
-                ),
-            )
-        ],
-        table=Table(
-            headers=("cell", "sink", "limit, records/s", "share"),
-            rows=[
-                (name, cell.sink, _whole(cell.limit_records_per_second), percent(share)) for name, cell, share in known
-            ],
-            caption="Share of the sink's limit",
-            numbers=frozenset({2, 3}),
-        ),
+        f"{caption}.",
+        [Chart(f"Share of the sink's limit: {told}", svg)],
+        Table(headers, rows, "Share of the sink's limit", numbers=(2, 3, 4, 5)),
+        meaning="Efficiency",
     )
 
 
+def _share_span(cell: CellSummary) -> tuple[float, float] | tuple[None, None]:
+    """The ends of the bar of a cell's efficiency, in percent; none of one that has a single value."""
+    shares = cell.efficiency_by_block
+    if shares is None or len(shares.values) < 2:
+        return None, None
+    ends = shares if shares.interval is None else shares.interval
+    return 100 * ends.low, 100 * ends.high
+
+
 def placement(summary: RunSummary) -> Figure | None:
-    """How many tasks each worker had; None if that is not known."""
+    """The tasks of each worker; None if not known."""
     known = [(cell_name(cell, summary), cell.placement) for cell in summary.cells if cell.placement]
     if not known:
         return None
     workers = sorted({worker for _, counts in known for worker in counts})
-    return Figure(
-        caption="Tasks on each worker.",
-        charts=[
-            Chart(
-                label="Tasks by worker: "
-                + "; ".join(
-                    f"{name}: {', '.join(f'{w} {n}' for w, n in sorted(counts.items()))}" for name, counts in known
-                ),
-                svg=bars(
-                    "placement",
-                    [(name, {worker: float(count) for worker, count in counts.items()}) for name, counts in known],
-                    "tasks",
-                    names=workers,
-                    whole=True,
-                ),
-            )
-        ],
-        table=Table(
-            headers=("cell", *workers),
-            rows=[(name, *(_whole(counts.get(worker)) for worker in workers)) for name, counts in known],
-            caption="Tasks by worker",
-            numbers=frozenset(range(1, len(workers) + 1)),
-        ),
-    )
+    told = "; ".join(f"{name}: {', '.join(f'{w} {n}' for w, n in sorted(counts.items()))}" for name, counts in known)
+    svg = bars("placement", known, "tasks", names=workers, whole=True)
+    rows = [(name, *(whole(counts.get(worker)) for worker in workers)) for name, counts in known]
+    table = Table(("cell", *workers), rows, "Tasks by worker", numbers=range(1, len(workers) + 1))
+    return Figure("Tasks on each worker.", [Chart(f"Tasks by worker: {told}", svg)], table, meaning="Placement")
 
 
 def by_scale(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[list[tuple[str, Mapping[str, float]]]]:
-    """Bars that can share a scale, in groups: none is more than 20 times as long as another. Each keeps its order."""
-    order = sorted(range(len(rows)), key=lambda place: sum(rows[place][1].values()))
+    """The bars in groups that can share a scale, in which none is more than 20 times as long as another."""
+    sums = [sum(parts.values()) for _, parts in rows]
     groups: list[list[int]] = []
-    for place in order:
-        total = sum(rows[place][1].values())
-        if groups and total <= _FAR * max(sum(rows[groups[-1][0]][1].values()), 1e-9):
+    for place in sorted(range(len(rows)), key=sums.__getitem__):
+        if groups and sums[place] <= _FAR * max(sums[groups[-1][0]], 1e-9):
             groups[-1].append(place)
         else:
             groups.append([place])
@@ -198,22 +176,21 @@ def by_scale(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[list[tuple
 
 
 def _counts(found: Connections) -> dict[str, int]:
-    """What there is to show: one number where there is no pool, else both."""
-    clients, servers = found.clients_peak, found.server_peak
-    if clients is not None and servers is not None and clients != servers:
-        return {"of the clients": clients, "to the database": servers}
-    known = clients if clients is not None else servers
-    return {} if known is None else {"of the clients": known}
+    return dict(zip(("of the clients", "to the database"), connection_counts(found), strict=False))
 
 
-def _lines(several: Mapping[str, Sequence[CellSummary]]) -> list[Line]:
+def _connections(found: Connections) -> tuple[str, str, str]:
+    return whole(found.clients_peak), whole(found.server_peak), whole(found.server_limit)
+
+
+def _lines(several: Mapping[str, Sequence[CellSummary]]) -> list[LineSeries]:
     made = []
     for label, cells in several.items():
         kinds = list(dict.fromkeys(kind for cell in cells for kind in _counts(cell.connections)))
         for kind in kinds:
             points = [(cell.tasks, counts[kind]) for cell in cells if kind in (counts := _counts(cell.connections))]
             name = label if len(kinds) == 1 else f"{label}, {kind}"
-            made.append(Line(name, [tasks for tasks, _ in points], [count for _, count in points]))
+            made.append(LineSeries(name, [tasks for tasks, _ in points], [count for _, count in points]))
     return made
 
 
@@ -223,18 +200,29 @@ def _told(cells: Sequence[CellSummary], summary: RunSummary) -> str:
 
 
 def _services(cell: CellSummary) -> dict[str, float]:
-    """The CPU seconds of each service; those of all load generators together."""
+    """The CPU seconds of each service, without sinkbench itself; all load generators are one."""
     sums: dict[str, float] = {}
     for name, seconds in cell.cpu_seconds_per_million.items():
-        if seconds is not None:
+        if seconds is not None and name != CONTROLLER:
             service = _LOADGEN if name.startswith(_LOADGEN) else name
             sums[service] = sums.get(service, 0.0) + seconds
     return sums
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:,.0f}" if seconds >= 9.5 else f"{seconds:.1f}"
+def _together(cell: CellSummary) -> float | None:
+    """The CPU seconds of all services, added up if the run kept no sum; None if one of them was not seen."""
+    if any(seconds is None for name, seconds in cell.cpu_seconds_per_million.items() if name != CONTROLLER):
+        return None
+    total = cell.total_cpu_seconds_per_million
+    return sum(_services(cell).values()) if total is None else total.median
 
 
-def _whole(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:,.0f}"
+def _interval(cell: CellSummary) -> str:
+    total = cell.total_cpu_seconds_per_million
+    if total is None or total.interval is None:
+        return NOT_MEASURED
+    return f"{_seconds(total.interval.low)}-{_seconds(total.interval.high)}"
+
+
+def _seconds(seconds: float | None) -> str:
+    return tenths(seconds, 9.5)

@@ -1,7 +1,7 @@
-"""The look of all charts: sizes, marks that differ in more than their colour, and colours as variables of the page.
+"""The look of all charts: sizes, marks that differ in more than colour, and colours as variables of the page.
 
-A chart is drawn as wide as a phone shows it, and a page's style gives it its colours, those for dark screens, too. So
-what is drawn here has colours that only stand for variables: `--ink` and so on.
+A chart is as wide as a phone. The page's style gives it its colours, also those for dark screens, so what is drawn here
+has colours that only stand for variables, as `--ink`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,11 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from sinkbench.report.svg import inlined
 
-__all__ = [
-    "FAINT",
-    "GRID",
-    "INK",
-    "LIMIT",
-    "PAPER",
-    "WIDTH",
-    "Look",
-    "bar_rows",
-    "chart",
-    "counted",
-    "legend",
-    "looks",
-    "panel",
-    "shortened",
-    "small",
-    "svg_of",
-]
+__all__ = ["GRID", "LIMIT", "PAPER", "Look", "chart", "legend", "looks", "panel", "shortened", "small", "svg_of"]
 
-WIDTH = 380.0
-"""Points; a phone shows it a little smaller, a desktop a little larger."""
+# Points; a phone shows it a little smaller, a desktop a little larger.
+_WIDTH = 380.0
+_LONGEST_SERIES = 46
 _POINTS_AN_INCH = 72.0
 
 INK, FAINT, GRID, PAPER, LIMIT = "#010101", "#020202", "#030303", "#040404", "#050505"
@@ -47,7 +31,7 @@ _SERIES = 8
 _COLOURS = {INK: "var(--ink)", FAINT: "var(--faint)", GRID: "var(--grid)", PAPER: "var(--paper)", LIMIT: "var(--limit)"}
 _COLOURS |= {f"#1000{place:02x}": f"var(--series-{place})" for place in range(_SERIES)}
 _MARKERS = "osD^vPX"
-# Five and seven, so that looks repeat only after 40 and 56 colours.
+# Five dashes and seven markers, so that looks repeat only after 40 and 56 series.
 _DASHES: tuple[str | tuple[float, tuple[float, ...]], ...] = (
     "-",
     (0, (5, 2)),
@@ -85,10 +69,7 @@ _STYLE: dict[Any, Any] = {
 
 
 class Look:
-    """How one series is told from the others: colour, marker, dashes and hatching.
-
-    That of the series at a place, from 0. 56 have a colour and a marker that no other has.
-    """
+    """How a series is told from the others, by its place from 0: 56 have a colour and marker that no other has."""
 
     def __init__(self, place: int) -> None:
         self.colour = f"#1000{place % _SERIES:02x}"
@@ -98,40 +79,35 @@ class Look:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each name, in their order."""
     return {name: Look(place) for place, name in enumerate(dict.fromkeys(names))}
 
 
 @contextmanager
-def chart(height: float, left: float = 52.0, bottom: float = 40.0, top: float = 22.0) -> Iterator[tuple[Figure, Axes]]:
-    """A chart of one pair of axes, so many points high, with so much room around the axes for what is written there."""
+def chart(rows: int = 0) -> Iterator[tuple[Figure, Axes]]:
+    """A chart with one pair of axes: for so many named rows, or for lines with a title and a scale at their left."""
+    height, left, bottom, top = (62.0 + 36.0 * rows, 12.0, 40.0, 8.0) if rows else (260.0, 52.0, 40.0, 22.0)
     with mpl.rc_context(_STYLE):
-        figure = _figure(WIDTH, height)
-        axes = figure.add_axes(
-            (left / WIDTH, bottom / height, 1 - (left + 12) / WIDTH, 1 - (bottom + top) / height), facecolor="none"
-        )
-        _plain(axes)
-        yield figure, axes
+        figure = _figure(_WIDTH, height)
+        place = (left / _WIDTH, bottom / height, 1 - (left + 12) / _WIDTH, 1 - (bottom + top) / height)
+        yield figure, _axes(figure, place)
 
 
 @contextmanager
 def panel(width: float, height: float, rows: int) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A small chart of so many axes above each other, with a title's room over each."""
+    """A small chart of `rows` pairs of axes, one above the other, each with room for a title."""
     with mpl.rc_context({**_STYLE, "font.size": 10.0}):
         figure = _figure(width, height)
         foot, each = 18.0, (height - 18.0) / rows
         made = []
         for row in range(rows):
-            bottom = foot + (rows - 1 - row) * each + (0 if row == rows - 1 else 4)
-            size = each - 18.0 - (0 if row == rows - 1 else 4)
-            axes = figure.add_axes((40 / width, bottom / height, 1 - 50 / width, size / height), facecolor="none")
-            _plain(axes)
-            made.append(axes)
+            apart = 0 if row == rows - 1 else 4
+            bottom, size = foot + (rows - 1 - row) * each + apart, each - 18.0 - apart
+            made.append(_axes(figure, (40 / width, bottom / height, 1 - 50 / width, size / height)))
         yield figure, made
 
 
-def legend(figure: Figure, axes: Axes, most: int = 46) -> None:
-    """Names the series, one a line, below the axes: the figure grows by as much, so that nothing is covered."""
+def legend(figure: Figure, axes: Axes) -> None:
+    """Names the series, one a line, below the axes; the figure grows by as much."""
     handles, names = axes.get_legend_handles_labels()
     if not handles:
         return
@@ -143,7 +119,7 @@ def legend(figure: Figure, axes: Axes, most: int = 46) -> None:
     axes.set_position((box.x0, 1 - (1 - box.y0) * share, box.width, box.height * share))
     figure.legend(
         handles,
-        [shortened(name, most) for name in names],
+        [shortened(name, _LONGEST_SERIES) for name in names],
         loc="lower left",
         bbox_to_anchor=(0.0, 0.0),
         frameon=False,
@@ -153,19 +129,8 @@ def legend(figure: Figure, axes: Axes, most: int = 46) -> None:
     )
 
 
-def bar_rows(count: int) -> float:
-    """How many points high a chart of so many named bars is, one below the other, without its legend."""
-    return 62.0 + 36.0 * count
-
-
-def counted(axes: Axes, which: str) -> None:
-    """Labels an axis `x` or `y` of amounts as 5 k and 2 M."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_formatter(EngFormatter(sep=" "))
-
-
 def small(axes: Axes) -> None:
-    """Gives a pair of axes in a panel few ticks, with short labels."""
+    """Gives the axes of a panel few ticks with short labels."""
     axes.yaxis.set_major_locator(MaxNLocator(2))
     axes.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -173,9 +138,9 @@ def small(axes: Axes) -> None:
 
 
 def shortened(name: str, most: int) -> str:
-    """A name on one line with at most so many characters, its middle left out: at its end stand the tasks.
+    """A name on one line of at most `most` characters, its middle left out, since the tasks stand at its end.
 
-    What cannot be printed becomes a question mark, since a picture is XML, which may not hold it.
+    What cannot be printed becomes a question mark: a picture is XML, which may not hold it.
     """
     name = "".join(each if each.isprintable() else "?" for each in " ".join(name.split()))
     end = most // 3
@@ -183,10 +148,10 @@ def shortened(name: str, most: int) -> str:
 
 
 def svg_of(figure: Figure, key: str) -> str:
-    """The figure as an element for the page; `key` is unlike that of every other one."""
+    """The figure as an element for the page; `key` is unique to it."""
     text = io.StringIO()
     with warnings.catch_warnings():
-        # Letters that matplotlib has no font for: the browser draws them, and has one.
+        # The browser draws the letters, and has fonts that matplotlib lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(text, format="svg")
     return inlined(text.getvalue(), key, _COLOURS)
@@ -198,7 +163,8 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _plain(axes: Axes) -> None:
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+def _axes(figure: Figure, place: tuple[float, float, float, float]) -> Axes:
+    axes = figure.add_axes(place, facecolor="none")
+    axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(visible=True, axis="y")
+    return axes

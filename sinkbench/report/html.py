@@ -1,4 +1,4 @@
-"""The parts of a report as one HTML text, in which nothing that a result holds is read as HTML."""
+"""The parts of a report as one HTML text, in which everything from a result is escaped."""
 
 from __future__ import annotations
 
@@ -7,39 +7,42 @@ from collections.abc import Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from sinkbench.report.parts import Part, Section
+from sinkbench.report.parts import Figure, Meanings, Opening, PageSection, Part, Table
+from sinkbench.secrets import redacted
+from sinkbench.tables.figures import MEANINGS, METHODS, anchor
 
 __all__ = ["html_of"]
 
 
-def html_of(
-    title: str, heading: Sequence[str], lead: str, grounds: Sequence[str], outcome: str, sections: Sequence[Section]
-) -> str:
-    """The whole page.
+def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequence[PageSection]) -> str:
+    """The whole page: its title, what it is of, its first screen, and its sections that have parts.
 
-    Args:
-        title: of the page and of its first heading.
-        heading: lines below that: which run, and what on.
-        lead: the answer in one sentence.
-        grounds: lines below that, with what it rests on.
-        outcome: whether every check passed, in a few words; empty if nothing was checked.
-        sections: in their order; those without parts are left out.
+    Secrets are redacted.
     """
-    pages = Environment(
-        loader=PackageLoader("sinkbench.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    files = PackageLoader("sinkbench.report", ".")
+    pages = Environment(loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     pages.tests["of"] = _is
-    # The two things that are HTML already: what svg.py has made, and the style that comes with this package.
+    # Only these are HTML already: what svg.py made, and this package's style.
     pages.filters["as_svg"] = Markup
+    pages.filters["anchor"] = anchor
     style = Markup(pages.get_template("style.css").render())  # noqa: S704
     shown = [section for section in sections if section.parts]
-    return pages.get_template("page.html").render(
-        title=title, heading=heading, lead=lead, grounds=grounds, outcome=outcome, sections=shown, style=style
-    )
+    if meanings := _meanings([*opening.sections, *shown]):
+        shown.append(PageSection("figures", "What each figure means", [Meanings(meanings)]))
+    texts = {"title": title, "heading": heading, "opening": opening}
+    page = pages.get_template("page.html")
+    return redacted(page.render(texts, sections=shown, style=style, methods=METHODS))
+
+
+def _meanings(sections: Sequence[PageSection]) -> dict[str, str]:
+    """The figures that the sections show, in the order of docs/methods.md, each with what it means."""
+    shown = set()
+    for part in (part for section in sections for part in section.parts):
+        if isinstance(part, Figure):
+            shown.add(part.meaning)
+        elif isinstance(part, Table):
+            shown |= {part.meanings[header] for header in part.headers if header in part.meanings}
+    return {heading: said for heading, said in MEANINGS.items() if heading in shown}
 
 
 def _is(part: Part, kind: str) -> bool:

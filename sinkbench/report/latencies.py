@@ -1,4 +1,4 @@
-"""How late records came: what share of them had come after how long, to the last that the counts support."""
+"""How late records came: the share of them by latency, as far as the counts support it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from hdrh.histogram import HdrHistogram
 
 from loadgen.latency import supports
-from sinkbench.columns import NOT_MEASURED
 from sinkbench.report.parts import Chart, Figure, Table
-from sinkbench.report.plots import Line, lines
+from sinkbench.report.plots import LineSeries, lines
 from sinkbench.results import LatencyMs, RunSummary
-from sinkbench.table import cell_name
+from sinkbench.tables.answers import cell_name
+from sinkbench.tables.format import milliseconds
 
 __all__ = ["curve_of", "latencies"]
 
@@ -34,10 +34,9 @@ class _Named(NamedTuple):
 
 
 def latencies(summary: RunSummary) -> tuple[list[Figure], list[str]]:
-    """A figure for records stored and one for records found, as far as the run has latencies; and what is damaged."""
+    """The figures of the latencies until stored and until found, if there are any; and what is damaged."""
     figures, damaged = [], []
-    kinds = (("stored", "stored"), ("searchable", "found by a search"))
-    for key, until in kinds:
+    for key, until in (("stored", "stored"), ("searchable", "found by a search")):
         curves = []
         for cell in summary.cells:
             latency = cell.latency_ms if key == "stored" else cell.searchable_ms
@@ -54,63 +53,51 @@ def latencies(summary: RunSummary) -> tuple[list[Figure], list[str]]:
 
 
 def curve_of(latency: LatencyMs) -> list[tuple[float, float]] | str:
-    """(share, milliseconds) from none to the largest share that so many records support, or why there is no curve."""
+    """(share, milliseconds) up to the largest share that the count of records supports, or why there is no curve."""
     try:
         histogram = HdrHistogram.decode(latency.histogram)
-    # Whatever bytes make the decoders of base64, zlib and HdrHistogram raise.
+    # Damaged bytes make the decoders of base64, zlib and HdrHistogram raise anything.
     except Exception as broken:  # noqa: BLE001
         return f"cannot be read ({type(broken).__name__})"
     count = int(histogram.get_total_count())
     grid = sorted({1 - 10 ** -(step / _POINTS_A_NINE) for step in range(_NINES * _POINTS_A_NINE + 1)} | set(_SHOWN))
-    return [
-        (share, float(histogram.get_value_at_percentile(100 * share)) / 1000)
-        for share in grid
-        if share == 0 or supports(count, share)
-    ]
+    shares = [share for share in grid if share == 0 or supports(count, share)]
+    # All at once: each question for one of them goes through all counts.
+    values = histogram.get_percentile_to_value_dict([100 * share for share in shares])
+    return [(share, float(values.get(100 * share, 0)) / 1000) for share in shares]
 
 
 def _figure(key: str, until: str, curves: Sequence[_Named]) -> Figure:
-    # More lines than can be told apart get a chart for each label.
+    # Too many lines to tell apart get a chart for each label.
     labels = list(dict.fromkeys(each.label for each in curves)) if len(curves) > _MOST_LINES else [None]
     groups = [[each for each in curves if label is None or each.label == label] for label in labels]
-    rows = [(each.name, *(_at(each.curve, share) for share in _SHOWN)) for each in curves]
     values = [max(ms, _LEAST_MS) for each in curves for _, ms in each.curve]
-    nines = range(math.ceil(_nines(max(each.curve[-1][0] for each in curves))) + 1)
-    span = (min(values) / 1.2, max(values) * 1.2)
+    charts = []
+    for place, group in enumerate(groups):
+        svg = lines(
+            f"latency-{key}-{place}",
+            [_line(each) for each in group],
+            "share of the records",
+            "milliseconds",
+            x_ticks=range(math.ceil(_nines(max(each.curve[-1][0] for each in curves))) + 1),
+            x_text=_share,
+            logarithmic=(min(values) / 1.2, max(values) * 1.2),
+        )
+        charts.append(Chart(f"Latency until {until}: {_told(group)}", svg))
+    headers = ("cell", *(f"{_quantile(share)} ms" for share in _SHOWN))
+    rows = [(each.name, *(_at(each.curve, share) for share in _SHOWN)) for each in curves]
     return Figure(
-        caption=(
-            f"Latency from when a record was due until it was {until}. The share of the records is to the right, on a "
-            "scale that gives each further nine as much room. A line ends where the records are too few to say more."
-        ),
-        charts=[
-            Chart(
-                label=f"Latency until {until}: {_told(group)}",
-                svg=lines(
-                    f"latency-{key}-{place}",
-                    [
-                        Line(
-                            each.name,
-                            [_nines(share) for share, _ in each.curve],
-                            [max(ms, _LEAST_MS) for _, ms in each.curve],
-                        )
-                        for each in group
-                    ],
-                    "share of the records",
-                    "milliseconds",
-                    x_ticks=list(nines),
-                    x_text=_share,
-                    logarithmic=span,
-                ),
-            )
-            for place, group in enumerate(groups)
-        ],
-        table=Table(
-            headers=("cell", *(f"{_percent(share)} ms" for share in _SHOWN)),
-            rows=rows,
-            caption=f"Latency until {until}, in milliseconds",
-            numbers=frozenset(range(1, len(_SHOWN) + 1)),
-        ),
+        f"Latency from when a record was due until it was {until}. The share of the records is to the right, on a "
+        "scale that gives each further nine as much room. A line ends where the records are too few to say more.",
+        charts,
+        Table(headers, rows, f"Latency until {until}, in milliseconds", numbers=range(1, len(headers))),
+        meaning="Latency" if key == "stored" else "Time until found",
     )
+
+
+def _line(found: _Named) -> LineSeries:
+    shares, times = zip(*found.curve, strict=True)
+    return LineSeries(found.name, [_nines(share) for share in shares], [max(ms, _LEAST_MS) for ms in times])
 
 
 def _told(curves: Sequence[_Named]) -> str:
@@ -124,15 +111,12 @@ def _nines(share: float) -> float:
 
 
 def _share(nines: float) -> str:
-    return "0" if nines == 0 else _percent(1 - 10.0**-nines)
+    return "0" if nines == 0 else _quantile(1 - 10.0**-nines)
 
 
-def _percent(share: float) -> str:
+def _quantile(share: float) -> str:
     return f"{100 * share:.6g} %"
 
 
 def _at(curve: Sequence[tuple[float, float]], share: float) -> str:
-    found = next((ms for at, ms in curve if at == share), None)
-    if found is None:
-        return NOT_MEASURED
-    return f"{found:,.0f}" if found >= 99.5 else f"{found:.1f}" if found >= 1 else f"{found:.2f}"
+    return milliseconds(next((ms for at, ms in curve if at == share), None))

@@ -1,12 +1,19 @@
-"""What a report begins with: the answer in a sentence, and what it rests on."""
+"""The beginning of a report: the answers in sentences, and what they rest on."""
 
 from __future__ import annotations
 
-from sinkbench.loadtable import is_load
+from sinkbench.analysis.rates import usable_median
+from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.table import answer, cell_name
+from sinkbench.summary.answers import left_out
+from sinkbench.tables.answers import answer_sentences, cell_name
+from sinkbench.tables.format import how_many, percent
+from sinkbench.tables.loads import is_load
 
-__all__ = ["answer_or_why_not", "grounds", "outcome"]
+__all__ = ["answers_or_why_none", "grounds", "outcome"]
+
+
+_CHECKED = "no record lost, all tasks running, counts that agree, JVMs warm and rates steady as far as known"
 
 
 def outcome(summary: RunSummary) -> str:
@@ -14,23 +21,33 @@ def outcome(summary: RunSummary) -> str:
     if not summary.complete:
         return "not finished"
     failed = sum(not cell.passed for cell in summary.cells)
-    return "every check passed" if not failed else f"{failed} of {_cells(len(summary.cells))} did not pass"
+    if failed:
+        return f"{failed} of {how_many(len(summary.cells), 'cell')} did not pass"
+    unready = [cell.at_least.code for cell in summary.cells if cell.at_least is not None]
+    if unready:
+        asked = "warm, steady and alone" if ReasonCode.SHARED in unready else "warm and steady"
+        return f"{len(unready)} of {how_many(len(summary.cells), 'cell')} not {asked}"
+    unaudited = sum(cell.not_audited for cell in summary.cells)
+    if unaudited:
+        taken = sum(cell.trials for cell in summary.cells)
+        return f"passed, but {unaudited} of {how_many(taken, 'trial')} not audited: what is lost there is not known"
+    return f"passed: {_CHECKED}"
 
 
-def answer_or_why_not(summary: RunSummary) -> str:
-    """The run in one sentence; where it has no answer, what it lacks for one."""
-    found = answer(summary)
-    if found is not None:
-        return found
+def answers_or_why_none(summary: RunSummary) -> list[str]:
+    """The answers of the run, a sentence each, or the one sentence why there is none."""
+    return answer_sentences(summary) or [_why_none(summary)]
+
+
+def _why_none(summary: RunSummary) -> str:
     cells = summary.cells
     if not cells:
         return "No trial of this run was finished, so it says nothing."
-    failed = [cell for cell in cells if not cell.passed]
     if is_load(summary) and cells[0].mode == "sustain":
-        return f"{len(cells) - len(failed)} of {len(cells)} loads were kept up with."
-    if failed:
-        return f"No answer: {len(failed)} of {_cells(len(cells))} did not pass."
+        return f"{sum(cell.passed for cell in cells)} of {len(cells)} loads were kept up with."
     kept = [cell for cell in cells if cell.rescale is None]
+    if missing := left_out(summary):
+        return f"No answer: {len(missing)} of {how_many(len(kept), 'cell')} may not be compared."
     rated = [cell for cell in kept if _median(cell) is not None]
     if len(rated) == 1 == len(kept):
         does = "sustained" if rated[0].mode == "capacity" else "stored"
@@ -39,7 +56,7 @@ def answer_or_why_not(summary: RunSummary) -> str:
 
 
 def grounds(summary: RunSummary) -> list[str]:
-    """The fastest cell and the slowest, with their tasks and how sure their rates are."""
+    """The fastest and the slowest cell, with their tasks and how sure their rates are."""
     if summary.cells and summary.cells[0].mode == "sustain":
         return []
     rated = [(median, cell) for cell in summary.cells if (median := _median(cell)) is not None and not cell.rescale]
@@ -47,13 +64,15 @@ def grounds(summary: RunSummary) -> list[str]:
         return []
     fastest, slowest = max(rated, key=lambda each: each[0])[1], min(rated, key=lambda each: each[0])[1]
     ends = [("Fastest", fastest), ("Slowest", slowest)] if fastest is not slowest else [("Measured", fastest)]
-    return [f"{word}: {cell.label}, {_tasks(cell)}: {_rate(cell)}{_sure(cell)}." for word, cell in ends]
+    return [
+        f"{word}: {cell.label}, {how_many(cell.tasks, 'task')} on {how_many(cell.workers, 'worker')}: {_rate(cell)}"
+        f"{_sure(cell)}."
+        for word, cell in ends
+    ]
 
 
 def _median(cell: CellSummary) -> float | None:
-    return (
-        None if cell.invalid or not cell.passed or cell.records_per_second is None else cell.records_per_second.median
-    )
+    return usable_median(cell) if cell.passed else None
 
 
 def _rate(cell: CellSummary) -> str:
@@ -61,23 +80,11 @@ def _rate(cell: CellSummary) -> str:
     return "no rate" if median is None else f"{median:,.0f} records/s"
 
 
-def _tasks(cell: CellSummary) -> str:
-    workers = "1 worker" if cell.workers == 1 else f"{cell.workers} workers"
-    return f"{'1 task' if cell.tasks == 1 else f'{cell.tasks} tasks'} on {workers}"
-
-
 def _sure(cell: CellSummary) -> str:
     rate = cell.records_per_second
     if rate is None or len(rate.values) < 2:
         return ", one trial" if rate is not None else ""
-    interval = rate.interval
-    if interval is not None:
-        return (
-            f", {100 * interval.confidence:.0f} % interval {interval.low:,.0f} to {interval.high:,.0f},"
-            f" {len(rate.values)} trials"
-        )
-    return f", trials from {rate.low:,.0f} to {rate.high:,.0f}, {len(rate.values)} of them: too few for an interval"
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
+    trials = len(rate.values)
+    if found := rate.interval:
+        return f", {percent(found.confidence)} interval {found.low:,.0f} to {found.high:,.0f}, {trials} trials"
+    return f", trials from {rate.low:,.0f} to {rate.high:,.0f}, {trials} of them: too few for an interval"

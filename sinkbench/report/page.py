@@ -1,28 +1,30 @@
-"""The report of a run: which parts come in which order, and what is left out because the run has no data for it."""
+"""The report of a run: its sections in their order, without those that the run has no data for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from sinkbench.kept import KeptRun, load_run
-from sinkbench.limits.efficiency import limit_line
-from sinkbench.loadtable import is_load, load_lines
-from sinkbench.report import costs, tables
+from sinkbench.report import costs, resources, tables
 from sinkbench.report.html import html_of
 from sinkbench.report.latencies import latencies
-from sinkbench.report.lead import answer_or_why_not, grounds, outcome
-from sinkbench.report.parts import File, Lines, Part, Section
+from sinkbench.report.overview import cells_shown, opening
+from sinkbench.report.parts import File, Lines, PageSection, Part
 from sinkbench.report.pictures import write_charts
 from sinkbench.report.throughput import against_tasks, side_by_side
 from sinkbench.report.timeline import courses_of, drawn, timeline
-from sinkbench.results import RunSummary
-from sinkbench.scalingtable import scaling_line
-from sinkbench.secrets import redacted
-from sinkbench.store import write_text
-from sinkbench.table import cell_name, heading, remarks
+from sinkbench.results import Prices, RunSummary
+from sinkbench.runs.reader import StoredRun, load_run
+from sinkbench.runs.store import write_text
+from sinkbench.summary.cost import with_prices
+from sinkbench.tables.answers import cell_name
+from sinkbench.tables.cells import heading, remarks
+from sinkbench.tables.loads import is_load, load_lines
+from sinkbench.tables.resources import price_lines
+from sinkbench.tables.scaling import scaling_line
+from sinkbench.tables.stages import limit_line
 
-__all__ = ["NAME", "report_of", "sections_of", "write_report"]
+__all__ = ["NAME", "sections_of", "write_report"]
 
 NAME = "report.html"
 _WIDE = 1_000
@@ -30,45 +32,35 @@ _WIDE = 1_000
 _MOST_NAMED = 20
 
 
-def write_report(run: Path, to: Path | None = None, charts: Path | None = None) -> Path:
-    """Writes the report of a run and returns the file.
+def write_report(run: Path, to: Path | None = None, charts: Path | None = None, prices: Prices | None = None) -> Path:
+    """Writes the report of `run`, a folder or its summary.json, and returns the file.
 
-    Args:
-        run: the run's folder, or its summary.json.
-        to: the file; None for report.html in the run's folder.
-        charts: a folder for the charts as files of their own, too; None for none.
-
-    Raises:
-        UserError: the run cannot be read, or the file cannot be written.
+    It is `to`, or report.html in the run's folder; `charts` is a folder for the charts as files of their own. With
+    `prices` the cells have their costs by these. UserError if the run cannot be read, or a file cannot be written.
     """
     kept = load_run(run)
+    if prices is not None:
+        kept = replace(kept, summary=with_prices(kept.summary, prices))
     folder = run if run.is_dir() else run.parent
     file = folder / NAME if to is None else to
-    sections = sections_of(kept, folder)
-    write_text(file, report_of(kept, sections))
+    summary, first, sections = kept.summary, opening(kept.summary), sections_of(kept, folder)
+    page = html_of(
+        title=f"Run {summary.run}",
+        heading=heading(summary)[1:],
+        opening=first,
+        sections=sections,
+    )
+    write_text(file, page)
     if charts is not None:
-        write_charts(sections, charts)
+        write_charts([*first.sections, *sections], charts)
     return file
 
 
-def report_of(kept: KeptRun, sections: Sequence[Section]) -> str:
-    """The HTML text of a report with these sections."""
+def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
+    """The sections below the first screen; `folder` has the run's samples, plan and connector files."""
     summary = kept.summary
-    return redacted(
-        html_of(
-            title=f"Run {summary.run}",
-            heading=heading(summary)[1:],
-            lead=answer_or_why_not(summary),
-            grounds=grounds(summary),
-            outcome=outcome(summary),
-            sections=sections,
-        )
-    )
-
-
-def sections_of(kept: KeptRun, folder: Path) -> list[Section]:
-    """What a report consists of; `folder` is where the run's samples, plan and connector files are."""
-    summary = kept.summary
+    # What the first screen shows of every cell stands nowhere else.
+    rest = summary.cells if len(cells_shown(summary)) < len(summary.cells) else []
     trials, undrawn = drawn(kept.trials)
     courses, missing = courses_of(folder, trials)
     late, damaged = latencies(summary)
@@ -76,42 +68,45 @@ def sections_of(kept: KeptRun, folder: Path) -> list[Section]:
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     names |= {trial.cell: trial.label for trial in kept.trials if trial.cell not in names}
     return [
-        Section("cells", "Cells", [*_some(tables.cells(summary)), *_lines(_remarks(summary))]),
-        Section(
+        PageSection("cells", "Cells", [*_some(tables.cells(summary)), *_lines(_remarks(summary))]),
+        PageSection(
             "throughput",
             "Throughput",
             [
-                *_some(against_tasks(summary), side_by_side(summary), tables.scaling(summary)),
+                *_some(against_tasks(summary), side_by_side(summary) if rest else None, tables.scaling(summary)),
                 *_lines([scaling_line(each) for each in summary.scaling]),
             ],
         ),
-        Section("rescale", "Running connectors, re-scaled", _some(tables.rescales(summary))),
-        Section("search", "Search for the capacity", tables.searches(summary)),
-        Section("latency", "Latency", late),
-        Section(
+        PageSection("rescale", "Running connectors, re-scaled", _some(tables.rescales(summary))),
+        PageSection("search", "Search for the capacity", tables.searches(summary)),
+        PageSection("latency", "Latency", late),
+        PageSection(
             "limits",
             "The limits of the sinks",
             [
-                *_some(costs.efficiency(summary), tables.stages(summary)),
+                *_some(costs.efficiency(summary), tables.bounds(summary), tables.stages(summary)),
                 *_lines([] if is_load(summary) else [limit_line(each) for each in summary.limits]),
             ],
         ),
-        Section("cpu", "CPU time", _some(costs.cpu(summary))),
-        Section("connections", "Connections", _some(costs.connections(summary))),
-        Section("placement", "Tasks by worker", _some(costs.placement(summary))),
-        Section("verdicts", "Verdicts and their evidence", _some(tables.verdicts(summary))),
-        Section("invalid", "What is not used, and why", _some(tables.invalid(summary, kept.trials))),
-        Section("course", "Each trial over time", timeline(names, trials, courses)),
-        Section("environment", "Environment", _some(tables.environment(summary))),
-        Section("configuration", "Plan and connectors", files),
-        Section("left-out", "Not in this report", _left_out([*undrawn, *missing, *damaged, *unread])),
+        PageSection("cpu", "CPU time", _some(costs.cpu(summary, rest))),
+        PageSection("memory", "Memory and disk", _some(resources.memory(summary), resources.disk(summary))),
+        PageSection("money", "Money", [*_some(resources.cost(summary)), *_lines(price_lines(summary))]),
+        PageSection("connections", "Connections", _some(costs.connections(summary))),
+        PageSection("placement", "Tasks by worker", _some(costs.placement(summary))),
+        PageSection("verdicts", "Verdicts and their evidence", _some(tables.verdicts(summary))),
+        PageSection("invalid", "What is not used, and why", _some(tables.invalid(summary, kept.trials))),
+        PageSection("course", "Each trial over time", timeline(names, trials, courses)),
+        PageSection("environment", "Environment", _some(tables.environment(summary))),
+        PageSection("configuration", "Plan and connectors", files),
+        PageSection("left-out", "Not in this report", _left_out([*undrawn, *missing, *damaged, *unread])),
     ]
 
 
 def _remarks(summary: RunSummary) -> list[str]:
-    """What must be known of the table of cells; what limits a cell, and its notes, are among the verdicts."""
+    """The lines below the table of cells; limits and notes of a cell are among the verdicts."""
     said = load_lines(summary) + [limit_line(each) for each in summary.limits] if is_load(summary) else []
-    bare = [cell.model_copy(update={"bottleneck": None, "notes": []}) for cell in summary.cells]
+    # What is not warm or not steady is on the first screen.
+    bare = [cell.model_copy(update={"bottleneck": None, "notes": [], "at_least": None}) for cell in summary.cells]
     noted = any(cell.notes for cell in summary.cells)
     return [
         *said,
@@ -121,7 +116,7 @@ def _remarks(summary: RunSummary) -> list[str]:
 
 
 def _files(folder: Path) -> tuple[list[Part], list[str]]:
-    """The plan and the connector files as they are, and which cannot be read."""
+    """The plan and the connector files, and what of them cannot be read."""
     parts: list[Part] = []
     unread = []
     for path in [folder / "plan.yaml", *sorted((folder / "connectors").glob("*/*.json"))]:
@@ -134,7 +129,7 @@ def _files(folder: Path) -> tuple[list[Part], list[str]]:
 
 
 def _left_out(lines: list[str]) -> list[Part]:
-    """Lines of their own for the first twenty; a folder without its samples would fill pages."""
+    """The first twenty lines; a folder without its samples would fill pages."""
     more = len(lines) - _MOST_NAMED
     return [Lines([*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])], bullets=True)] if lines else []
 

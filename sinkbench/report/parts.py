@@ -1,19 +1,21 @@
-"""What a report is made of, before it is HTML: sections with texts, tables, figures and files."""
+"""The parts of a report before they are HTML: sections with texts, tables, figures and files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.table import Table as RichTable
 from rich.text import Text
 
-__all__ = ["Chart", "Figure", "File", "Lines", "Part", "Section", "Table", "of_rich"]
+from sinkbench.tables.figures import COLUMNS
+
+__all__ = ["Chart", "Figure", "File", "Lines", "Meanings", "Opening", "PageSection", "Part", "Table", "of_rich"]
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Sentences, each a line of its own."""
+    """Sentences, a line each."""
 
     lines: Sequence[str]
     bullets: bool = False
@@ -21,38 +23,36 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Texts in rows below their headers."""
+    """Rows of texts below their headers; `numbers` are columns aligned right, `sentences` those that need width."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str
-    numbers: frozenset[int] = frozenset()
-    """The places of the columns that are set to the right."""
-    sentences: frozenset[int] = frozenset()
-    """The places of those that hold so much text that they need some width."""
+    numbers: Collection[int] = ()
+    sentences: Collection[int] = ()
+    meanings: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
+    """What is said of a column, by its header: a heading of docs/methods.md."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture."""
+    """A picture: `svg` is an element in colours that are variables of the page, `label` its text for who sees none."""
 
     label: str
-    """What it shows, for who does not see it."""
     svg: str
-    """An <svg> element whose colours are variables of the page's style."""
     heading: str = ""
-    """What stands above it where a figure has several."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Pictures of the same kind, and all their numbers as a table."""
+    """Pictures of one kind, `small` ones several beside each other, and their numbers as a table."""
 
     caption: str
     charts: Sequence[Chart]
     table: Table
+    meaning: str
+    """The heading of docs/methods.md that says what is shown."""
     small: bool = False
-    """Whether its pictures are so small that several fit beside each other, below the caption."""
 
 
 @dataclass(frozen=True)
@@ -63,37 +63,66 @@ class File:
     text: str
 
 
-Part = Lines | Table | Figure | File
+@dataclass(frozen=True)
+class Meanings:
+    """What figures mean: headings of docs/methods.md, each with its sentence."""
+
+    figures: Mapping[str, str]
+
+
+Part = Lines | Table | Figure | File | Meanings
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the page with a heading; without parts it is left out."""
+class PageSection:
+    """A part of the page with a heading; `key` names it in links."""
 
     key: str
-    """Names it in links."""
     title: str
     parts: Sequence[Part] = field(default=())
 
 
+@dataclass(frozen=True)
+class Opening:
+    """The first screen of a page.
+
+    Attributes:
+        lead: the answers, a sentence each, the most important one first.
+        grounds: what they rest on, in lines.
+        outcome: whether every check passed, in a few words; empty if nothing was checked.
+        beside: sections of words that stand with the answer, such as what is missing.
+        pictures: sections of figures that stand at its side in a wide window.
+    """
+
+    lead: Sequence[str]
+    grounds: Sequence[str] = ()
+    outcome: str = ""
+    beside: Sequence[PageSection] = ()
+    pictures: Sequence[PageSection] = ()
+
+    @property
+    def sections(self) -> list[PageSection]:
+        """Those that have parts, in their order on the page."""
+        return [section for section in (*self.beside, *self.pictures) if section.parts]
+
+
 def of_rich(table: RichTable, caption: str) -> Table:
-    """A table made for the terminal, whose cells are texts, as one for the page."""
+    """A table made for the terminal as one for the page."""
     columns = table.columns
     cells = [[_plain(cell) for cell in column.cells] for column in columns]
-    # A terminal shows a name once for all rows that have it. Here each row is read out by itself.
+    # A terminal shows a name once for several rows; a screen reader reads each row by itself.
     for row in range(1, table.row_count):
         cells[0][row] = cells[0][row] or cells[0][row - 1]
     return Table(
         headers=[_in_one_line(_plain(column.header)) for column in columns],
         rows=list(zip(*cells, strict=True)),
         caption=caption,
-        numbers=frozenset(place for place, column in enumerate(columns) if column.justify == "right"),
-        sentences=frozenset(place for place, column in enumerate(columns) if column.overflow == "fold"),
+        numbers=[place for place, column in enumerate(columns) if column.justify == "right"],
+        sentences=[place for place, column in enumerate(columns) if column.overflow == "fold"],
     )
 
 
 def _in_one_line(header: str) -> str:
-    """A header without the breaks that save a terminal's columns."""
     return " ".join(header.replace("-\n", "").replace("/\n", "/").replace("\n/", "/").split())
 
 

@@ -1,4 +1,4 @@
-"""The charts of a report as files of their own, to put into a page, a pull request or a slide."""
+"""The charts of a report as files of their own."""
 
 from __future__ import annotations
 
@@ -7,25 +7,20 @@ from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from sinkbench.report.parts import Figure, Section
+from sinkbench.report.parts import Figure, PageSection
+from sinkbench.runs.store import make_folder, write_text
 from sinkbench.secrets import redacted
-from sinkbench.store import make_folder, write_text
 
 __all__ = ["standalone", "write_charts"]
 
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
-# Twice what is drawn for a phone, as a desktop shows it in the report.
+# As a desktop shows it in the report.
 _SCALE = 1.5
 _MARGIN = 8.0
 
 
 def standalone(svg: str, label: str) -> str:
-    """A chart of a report as an SVG document, in the colours of the report, also those for dark screens.
-
-    Args:
-        svg: the <svg> element that stands in the page.
-        label: what it shows, for who does not see it.
-    """
+    """An <svg> element of a report as an SVG document, with the report's colours; `label` says what it shows."""
     root = ET.fromstring(svg)  # noqa: S314 - we have made it
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     width, height = width + 2 * _MARGIN, height + 2 * _MARGIN
@@ -44,17 +39,11 @@ def standalone(svg: str, label: str) -> str:
     return f"{ET.tostring(root, encoding='unicode')}\n"
 
 
-def write_charts(sections: Sequence[Section], folder: Path) -> list[Path]:
-    """Writes each chart into a folder, which is made if need be, as `<section>-<number>.svg`; returns the files.
-
-    UserError if one cannot be written.
-    """
+def write_charts(sections: Sequence[PageSection], folder: Path) -> None:
+    """Writes each chart into `folder` as `<section>-<number>.svg`; UserError if one cannot be written."""
     make_folder(folder)
-    written = []
     for section in sections:
         charts = [chart for part in section.parts if isinstance(part, Figure) for chart in part.charts]
         for number, chart in enumerate(charts, start=1):
-            path = folder / f"{section.key}-{number:0{len(str(len(charts)))}d}.svg"
-            write_text(path, redacted(standalone(chart.svg, chart.label)))
-            written.append(path)
-    return written
+            name = f"{section.key}-{number:0{len(str(len(charts)))}d}.svg"
+            write_text(folder / name, redacted(standalone(chart.svg, chart.label)))

@@ -1,52 +1,39 @@
 """The three kinds of charts: lines over a number, dots with their spans by name, and stacked bars by name.
 
-The names of rows stand above their dots or bars, not beside them, so that a phone has the whole width for the values.
+Names of rows stand above their dots or bars, so that a phone has its whole width for the values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.ticker import (
-    EngFormatter,
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
 from matplotlib.transforms import offset_copy
 
-from sinkbench.report.draw import (
-    FAINT,
-    GRID,
-    INK,
-    LIMIT,
-    PAPER,
-    bar_rows,
-    chart,
-    counted,
-    legend,
-    looks,
-    shortened,
-    svg_of,
-)
+from sinkbench.report.draw import GRID, LIMIT, PAPER, chart, legend, looks, shortened, svg_of
 
-__all__ = ["Dot", "Line", "Mark", "bars", "dots", "far_apart", "lines"]
+__all__ = ["Dot", "LineSeries", "Mark", "bars", "dots", "far_apart", "lines"]
 
+# A linear scale hides values so many times smaller than the largest.
 LOG_FROM = 30
-"""Where the largest value is so many times the smallest, a linear scale hides the small ones."""
+# A logarithmic scale that is longer has room for powers of ten alone.
+_SEVERAL_TICKS_BELOW = 300
 _LONGEST_NAME = 52
+# Between a name and the value at the other end of its line, in letters.
+_APART = 3
 _LEAST_TICK_SHARE = 0.08
 _ASIDE_POINTS = 3.0
+# Any, since matplotlib gives each key a type of its own.
+_OPEN = (0, (1.5, 2.5))
+_LIMIT_LINE: dict[str, Any] = {"color": LIMIT, "linewidth": 1.6, "linestyle": (0, (8, 3))}
 
 
 @dataclass(frozen=True)
-class Line:
-    """A series over x. `low` and `high` are the ends of bars at its points, `curve` a second line without points."""
+class LineSeries:
+    """A series over x; `low` and `high` are the ends of bars at its points, `curve` is a line without points."""
 
     name: str
     x: Sequence[float]
@@ -58,25 +45,24 @@ class Line:
 
 @dataclass(frozen=True)
 class Dot:
-    """A value of the series `name` in a row, and its span."""
+    """A value of the series `name`, and its span; `least` means that it may be anything from there on."""
 
     name: str
     value: float
     low: float | None = None
     high: float | None = None
+    least: bool = False
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A straight line across a chart, such as a limit."""
-
     value: float
     name: str
 
 
 def lines(
     key: str,
-    series: Sequence[Line],
+    series: Sequence[LineSeries],
     x_label: str,
     y_label: str,
     mark: Mark | None = None,
@@ -85,14 +71,14 @@ def lines(
     x_text: Callable[[float], str] = "{:g}".format,
     logarithmic: tuple[float, float] | None = None,
 ) -> str:
-    """Lines with their points, `joined` to each other or only by their curves, and the label of y as their title.
+    """Lines with their points, `joined` to each other or only by their curves; the label of y is the title.
 
-    The scale of y begins at 0; where `logarithmic` has its ends, it is that. Points that are not joined stand a little
-    beside each other where their x is the same, so that none hides another's bar.
+    The scale of y begins at 0, or is logarithmic between the ends given. Points that are not joined and share their x
+    stand a little beside each other, so that none hides another's bar.
     """
     shown = looks([line.name for line in series])
     points = any(len(line.x) <= 20 for line in series)
-    with chart(260.0) as (figure, axes):
+    with chart() as (figure, axes):
         for place, line in enumerate(series):
             look = shown[line.name]
             aside = 0.0 if joined else (place - (len(series) - 1) / 2) * _ASIDE_POINTS
@@ -110,7 +96,7 @@ def lines(
             )
             if line.low:
                 axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=beside)
-                # What is drawn aside does not count for the scale otherwise.
+                # Otherwise the scale ignores what is drawn aside.
                 axes.update_datalim([*zip(line.x, line.low, strict=True), *zip(line.x, line.high, strict=True)])
                 axes.autoscale_view()
             if line.curve:
@@ -118,17 +104,18 @@ def lines(
         if logarithmic is not None:
             axes.set_yscale("log")
             axes.set_ylim(logarithmic)
-            axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.yaxis.set_minor_formatter(ticker.NullFormatter())
         else:
             axes.set_ylim(bottom=0)
-        _across(axes, mark)
+        if mark is not None:
+            axes.axhline(mark.value, label=mark.name, **_LIMIT_LINE)
         axes.set_xlabel(x_label)
         axes.set_title(y_label, loc="left", fontsize=11.0)
-        counted(axes, "y")
+        axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
         if x_ticks:
-            axes.xaxis.set_major_locator(FixedLocator(far_apart(x_ticks)))
-            axes.xaxis.set_minor_locator(NullLocator())
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: x_text(value)))
+            axes.xaxis.set_major_locator(ticker.FixedLocator(far_apart(x_ticks)))
+            axes.xaxis.set_minor_locator(ticker.NullLocator())
+            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: x_text(value)))
         legend(figure, axes)
         return svg_of(figure, key)
 
@@ -140,46 +127,61 @@ def dots(
     mark: Mark | None = None,
     whole: bool = False,
     ratios: bool = False,
+    texts: Sequence[str] = (),
+    names: Sequence[str] = (),
 ) -> str:
-    """A row for each name with its dots; on a logarithmic scale where they are too far apart for another.
+    """A row for each name with its dots, on a logarithmic scale if they are far apart.
 
-    `whole` values have no fractions between them, such as connections. `ratios` are around 1 and have a logarithmic
-    scale without 0, on which twice and half as much are equally far from it.
+    `texts` stand at the end of the names' lines, one a row. `names` has the series in their order, so that one looks
+    the same in several charts. `whole` values have no fractions, such as connections. `ratios` have a logarithmic
+    scale without 0, on which twice and half as much are equally far from 1.
     """
     known = [value for _, row in rows for dot in row for value in (dot.value, dot.low, dot.high) if value is not None]
-    shown = looks([dot.name for _, row in rows for dot in row])
-    with chart(bar_rows(len(rows)), left=12.0, top=8.0) as (figure, axes):
-        named: set[str] = set()
-        for place, (_, row) in enumerate(rows):
+    highest = max([*known, *([mark.value] if mark else [])])
+    present = {dot.name for _, row in rows for dot in row}
+    shown = looks(names or [dot.name for _, row in rows for dot in row])
+    with chart(len(rows)) as (figure, axes):
+        for place in range(len(rows)):
             axes.axhline(place, color=GRID, linewidth=0.8)
-            for dot in row:
-                look = shown[dot.name]
+        for name, look in shown.items():
+            found = [(place, dot) for place, (_, row) in enumerate(rows) for dot in row if dot.name == name]
+            if not found:
+                continue
+            # An arrow in outline: no value of a cell that may be quoted looks like it, also without colours.
+            open_ended = all(dot.least for _, dot in found)
+            for place, dot in found:
                 if dot.low is not None and dot.high is not None:
                     axes.hlines(place, dot.low, dot.high, color=look.colour, linewidth=2.2)
-                label = dot.name if len(shown) > 1 and dot.name not in named else None
-                named.add(dot.name)
-                axes.plot(
-                    [dot.value],
-                    [place],
-                    color=look.colour,
-                    marker=look.marker,
-                    markersize=7,
-                    linestyle="",
-                    label=label,
-                    clip_on=False,
-                )
+            axes.plot(
+                [dot.value for _, dot in found],
+                [place for place, _ in found],
+                color=look.colour,
+                marker=">" if open_ended else look.marker,
+                markersize=8 if open_ended else 7,
+                markerfacecolor=PAPER if open_ended else look.colour,
+                linestyle="",
+                label=name if len(present) > 1 or open_ended else None,
+                clip_on=False,
+                zorder=3,
+            )
         if ratios:
             _around(axes, [*known, 1.0])
         elif min(known) > 0 and max(known) / min(known) > LOG_FROM:
             axes.set_xscale("log")
-            axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.set_xlim(min(known) * 0.8, max([*known, *([mark.value] if mark else [])]) * 1.25)
+            if max(known) / min(known) < _SEVERAL_TICKS_BELOW:
+                axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+            axes.set_xlim(min(known) * 0.8, highest * 1.25)
         else:
-            axes.set_xlim(0, max([*known, *([mark.value] if mark else [])]) * 1.06 or 1)
-        _rows(axes, [name for name, _ in rows], x_label, whole, over=ratios)
+            axes.set_xlim(0, highest * 1.06 or 1)
+        end = axes.get_xlim()[1]
+        for place, (_, row) in enumerate(rows):
+            for dot in row:
+                if dot.least:
+                    axes.hlines(place, dot.value, end, color=shown[dot.name].colour, linewidth=1.4, linestyle=_OPEN)
+        _rows(axes, [name for name, _ in rows], x_label, mark, whole, over=ratios, texts=texts)
         if ratios:
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        _upright(axes, mark)
+            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         legend(figure, axes)
         return svg_of(figure, key)
 
@@ -192,17 +194,17 @@ def bars(
     mark: Mark | None = None,
     names: Sequence[str] = (),
     whole: bool = False,
+    ends: Sequence[str] = (),
 ) -> str:
-    """A bar for each name, of the parts it has, stacked, with their sum at its end.
+    """A bar for each name: its parts, stacked, with their sum at its end, or with what `ends` has for it.
 
-    Args:
-        names: of the parts, in the order in which they are stacked; so that a part looks the same in several charts.
-        whole: whether the values have no fractions between them, such as tasks.
+    `names` has the parts in their order, so that a part looks the same in several charts; `whole` values have no
+    fractions.
     """
     shown = looks(names or [name for _, parts in rows for name in parts])
     sums = [sum(parts.values()) for _, parts in rows]
     highest = max([*sums, *([mark.value] if mark else [])]) or 1
-    with chart(bar_rows(len(rows)), left=12.0, top=8.0) as (figure, axes):
+    with chart(len(rows)) as (figure, axes):
         starts = [0.0] * len(rows)
         for name, look in shown.items():
             widths = [parts.get(name, 0.0) for _, parts in rows]
@@ -220,19 +222,16 @@ def bars(
                 label=name if len(shown) > 1 else None,
             )
             starts = [start + width for start, width in zip(starts, widths, strict=True)]
-        for place, total in enumerate(sums):
-            axes.annotate(
-                text(total), (total, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=10.0
-            )
+        for place, (total, end) in enumerate(zip(sums, ends or map(text, sums), strict=True)):
+            axes.annotate(end, (total, place), xytext=(4, 0), textcoords="offset points", va="center")
         axes.set_xlim(0, highest * 1.16)
-        _rows(axes, [name for name, _ in rows], x_label, whole)
-        _upright(axes, mark)
+        _rows(axes, [name for name, _ in rows], x_label, mark, whole)
         legend(figure, axes)
         return svg_of(figure, key)
 
 
 def far_apart(ticks: Sequence[float]) -> list[float]:
-    """Those of rising ticks whose labels have room beside each other: the last, and before it each far enough."""
+    """Those of rising ticks whose labels have room: the last, and before it each that is far enough."""
     least = _LEAST_TICK_SHARE * (ticks[-1] - ticks[0])
     kept = [ticks[-1]]
     for tick in reversed(ticks[:-1]):
@@ -241,44 +240,42 @@ def far_apart(ticks: Sequence[float]) -> list[float]:
     return kept[::-1]
 
 
-def _rows(axes: Axes, names: Sequence[str], x_label: str, whole: bool, over: bool = False) -> None:
-    """One row below the other, each with its name above it, which covers what is there if it is `over` that."""
+def _rows(
+    axes: Axes,
+    names: Sequence[str],
+    x_label: str,
+    mark: Mark | None,
+    whole: bool,
+    over: bool = False,
+    texts: Sequence[str] = (),
+) -> None:
+    """Rows with their names above them, `over` what is drawn there, and a mark across all of them."""
     axes.set_ylim(len(names) - 0.5, -0.8)
-    axes.yaxis.set_major_locator(NullLocator())
+    axes.yaxis.set_major_locator(ticker.NullLocator())
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
     for place, name in enumerate(names):
         axes.annotate(
-            shortened(name, _LONGEST_NAME),
+            shortened(name, _LONGEST_NAME - (len(texts[place]) + _APART if texts else 0)),
             (0, place - 0.26),
             xycoords=("axes fraction", "data"),
-            fontsize=11.0,
-            color=INK,
             va="bottom",
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0} if over else None,
         )
+    for place, text in enumerate(texts):
+        axes.annotate(text, (1, place - 0.26), xycoords=("axes fraction", "data"), va="bottom", ha="right")
     axes.set_xlabel(x_label)
     if whole and axes.get_xscale() == "linear":
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
-    axes.spines["bottom"].set_color(FAINT)
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
+    if mark is not None:
+        axes.axvline(mark.value, label=mark.name, **_LIMIT_LINE)
 
 
 def _around(axes: Axes, ratios: Sequence[float]) -> None:
-    """A scale of x for ratios, with some room beyond the first and the last."""
     low, high = min(ratios), max(ratios)
     room = max(high / low, 1.02) ** 0.06
     axes.set_xscale("log")
     axes.set_xlim(low / room, high * room)
-    axes.xaxis.set_major_locator(LogLocator(numticks=6) if high / low > LOG_FROM else MaxNLocator(6))
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
-def _across(axes: Axes, mark: Mark | None) -> None:
-    if mark is not None:
-        axes.axhline(mark.value, color=LIMIT, linewidth=1.6, linestyle=(0, (8, 3)), label=mark.name)
-
-
-def _upright(axes: Axes, mark: Mark | None) -> None:
-    if mark is not None:
-        axes.axvline(mark.value, color=LIMIT, linewidth=1.6, linestyle=(0, (8, 3)), label=mark.name)
+    axes.xaxis.set_major_locator(ticker.LogLocator(numticks=6) if high / low > LOG_FROM else ticker.MaxNLocator(6))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())

@@ -1,8 +1,9 @@
-"""What a trial's samples say about its course: the rate and the lag, in as few points as a small chart can show."""
+"""The rate and the lag over a trial, from its samples, in as few points as a small chart can show."""
 
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +11,22 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Course", "Readings", "course_of", "read_samples"]
+from loadgen.reading import read_text
+from sinkbench.errors import ResultsError
+
+__all__ = ["Course", "SampleColumns", "course_of", "read_samples"]
 
 SHORTEST_STEP_SECONDS = 0.5
+# Hours of samples have fewer.
+_MOST_BYTES = 2**28
 Series = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Readings:
-    """The samples of one trial: when, in seconds, how many records were stored, and the lag; nan is not known.
+class SampleColumns:
+    """The samples of one trial: seconds, records stored, and the lag; nan is not known.
 
-    The lag is what was in the topic and not in the sink, or, of a topic that was not read, not committed by the group.
+    Lag is records in the topic and not in the sink; of a topic that was not read, those not committed by the group.
     """
 
     seconds: Series
@@ -30,13 +36,7 @@ class Readings:
 
 @dataclass(frozen=True)
 class Course:
-    """A trial in steps of the same length.
-
-    Attributes:
-        seconds: the ends of the steps, from the first sample on.
-        records_per_second: what was stored in each step, by its length; nan where samples lack.
-        lag: the largest in each step; nan where there is none.
-    """
+    """A trial in steps of one length: their ends, their rates, and their largest lags; nan is not known."""
 
     step_seconds: float
     seconds: Series
@@ -44,46 +44,44 @@ class Course:
     lag: Series
 
 
-def read_samples(path: Path) -> Readings | str:
+def read_samples(path: Path) -> SampleColumns | str:
     """The samples in a file, or why there are none."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.reader(file)
-            header = next(rows, [])
-            topic = "in_topic" in header
-            columns = ("seconds", "stored", "in_topic" if topic else "lag")
-            places = [header.index(name) if name in header else None for name in columns]
-            if places[0] is None or places[1] is None:
-                return "is no file of samples, it lacks the columns seconds and stored"
-            # Of a million rows each look-up counts; a row that is too short is of a run that was killed.
-            first, second, third = places[0], places[1], places[2]
-            least = max(place for place in places if place is not None)
-            kept = [
-                (row[first] or math.nan, row[second] or math.nan, math.nan if third is None else row[third] or math.nan)
-                for row in rows
-                if len(row) > least
-            ]
+        rows = csv.DictReader(io.StringIO(read_text(path, ResultsError, _MOST_BYTES), newline=""))
+        header = rows.fieldnames or ()
+        if not {"seconds", "stored"} <= set(header):
+            return "is no file of samples, it lacks the columns seconds and stored"
+        if len(set(header)) < len(header):
+            return "is damaged (a column stands there twice)"
+        topic = "in_topic" in header
+        # An earlier sinkbench called what the group has not committed the lag.
+        uncommitted = "uncommitted" if "uncommitted" in header else "lag"
+        columns = ("seconds", "stored", "in_topic" if topic else uncommitted)
+        texts = ([row.get(name, "") for name in columns] for row in rows)
+        # A killed run may leave a row that is too short.
+        kept = [[text or math.nan for text in row] for row in texts if None not in row]
         found = np.array(kept, dtype=np.float64).reshape(-1, 3)
     except FileNotFoundError:
         return "is missing"
-    except OSError as failed:
-        return f"cannot be read ({failed.strerror})"
+    except ResultsError as unread:
+        # The caller names the file.
+        return str(unread).removeprefix(str(path)).lstrip(":0123456789 ")
     except (ValueError, csv.Error) as damaged:
         return f"is damaged ({damaged})"
+    found[~np.isfinite(found)] = math.nan
     found = found[np.isfinite(found[:, 0])]
     if topic:
-        # Two readings, one just after the other: in between a record may have come.
+        # The two are read one after the other, and records may come in between.
         found[:, 2] = np.maximum(found[:, 2] - found[:, 1], 0)
     if len(found) < 2:
         return "has fewer than two samples"
-    return Readings(*found.T)
+    return SampleColumns(*found.T)
 
 
-def course_of(readings: Readings, most: int) -> Course | None:
-    """The course of a trial in at most `most` steps of at least half a second; None if nothing can be told of it.
+def course_of(readings: SampleColumns, most: int) -> Course | None:
+    """The course of a trial in at most `most` steps of at least half a second; None if the samples show none.
 
-    What was stored at a step's ends is interpolated between the samples around them, as for every rate of sinkbench. A
-    step without any sample has no rate.
+    Records stored at the ends of a step are interpolated between the samples around them.
     """
     known = np.isfinite(readings.stored)
     times, stored = readings.seconds[known], readings.stored[known]
@@ -97,7 +95,7 @@ def course_of(readings: Readings, most: int) -> Course | None:
     return Course(whole / count, edges[1:] - times[0], rates, _largest(readings, edges))
 
 
-def _largest(readings: Readings, edges: Series) -> Series:
+def _largest(readings: SampleColumns, edges: Series) -> Series:
     largest = np.full(len(edges) - 1, math.nan)
     steps = np.clip(np.searchsorted(edges, readings.seconds, side="right") - 1, 0, len(largest) - 1)
     # fmax passes over what is not known.

@@ -1,4 +1,4 @@
-"""Pictures as matplotlib writes them, made fit to stand in a page: small, without a size or colours of their own."""
+"""Pictures of matplotlib made fit for a page: small, without a size or colours of their own."""
 
 from __future__ import annotations
 
@@ -14,25 +14,18 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 _NUMBER = re.compile(r"(-?\d+)\.(\d)\d*")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _FONT = re.compile(r"(?:font|font-size): ?(?:(?:bold|italic|\d00) )*([\d.]+)px[^;]*;?|font-family:[^;]*;?")
-# Browsers take all of these for granted.
+# The defaults of browsers.
 _NEEDLESS = re.compile(r"\s*(?:stroke-miterlimit|text-anchor: start|stroke-dashoffset: 0)[^;]*(?:;|$)")
 _STILL = re.compile(r"rotate\(-?0 [^)]*\)")
 
 
 def inlined(text: str, key: str, colours: Mapping[str, str]) -> str:
-    """An <svg> element for an HTML page.
+    """An <svg> element of an SVG document, hidden from screen readers, which the text around it serves.
 
-    Args:
-        text: the SVG document.
-        key: put before the ids that the picture refers to itself by, which would else be those of other pictures.
-        colours: what to write instead of a colour such as `#102030`, in lower case.
-
-    Returns:
-        The element with its `viewBox` but no size, no fonts, coordinates to a tenth of a point, nothing that nothing
-        refers to, and no names that browsers would fetch. It is hidden from screen readers: what is around it tells
-        them what it shows.
+    It has its `viewBox`, but no size, fonts, unused ids or namespaces, and coordinates to a tenth of a point. `key`
+    stands before its ids, since other pictures may have the same; `colours` are written instead of those as `#102030`.
     """
-    # Nobody but matplotlib has written it.
+    # Only matplotlib writes it.
     root = ET.fromstring(text)  # noqa: S314
     for parent in list(root.iter()):
         for child in list(parent):
@@ -53,7 +46,7 @@ def inlined(text: str, key: str, colours: Mapping[str, str]) -> str:
 def _attributes(
     given: Mapping[str, str], key: str, wanted: set[str], colours: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    # A variable may stand in a style, not in every attribute.
+    # A style may hold a variable, not every attribute may.
     found = {name: value for name, value in given.items() if name not in _COLOURED}
     painted = [f"{name}: {value}" for name, value in given.items() if name in _COLOURED]
     if painted:
@@ -61,7 +54,7 @@ def _attributes(
     kept = []
     for name, value in found.items():
         if name == "id":
-            # Names of colours such as #102030 look like references, and are no ids.
+            # `wanted` holds colours such as #102030, too, which are no ids.
             if value in wanted:
                 kept.append((name, f"{key}-{value}"))
         elif name == _HREF:
@@ -85,13 +78,8 @@ def _style(value: str, key: str, colours: Mapping[str, str]) -> str:
 
 
 def _flatten(element: ET.Element) -> None:
-    """Takes away groups that say nothing about what is in them."""
-    place = 0
-    while place < len(element):
-        child = element[place]
+    kept: list[ET.Element] = []
+    for child in element:
         _flatten(child)
-        if child.tag == "g" and not child.attrib:
-            element[place : place + 1] = list(child)
-            place += len(child)
-        else:
-            place += 1
+        kept += list(child) if child.tag == "g" and not child.attrib else [child]
+    element[:] = kept

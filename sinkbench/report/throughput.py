@@ -1,4 +1,4 @@
-"""How much each cell stored: against its tasks, where a pipeline has several numbers of them, and side by side."""
+"""The rate of each cell: against its tasks, if a pipeline has several numbers of them, and side by side."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sinkbench.columns import NOT_MEASURED
+from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.scalability import Law
 from sinkbench.report.parts import Chart, Figure, Table
-from sinkbench.report.plots import Dot, Line, dots, lines
+from sinkbench.report.plots import Dot, LineSeries, dots, lines
 from sinkbench.results import CellSummary, RatePerSecond, RunSummary, Scaling
-from sinkbench.scalability import Law
-from sinkbench.table import cell_name
+from sinkbench.tables.answers import cell_name
+from sinkbench.tables.format import NOT_MEASURED, percent, whole
 
-__all__ = ["against_tasks", "labels_with_tasks", "side_by_side"]
+__all__ = ["against_tasks", "all_against_tasks", "labels_with_tasks", "overview", "side_by_side"]
 
 _CURVE_POINTS = 60
+_QUOTED, _CAPACITY, _AT_LEAST, _NOT_PASSED = (
+    "median of the valid trials",
+    "capacity",
+    "at least: not warm, or not steady",
+    "of a cell that did not pass",
+)
 
 
 def labels_with_tasks(cells: Sequence[CellSummary]) -> dict[str, list[CellSummary]]:
-    """The cells of each label that was run at several numbers of tasks, the fewest first."""
+    """The cells of each label with several numbers of tasks, the fewest first."""
     found: dict[str, list[CellSummary]] = {}
     for cell in cells:
         found.setdefault(cell.label, []).append(cell)
@@ -31,7 +38,7 @@ def labels_with_tasks(cells: Sequence[CellSummary]) -> dict[str, list[CellSummar
 
 
 def against_tasks(summary: RunSummary) -> Figure | None:
-    """Rates against tasks with their intervals and the fitted law; None if no pipeline has several numbers of tasks."""
+    """Rates against tasks with the fitted law; None if no pipeline has several numbers of tasks."""
     several = labels_with_tasks(_rated(summary))
     if not several:
         return None
@@ -39,51 +46,116 @@ def against_tasks(summary: RunSummary) -> Figure | None:
     series = [_line(label, cells, laws.get(label)) for label, cells in several.items()]
     shown = [cell for cells in several.values() for cell in cells]
     tasks = sorted({float(cell.tasks) for cell in shown})
+    svg = lines("tasks", series, "tasks", "records/s", joined=False, x_ticks=tasks)
     return Figure(
-        caption=(
-            "Records stored a second against the number of tasks. A point is the median of the valid trials, its bar "
-            f"{_what_bars_are(shown)}. A line is the fitted scaling law; a pipeline whose data do not support a fit "
-            "has points alone."
-        ),
-        charts=[
-            Chart(
-                label=_label(several),
-                svg=lines("tasks", series, "tasks", "records/s", joined=False, x_ticks=tasks),
-            )
-        ],
-        table=_table(summary, shown, "Records stored a second, by tasks", laws),
+        "Records stored a second against the number of tasks. A point is the median of the valid trials, its bar "
+        f"{_what_bars_are(shown)}. A line is the fitted scaling law; a pipeline whose data do not support a fit "
+        "has points alone.",
+        [Chart(_label(several), svg)],
+        _table(summary, shown, "Records stored a second, by tasks", laws),
+        meaning="Scaling law" if any(each.curve for each in series) else "Records per second",
     )
 
 
 def side_by_side(summary: RunSummary) -> Figure | None:
-    """A row for each cell with its rate; None if fewer than two have one, or `against_tasks` shows them all."""
+    """A row for each cell; None if fewer than two have a rate, or `against_tasks` shows them all."""
     rated = _rated(summary)
-    if len(rated) < 2 or sum(map(len, labels_with_tasks(rated).values())) == len(rated):
+    if len(rated) < 2 or all_against_tasks(summary):
         return None
-    rows = [(cell_name(cell, summary), [Dot("median", rate.median, *_span(rate))]) for cell, rate in _with_rates(rated)]
+    named = [(cell_name(cell, summary), rate) for cell, rate in _with_rates(rated)]
+    told = ", ".join(f"{name} {rate.median:,.0f}" for name, rate in named)
+    svg = dots("cells", [(name, [Dot("median", rate.median, *_span(rate))]) for name, rate in named], "records/s")
     return Figure(
-        caption=(
-            f"Records stored a second by each cell: a point is the median of its valid trials, its bar "
-            f"{_what_bars_are(rated)}."
-        ),
-        charts=[
-            Chart(
-                label="Records stored a second by cell: "
-                + ", ".join(f"{cell_name(cell, summary)} {rate.median:,.0f}" for cell, rate in _with_rates(rated)),
-                svg=dots("cells", rows, "records/s"),
-            )
-        ],
-        table=_table(summary, rated, "Records stored a second, by cell", {}),
+        "Records stored a second by each cell: a point is the median of its valid trials, its bar "
+        f"{_what_bars_are(rated)}.",
+        [Chart(f"Records stored a second by cell: {told}", svg)],
+        _table(summary, rated, "Records stored a second, by cell", {}),
+        meaning="Records per second",
     )
 
 
+def overview(summary: RunSummary, cells: Sequence[CellSummary]) -> Figure | None:
+    """A row for each of `cells` that has a rate, or is known to have at least one; None if there is none.
+
+    What may not be quoted is drawn unlike the others, and is named so.
+    """
+    rows = [(cell_name(cell, summary), cell, found) for cell in cells if (found := _dot(cell)) is not None]
+    if not rows:
+        return None
+    svg = dots(
+        "rates",
+        [(name, [dot]) for name, _, dot in rows],
+        "records/s",
+        texts=[_in_words(dot) for _, _, dot in rows],
+        names=(_QUOTED, _AT_LEAST, _NOT_PASSED, _CAPACITY),
+    )
+    kinds = {dot.name for _, _, dot in rows}
+    quoted = [cell for _, cell, dot in rows if dot.name in (_QUOTED, _NOT_PASSED) and dot.low is not None]
+    said = ["Records stored a second by each cell."]
+    if quoted:
+        said.append(f"A point is the median of its valid trials{_with_bars(quoted)}.")
+    if _CAPACITY in kinds:
+        said.append("A point is the highest rate at which the lag stayed bounded, the outcome of one search.")
+    if _AT_LEAST in kinds:
+        said.append(
+            "An arrow is a cell that was not warm or not steady: it stores at least so many, and is in no ratio."
+        )
+    table = Table(
+        ("cell", "tasks", "records/s", "from", "to", "trials"),
+        [(name, f"{cell.tasks}", _in_words(dot), *_numbers(cell, dot)) for name, cell, dot in rows],
+        "Records stored a second, by cell",
+        numbers=range(1, 6),
+    )
+    told = ", ".join(f"{name} {_in_words(dot)}" for name, _, dot in rows)
+    chart = Chart(f"Records stored a second by cell: {told}", svg)
+    meanings = {_QUOTED: "Records per second", _CAPACITY: "Capacity", _AT_LEAST: "Warm and steady"}
+    meaning = next((said for kind, said in meanings.items() if kind in kinds), "Records per second")
+    return Figure(" ".join(said), [chart], table, meaning=meaning)
+
+
+def all_against_tasks(summary: RunSummary) -> bool:
+    """Whether `against_tasks` shows every cell that has a rate."""
+    rated = _rated(summary)
+    return sum(map(len, labels_with_tasks(rated).values())) == len(rated)
+
+
+def _dot(cell: CellSummary) -> Dot | None:
+    """A cell's rate as it may be shown; None if it has none, is re-scaled or stores what is offered."""
+    if cell.rescale is not None or cell.mode == "sustain" or cell.invalid:
+        return None
+    if cell.at_least is not None:
+        return Dot(_AT_LEAST, cell.at_least.figures["records_per_second"], least=True)
+    rate = cell.records_per_second
+    if rate is None:
+        return None
+    if cell.mode == "capacity":
+        # It is one search: the rates of the trials that confirm it are no span of it.
+        return Dot(_CAPACITY if cell.passed else _NOT_PASSED, rate.median)
+    return Dot(_QUOTED if cell.passed else _NOT_PASSED, rate.median, *_span(rate))
+
+
+def _in_words(dot: Dot) -> str:
+    return f"at least {whole(dot.value)}" if dot.least else whole(dot.value)
+
+
+def _numbers(cell: CellSummary, dot: Dot) -> tuple[str, str, str]:
+    rate = cell.records_per_second
+    if rate is None or dot.low is None:
+        return NOT_MEASURED, NOT_MEASURED, f"{cell.trials}"
+    return whole(dot.low), whole(dot.high), f"{len(rate.values)}"
+
+
+def _with_bars(cells: Sequence[CellSummary]) -> str:
+    """What the bars of cells with a rate are; nothing if each has one trial."""
+    if all(len(rate.values) == 1 for _, rate in _with_rates(cells)):
+        return ", here of one"
+    return f", its bar {_what_bars_are(cells)}"
+
+
 def _rated(summary: RunSummary) -> list[CellSummary]:
-    """The cells that keep their tasks and have a rate that may be used."""
-    return [
-        cell
-        for cell in summary.cells
-        if cell.rescale is None and not cell.invalid and cell.records_per_second is not None and cell.mode != "sustain"
-    ]
+    """The cells with a rate that may be used, without re-scalings and constant loads."""
+    cells = (cell for cell in summary.cells if cell.rescale is None and cell.mode != "sustain")
+    return [cell for cell in cells if usable_rate(cell) is not None]
 
 
 def _with_rates(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, RatePerSecond]]:
@@ -103,15 +175,14 @@ def _what_bars_are(cells: Sequence[CellSummary]) -> str:
     return "the span of the lowest and the highest, which are too few for an interval"
 
 
-def _line(label: str, cells: Sequence[CellSummary], scaling: Scaling | None) -> Line:
+def _line(label: str, cells: Sequence[CellSummary], scaling: Scaling | None) -> LineSeries:
     rates = _with_rates(cells)
-    spans = [_span(rate) for _, rate in rates]
-    return Line(
+    return LineSeries(
         label,
         x=[cell.tasks for cell, _ in rates],
         y=[rate.median for _, rate in rates],
-        low=[low for low, _ in spans],
-        high=[high for _, high in spans],
+        low=[_span(rate)[0] for _, rate in rates],
+        high=[_span(rate)[1] for _, rate in rates],
         curve=[] if scaling is None else _curve(scaling, cells[0].tasks, cells[-1].tasks),
     )
 
@@ -126,8 +197,7 @@ def _curve(scaling: Scaling, first: int, last: int) -> list[tuple[float, float]]
 def _label(several: dict[str, list[CellSummary]]) -> str:
     parts = []
     for label, cells in several.items():
-        rates = [(rate.median, cell.tasks) for cell, rate in _with_rates(cells)]
-        most, tasks = max(rates)
+        most, tasks = max((rate.median, cell.tasks) for cell, rate in _with_rates(cells))
         parts.append(f"{label} is fastest at {tasks} tasks with {most:,.0f}")
     return f"Records stored a second against tasks: {'; '.join(parts)}"
 
@@ -139,23 +209,16 @@ def _table(summary: RunSummary, cells: Sequence[CellSummary], caption: str, laws
         if scaling.supported
         for point in scaling.points
     }
-    rows = []
-    for cell, rate in _with_rates(cells):
-        low, high = _span(rate)
-        law = fitted.get((cell.label, cell.tasks))
-        rows.append(
-            (
-                cell_name(cell, summary),
-                f"{cell.tasks}",
-                f"{rate.median:,.0f}",
-                f"{low:,.0f}",
-                f"{high:,.0f}",
-                "lowest and highest trial"
-                if rate.interval is None
-                else f"{100 * rate.interval.confidence:.0f} % interval",
-                f"{len(rate.values)}",
-                *([NOT_MEASURED if law is None else f"{law:,.0f}"] if laws else []),
-            )
+    rows = [
+        (
+            cell_name(cell, summary),
+            f"{cell.tasks}",
+            *(f"{value:,.0f}" for value in (rate.median, *_span(rate))),
+            f"{percent(rate.interval.confidence)} interval" if rate.interval else "lowest and highest trial",
+            f"{len(rate.values)}",
+            *([whole(fitted.get((cell.label, cell.tasks)))] if laws else []),
         )
+        for cell, rate in _with_rates(cells)
+    ]
     headers = ("cell", "tasks", "records/s", "from", "to", "which is the", "trials", *(["fitted"] if laws else []))
-    return Table(headers, rows, caption, frozenset({1, 2, 3, 4, 6, 7}))
+    return Table(headers, rows, caption, numbers=(1, 2, 3, 4, 6, 7))

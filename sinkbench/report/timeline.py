@@ -1,4 +1,4 @@
-"""Each trial from its start to its end: records stored a second, and the lag, as small charts a cell."""
+"""Each trial over time: its rate and its lag, as small charts by cell."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sinkbench.columns import NOT_MEASURED
 from sinkbench.report.draw import Look, panel, small, svg_of
 from sinkbench.report.parts import Chart, Figure, Lines, Part, Table
 from sinkbench.report.samples import Course, Series, course_of, read_samples
 from sinkbench.results import TrialRecord
+from sinkbench.tables.format import whole
 
-__all__ = ["courses_of", "drawn", "timeline"]
+__all__ = ["courses_of", "drawn", "timeline", "title_of"]
 
 MOST_CHARTS = 120
 
 MOST_POINTS = 9_000
-"""Of all trials together. So a long run makes no page that is slow to open."""
+"""Of all trials together, so that a page opens fast."""
 _FEWEST, _MOST = 20, 120
 _WIDTH, _HEIGHT = 208.0, 170.0
+_HOW_TO_READ = (
+    "Above: records stored a second, with the trial's own rate as a dashed line. Below: the lag, records in the topic "
+    "and not yet in the sink, the largest of each step. All charts of a pipeline have the same scales."
+)
 
 
 def drawn(trials: Sequence[TrialRecord]) -> tuple[list[TrialRecord], list[str]]:
-    """The trials that get a chart, at most 120, and a line about the others: of each cell the first trials."""
+    """The trials that get a chart, at most 120 and of each cell the first ones, and a line about the others."""
     if len(trials) <= MOST_CHARTS:
         return list(trials), []
     each = max(1, MOST_CHARTS // len({trial.cell for trial in trials}))
@@ -40,53 +44,40 @@ def drawn(trials: Sequence[TrialRecord]) -> tuple[list[TrialRecord], list[str]]:
 
 
 def courses_of(folder: Path, trials: Sequence[TrialRecord]) -> tuple[dict[str, Course], list[str]]:
-    """The course of each trial by its id, and what is wrong with the samples of those that have none."""
+    """The course of each trial by its id, and why a trial has none."""
     most = max(_FEWEST, min(_MOST, MOST_POINTS // max(1, len(trials))))
     courses, missing = {}, []
     for trial in trials:
-        if trial.samples is None:
-            missing.append(f"trial {trial.trial}: no samples were kept")
-            continue
-        if Path(trial.samples).is_absolute() or ".." in Path(trial.samples).parts:
-            missing.append(f"trial {trial.trial}: {trial.samples} is not in the run's folder")
-            continue
-        readings = read_samples(folder / trial.samples)
-        if isinstance(readings, str):
-            missing.append(f"trial {trial.trial}: {trial.samples} {readings}")
-            continue
-        course = course_of(readings, most)
-        if course is None:
-            missing.append(f"trial {trial.trial}: {trial.samples} does not say what was stored when")
+        course = _course(folder, trial.samples, most)
+        if isinstance(course, str):
+            missing.append(f"trial {trial.trial}: {course}")
         else:
             courses[trial.trial] = course
     return courses, missing
 
 
-def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> list[Part]:
-    """A figure a cell with a chart a trial, and before them how to read them.
+def _course(folder: Path, samples: str | None, most: int) -> Course | str:
+    """The course in a file of samples, or why there is none."""
+    if samples is None:
+        return "no samples were kept"
+    if Path(samples).is_absolute() or ".." in Path(samples).parts:
+        return f"{samples} is not in the run's folder"
+    readings = read_samples(folder / samples)
+    if isinstance(readings, str):
+        return f"{samples} {readings}"
+    return course_of(readings, most) or f"{samples} does not say what was stored when"
 
-    Args:
-        names: of the cells, by their keys, in the order of the figures.
-        trials: all of them.
-        courses: by the trial's id; a trial without one has no chart.
+
+def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> list[Part]:
+    """A figure for each cell of `names` with a chart a trial, and before them how to read them.
+
+    A trial without a course, which are by its id, has no chart.
     """
-    figures: list[Part] = []
+    figures = []
     for place, (cell, name) in enumerate(names.items()):
-        shown = [trial for trial in trials if trial.cell == cell and trial.trial in courses]
-        if shown:
+        if shown := [trial for trial in trials if trial.cell == cell and trial.trial in courses]:
             figures.append(_figure(f"t{place}", name, shown, courses))
-    if not figures:
-        return []
-    return [
-        Lines(
-            [
-                "Above: records stored a second, with the trial's own rate as a dashed line. Below: the lag, records "
-                "in the topic and not yet in the sink, the largest of each step. All charts of a pipeline have the "
-                "same scales."
-            ]
-        ),
-        *figures,
-    ]
+    return [Lines([_HOW_TO_READ]), *figures] if figures else []
 
 
 def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> Figure:
@@ -96,26 +87,20 @@ def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping
     longest = max(float(course.seconds[-1]) for course in found)
     pictures = _draw(key, trials, found, (longest, highest, largest))
     charts = [
-        Chart(label=_label(name, trial, course), svg=svg, heading=f"{_title(trial)}: {_rate(trial)}")
+        Chart(label=_label(name, trial, course), svg=svg, heading=f"{title_of(trial)}: {_rate(trial)}")
         for trial, course, svg in zip(trials, found, pictures, strict=True)
     ]
     steps = sorted({round(course.step_seconds, 2) for course in found})
     span = f"{steps[0]:g}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g}"
-    return Figure(
-        caption=f"{name}: records/s and lag over the seconds of each trial, in steps of {span} s.",
-        charts=charts,
-        table=Table(
-            headers=("trial", "second", "records/s", "lag"),
-            rows=[
-                (_title(trial), f"{second:.1f}", _whole(rate), _whole(lag))
-                for trial, course in zip(trials, found, strict=True)
-                for second, rate, lag in zip(course.seconds, course.records_per_second, course.lag, strict=True)
-            ],
-            caption=f"{name}: the courses of its trials",
-            numbers=frozenset({1, 2, 3}),
-        ),
-        small=True,
-    )
+    rows = [
+        (title_of(trial), f"{second:.1f}", whole(rate), whole(lag))
+        for trial, course in zip(trials, found, strict=True)
+        for second, rate, lag in zip(course.seconds, course.records_per_second, course.lag, strict=True)
+    ]
+    headers = ("trial", "second", "records/s", "lag")
+    table = Table(headers, rows, f"{name}: the courses of its trials", numbers=(1, 2, 3))
+    caption = f"{name}: records/s and lag over the seconds of each trial, in steps of {span} s."
+    return Figure(caption, charts, table, meaning="Course of a trial", small=True)
 
 
 def _draw(
@@ -124,13 +109,13 @@ def _draw(
     """A picture for each trial; `scales` are the longest time, the highest rate and the largest lag of all."""
     longest, highest, largest = scales
     rows = 1 if largest is None else 2
-    # The axes are made once and only the lines change, which takes half the time.
+    # The axes are made once and only the lines change: twice as fast.
     with panel(_WIDTH, _HEIGHT if rows == 2 else _HEIGHT / 2 + 10, rows) as (figure, axes):
         (rate,) = axes[0].plot([], [], color=Look(0).colour, linewidth=1.4)
         mean = axes[0].axhline(0, color=Look(1).colour, linewidth=1.2, linestyle=(0, (4, 2)))
         (lag,) = axes[-1].plot([], [], color=Look(2).colour, linewidth=1.4, linestyle=Look(2).dashes)
         for each, title, most in zip(axes, ("records/s", "lag, records"), (highest, largest), strict=False):
-            # With a place of its own matplotlib does not look for one, at each drawing.
+            # With a fixed place matplotlib does not search for one at each drawing.
             each.set_title(title, loc="left", fontsize=10.0, y=1.0, pad=3.0)
             each.set_ylim(0, 1.08 * most if most else 1)
             each.set_xlim(0, longest)
@@ -146,25 +131,23 @@ def _draw(
 
 
 def _highest(series: Sequence[Series]) -> float | None:
-    """The highest of all that is known; None if nothing is."""
     return max((value for each in series for value in each.tolist() if math.isfinite(value)), default=None)
 
 
-def _title(trial: TrialRecord) -> str:
+def title_of(trial: TrialRecord) -> str:
+    """Which trial of its cell it is."""
     return "pilot" if trial.pilot else f"block {trial.block}"
 
 
 def _rate(trial: TrialRecord) -> str:
     if trial.invalid:
         return "invalid"
-    return "no rate" if trial.records_per_second is None else f"{trial.records_per_second:,.0f} records/s"
+    if trial.records_per_second is None:
+        return "no rate"
+    return f"{trial.records_per_second:,.0f} records/s{', not warm' if trial.warm is False else ''}"
 
 
 def _label(name: str, trial: TrialRecord, course: Course) -> str:
-    said = f"{name}, {_title(trial)}: records stored a second and lag over {course.seconds[-1]:.0f} seconds"
+    said = f"{name}, {title_of(trial)}: records stored a second and lag over {course.seconds[-1]:.0f} seconds"
     largest = _highest([course.lag])
     return f"{said}; {_rate(trial)}" + ("" if largest is None else f", lag at most {largest:,.0f}")
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}" if math.isfinite(value) else NOT_MEASURED

@@ -41,7 +41,6 @@ class ArrivalWatch(AbstractContextManager["ArrivalWatch"], Protocol):
 
     def read(self, run: str, one_in: int) -> Arrivals:
         """The records of `run` whose `bench.seq` is a multiple of `one_in`; after it was left, and the sink settled."""
-        ...
 
 
 def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["SinkReading", "SinkSettings"]
+__all__ = ["SinkOthers", "SinkReading", "SinkSettings"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class SinkReading:
         backends: connections open at the database itself, but for sinkbench's own.
         pool_clients: connections that clients hold to the pooler before it.
         pool_servers: connections that the pooler holds to the database.
-        signs: further readings, each a column of the samples, for what the sink's own rules in `causes` look at; what
+        signs: further readings, each a column of the samples, for what the sink's own rules look at; what
             only ever grows ends in `_total`. One that was not read this time is absent.
     """
 
@@ -26,6 +26,19 @@ class SinkReading:
     pool_clients: int | None = None
     pool_servers: int | None = None
     signs: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SinkOthers:
+    """What is in a sink that is none of sinkbench's own doing; None is what it does not let us see.
+
+    Attributes:
+        connections: that are open now, but for sinkbench's own and those that a pooler keeps.
+        written: records that each index or table has taken so far, by its name.
+    """
+
+    connections: int | None
+    written: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

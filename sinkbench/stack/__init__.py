@@ -1,9 +1,7 @@
-"""Where the services are and how they are started, stopped and watched: one driver for each place to run.
+"""Where the services run: a driver for each place, with the methods of `Stack`.
 
-`local` runs them as processes under supervisord, `compose` as containers; `external` finds them in clusters that are
-there already. A driver is any object with the methods of `Stack`; whoever measures knows no more of a place than that.
-(Only the standard library is imported here: `scripts/setup` runs `sinkbench.stack.tools` before any package is
-installed.)
+`local` runs processes under supervisord, `compose` containers; `external` uses clusters that exist already. This module
+imports the standard library only: `scripts/setup` runs `sinkbench.stack.tools` before any package is installed.
 """
 
 from __future__ import annotations
@@ -11,28 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-__all__ = ["Access", "Allowance", "Endpoints", "Say", "ServiceState", "Stack", "own_addresses"]
+from sinkbench.services.access import Access
+
+__all__ = ["Allowance", "Endpoint", "Endpoints", "MachineCpu", "NetworkBytes", "Say", "ServiceState", "Stack"]
 
 Say = Callable[[str], None]
-"""Takes one line for the user about what is going on."""
+"""Shows the user a line about progress."""
 
 
 @dataclass(frozen=True)
-class Access:
-    """What an HTTP service wants before it answers: nothing, a user and a password, or a key of its own.
+class Endpoint:
+    """How to reach one service of a sink.
 
     Attributes:
-        user, password: for HTTP's basic authentication.
-        api_key: Elasticsearch's, encoded as it prints it.
-        ca: file with the certificates (PEM) that sign the service's own; None for those that the system trusts.
+        address: its base address, or a connection string, as its clients take it.
+        shown: the same for a person, where `address` holds a secret; "" where it does not.
+        access: what it wants before it answers, if it is asked by HTTP.
+        options: what else its clients must know, such as the name that connectors write to.
     """
 
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    api_key: str | None = field(default=None, repr=False)
-    ca: Path | None = None
+    address: str = field(repr=False)
+    shown: str = ""
+    access: Access = field(default_factory=Access)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,9 @@ class Endpoints:
         kafka: bootstrap servers, host:port.
         connect: REST address of each worker by the worker's name ("connect-1").
         worker_ids: the worker's name by the id that Connect's REST gives it (host:port).
-        elasticsearch: base address; None where there is none.
-        elasticsearch_index: the name that the connector files write to; an alias of the trial's index.
-        postgres: connection string, straight to PostgreSQL; None where there is none.
-        pgbouncer_admin: connection string of PgBouncer's own console; None where there is no PgBouncer.
+        sinks: each service of the sinks by its name: "postgres", and "pgbouncer" before it. Absent: there is none.
         kafka_settings: further settings of Kafka's clients (librdkafka's names), such as those for SASL and TLS.
-        connect_access, elasticsearch_access: what these want before they answer.
+        connect_access: what the workers want before they answer.
         connect_variables: what ${env:NAME} in a connector file stands for, where the workers do not know it themselves.
         connect_metrics: address of each worker's metrics (Prometheus text) by the worker's name, if they are shown.
         loadgens: address of each load generator that runs as a service; where there is none, the controller starts one.
@@ -60,13 +58,9 @@ class Endpoints:
     kafka: str
     connect: Mapping[str, str]
     worker_ids: Mapping[str, str]
-    elasticsearch: str | None
-    elasticsearch_index: str
-    postgres: str | None = field(repr=False)
-    pgbouncer_admin: str | None = field(repr=False)
+    sinks: Mapping[str, Endpoint] = field(default_factory=dict)
     kafka_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    connect_access: Access = Access()
-    elasticsearch_access: Access = Access()
+    connect_access: Access = field(default_factory=Access)
     connect_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_metrics: Mapping[str, str] = field(default_factory=dict)
     loadgens: Mapping[str, str] = field(default_factory=dict)
@@ -75,21 +69,9 @@ class Endpoints:
     stack_file: Path | None = None
 
 
-def own_addresses(endpoints: Endpoints, database: str) -> dict[str, str]:
-    """Where each service of a stack of our own is reached, for a person; PgBouncer's is that of `database`."""
-    return {
-        "kafka": endpoints.kafka,
-        "elasticsearch": str(endpoints.elasticsearch),
-        "postgres": str(endpoints.postgres),
-        "pgbouncer": str(endpoints.pgbouncer_admin).replace("dbname=pgbouncer", f"dbname={database}"),
-        **endpoints.connect,
-        **endpoints.loadgens,
-    }
-
-
 @dataclass(frozen=True)
 class ServiceState:
-    """One service as it is now: `state` is running, stopped or dead; `detail` says more for a person."""
+    """A service now: `state` is running, stopped or dead, `detail` explains it to a person."""
 
     name: str
     state: str
@@ -99,110 +81,151 @@ class ServiceState:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a process, or a container, may use of its machine at most; None for what has no limit."""
+    """The most that a process or container may use of its machine; None for no limit."""
 
     cpus: float | None = None
     memory_bytes: int | None = None
 
 
+class MachineCpu(NamedTuple):
+    """What a machine's cores have done so far.
+
+    Attributes:
+        busy_seconds: CPU seconds in which they were busy, or stolen.
+        stolen_seconds: the part of these that a hypervisor gave to other machines.
+        cores: how many there are.
+    """
+
+    busy_seconds: float
+    stolen_seconds: float
+    cores: int
+
+
+class NetworkBytes(NamedTuple):
+    """Bytes that a process or container has received and sent so far, through all of its own interfaces."""
+
+    received: float
+    sent: float
+
+
 class Stack(Protocol):
-    """A place where the services run."""
+    """A place where the services run. A driver inherits the answer of what it cannot see, or does not have."""
 
     name: str
 
     @property
     def endpoints(self) -> Endpoints:
         """How to reach each service."""
-        ...
 
     @property
     def workers(self) -> int:
         """Number of Connect workers."""
-        ...
 
     @property
     def lock_file(self) -> Path:
-        """The file that whoever races on this stack holds a lock on."""
-        ...
+        """The file that a race on this stack locks."""
+
+    @property
+    def own_container(self) -> str | None:
+        """The container of the stack that this process is in; None outside."""
+        return None
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """What cannot be measured here, each for a person; such values are None."""
-        ...
+        """What cannot be measured on this stack, each for a person; such values are None."""
+        return ()
 
     def running(self) -> bool:
-        """Whether the stack was started and not stopped since (single services may be dead)."""
-        ...
+        """Whether the stack was started and not stopped since; single services may be dead."""
+
+    def start_id(self) -> str | None:
+        """What tells this start of the stack from every other; None if it is down, or somebody else starts it."""
+        return None
 
     def up(self, say: Say) -> None:
-        """Starts what is not running and returns when all of it is ready; a second call changes nothing.
+        """Starts what is not running and waits until everything is ready; a second call changes nothing.
 
-        Raises:
-            StackError: a service could not be started; the message holds the end of its log.
+        Raises StackError, with the end of its log, if a service does not start.
         """
-        ...
 
     def down(self) -> None:
         """Stops everything, whatever state it is in."""
-        ...
 
     def states(self) -> list[ServiceState]:
         """Every service, in starting order."""
-        ...
 
     def addresses(self) -> dict[str, str]:
-        """Where each service of `states` is reached, for a person."""
-        ...
+        """The address of each service of `states`, for a person."""
+        endpoints = self.endpoints
+        return {
+            "kafka": endpoints.kafka,
+            **{name: each.shown or each.address for name, each in endpoints.sinks.items()},
+            **endpoints.connect,
+            **endpoints.loadgens,
+        }
 
     def kill(self, service: str) -> None:
-        """Ends one service at once, as a power cut would."""
-        ...
+        """Kills one service with SIGKILL."""
 
     def stop(self, service: str) -> None:
-        """Asks one service to end, and waits until it has."""
-        ...
+        """Stops one service and waits for its end."""
 
     def start(self, service: str) -> None:
-        """Starts one service again, and waits until it is ready."""
-        ...
+        """Starts one service again and waits until it is ready."""
 
     def cpu_seconds(self) -> dict[str, float | None]:
-        """CPU seconds (user and system) that each service has used since it started, by its name; workers by theirs.
+        """CPU seconds (user and system) of each service and worker since its start; None if not visible, or dead."""
 
-        None for a service that cannot be seen. One that could be seen before and no longer can has died.
+    def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
+        """CPU seconds that each JVM has spent beside its work since its start, by service or worker and part.
+
+        The parts are those of `sinkbench.stack.jvmthreads`. What is no JVM, or cannot be seen, is not in it.
         """
-        ...
+        return {}
+
+    def memory_bytes(self) -> dict[str, float | None]:
+        """Memory that each service and worker holds now, in bytes; None if not visible, or dead.
+
+        That is what its processes hold of the machine's memory: their own and what they have mapped, shared pages once.
+        """
+        return {}
+
+    def network_bytes(self) -> dict[str, NetworkBytes | None]:
+        """Bytes through the interfaces of each service and worker since its start; None if not visible, or dead.
+
+        Only of services that have interfaces of their own, as containers have: processes of one machine share theirs.
+        """
+        return {}
 
     @property
     def cpu_limits(self) -> dict[str, float]:
-        """How many cores a service, or each worker, may use at most, by the service's name; absent: no limit."""
-        ...
+        """Cores that a service, or each worker, may use, by the service's name; absent for no limit."""
+        return {}
 
-    def machine_cpu(self) -> tuple[float, int] | None:
-        """CPU seconds that the machine of all services has spent so far, and its cores; None if that cannot be seen."""
-        ...
+    def machine_cpu(self) -> MachineCpu | None:
+        """Of the machine that all services share; None if not visible."""
+        return None
 
     def troubles(self) -> dict[str, str]:
-        """What is wrong now with services that run all the same, by their names: a failing health check, say."""
-        ...
+        """What is wrong now with services that still run, by their names; a failing health check, for example."""
+        return {}
 
     def free_bytes(self) -> int | None:
-        """Free space where the services keep their data, if that can be seen."""
-        ...
+        """Free disk space for the services' data; None if not visible."""
+        return None
 
     @property
     def data_path(self) -> Path | None:
-        """A path on the disk where the services keep their data, if that can be seen."""
-        ...
+        """A path on the disk that holds the services' data; None if not visible."""
+        return None
 
     def allowances(self) -> dict[str, Allowance]:
-        """What the containers of each service may use, by the service's name; empty where there are no containers."""
-        ...
+        """What each service's containers may use, by the service's name; empty without containers."""
+        return {}
 
     def command_lines(self) -> dict[str, list[str]]:
-        """The words of the command line of each service that runs, by its name; of those that can be seen."""
-        ...
+        """The words of each running and visible service's command line, by its name."""
+        return {}
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
-        """The command that prints the last lines of a service's log. Raises StackError for one that there is not."""
-        ...
+        """The command that prints the last `lines` of a service's log. Raises StackError for an unknown service."""

@@ -1,4 +1,4 @@
-"""Which stack a command is about: `local`, `compose`, or a file that describes somebody else's clusters."""
+"""Which stack a command works on: `local`, `compose`, or a file that describes somebody else's clusters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ __all__ = ["find_stack", "open_stack"]
 
 
 def find_stack(settings: Settings) -> Stack:
-    """The stack to work with where none is named: the one that SINKBENCH_STACK names, else the one that runs here.
-
-    If neither the local stack nor the containers run, that is the local one.
-    """
+    """The stack of SINKBENCH_STACK, if set; else the one that runs here; else the local one."""
     local = LocalStack(settings)
     if "stack" in settings.model_fields_set or local.running():
         return open_stack(settings.stack, settings)
@@ -29,11 +26,7 @@ def find_stack(settings: Settings) -> Stack:
 
 
 def open_stack(choice: str, settings: Settings) -> Stack:
-    """The driver of the stack that `choice` names: "local", "compose", or the path of a stack file (YAML).
-
-    Raises:
-        StackError: it names neither, or the stack file cannot be used.
-    """
+    """The driver for "local", "compose" or a stack file's path. Raises StackError if `choice` cannot be used."""
     if choice == "local":
         return LocalStack(settings)
     if choice == "compose":

@@ -1,125 +1,40 @@
-"""The driver of the containers: the services of `docker-compose.yml`, seen from this machine or from among them."""
+"""The driver of the containers of `docker-compose.yml`. It runs on their host, or in one of them."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
-import re
 import shutil
 import socket
-import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, Endpoints, Say, ServiceState, own_addresses
-from sinkbench.stack.engine import Container, Engine
+from sinkbench.stack import Allowance, Endpoint, Endpoints, MachineCpu, NetworkBytes, Say, ServiceState, Stack
+from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
+from sinkbench.stack.containers import SERVICES, by_service, names_of, state_of
+from sinkbench.stack.engine import Container, DockerEngine, Usage
+from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.readiness import checks
 
-__all__ = ["LEAST_COMPOSE", "ComposeStack", "build_command", "down_command", "end_of_build", "too_old", "up_command"]
+__all__ = ["ComposeStack", "endpoints_of"]
 
 ACCOUNT = "sinkbench"
 INDEX = "tides"
-# In starting order. The controller is no part of the stack that it races on.
-SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen")
-SCALED = ("connect", "loadgen")
-# The ports inside, where the services find one another.
+# The ports on the project's network.
 PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}
 METRICS_PORT = 9404
-READY_SECONDS = 240
 LOOK_SECONDS = 0.5
 LOG_LINES = 15
-# `up --wait` that waits for health, and the attribute `attach`.
-LEAST_COMPOSE = "2.20"
-
-
-def compose_command(checkout: Path, *arguments: str) -> list[str]:
-    """The command line of `docker compose` for the project in the folder `checkout`."""
-    return ["docker", "compose", "--project-directory", str(checkout), "--progress", "plain", *arguments]
-
-
-def build_command(checkout: Path) -> list[str]:
-    """Builds what has changed of all images."""
-    return compose_command(checkout, "build")
-
-
-def up_command(checkout: Path, scale: Mapping[str, int]) -> list[str]:
-    """Starts what does not run, without the controller, and waits until all of it is healthy.
-
-    Args:
-        checkout: the folder with docker-compose.yml.
-        scale: number of containers of the services that may have several; without it, compose would go back to the
-            number in the file.
-    """
-    scaled = [part for service, count in scale.items() for part in ("--scale", f"{service}={count}")]
-    return compose_command(
-        checkout, "up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *SERVICES
-    )
-
-
-def down_command(checkout: Path) -> list[str]:
-    """Stops and removes all containers, the controller's too; the volumes stay."""
-    return compose_command(checkout, "down", "--remove-orphans")
-
-
-def too_old(compose: str) -> bool:
-    """Whether a version of compose, as it prints it, lacks what docker-compose.yml needs."""
-
-    def parts(text: str) -> list[int]:
-        return [int(part) for part in re.findall(r"\d+", text)[:2]]
-
-    return parts(compose) < parts(LEAST_COMPOSE)
-
-
-def end_of_build(output: str, lines: int = 15) -> str:
-    """What matters in the output of a build that failed: the step that did, and the last lines that it printed."""
-    found = output.strip().splitlines()
-    steps = [number for number, line in enumerate(found) if line.startswith(" > [")]
-    if not steps:
-        return "\n".join(found[-lines:])
-    printed = list(itertools.takewhile(lambda line: not line.startswith("------"), found[steps[-1] + 1 :]))
-    return "\n".join([found[steps[-1]], *printed[-lines:]])
-
-
-def names_of(containers: Sequence[Container]) -> dict[str, Container]:
-    """Each container by what it is called in tables: connect-1, connect-2, but kafka."""
-    return {
-        f"{each.service}-{each.number}" if each.service in SCALED else each.service: each
-        for service in SERVICES
-        for each in containers
-        if each.service == service
-    }
-
-
-def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:
-    """The same by the service's name, where all its containers have the same; else each by its own, as connect-2."""
-    found: dict[str, Allowance] = {}
-    for name, allowance in allowances.items():
-        service = name.rsplit("-", 1)[0]
-        alike = all(each == allowance for other, each in allowances.items() if other.rsplit("-", 1)[0] == service)
-        found[service if alike else name] = allowance
-    return found
-
-
-def state_of(name: str, container: Container) -> ServiceState:
-    """A container as one service of the stack."""
-    if container.state == "running":
-        # What answers no check is no use to a trial.
-        state = "dead" if container.health == "unhealthy" else "running"
-        return ServiceState(name, state, None, container.status)
-    ended_by_itself = container.state in ("created", "exited") and container.exit_code in (None, 0, 130, 143)
-    return ServiceState(name, "stopped" if ended_by_itself else "dead", None, container.status)
 
 
 def endpoints_of(containers: Sequence[Container], inside: bool) -> Endpoints:
-    """How to reach the services: by their names from inside the project's network, else by the ports on 127.0.0.1.
+    """How to reach the services: `inside` the project's network by name, else by ports on 127.0.0.1.
 
-    Raises:
-        StackError: a service that runs has no port on this machine.
+    Raises StackError if a running service publishes no port.
     """
     named = names_of([each for each in containers if each.state == "running"])
     workers = {name: each for name, each in named.items() if each.service == "connect"}
@@ -131,17 +46,15 @@ def endpoints_of(containers: Sequence[Container], inside: bool) -> Endpoints:
             return (name if name in PORTS or container is None else container.hostname), port
         if container is None:
             return "127.0.0.1", 0
-        # Kafka's clients are sent on to the address that it advertises, so its port is the same on either side.
+        # Kafka redirects its clients to the address that it advertises, so its port is the same on both sides.
         published = next(iter(container.ports.values()), None) if name == "kafka" else container.ports.get(port)
         if published is None:
             raise StackError(f"{name}: its port {port} is not published on 127.0.0.1; see docker-compose.yml")
         return "127.0.0.1", published
 
     def metrics(container: Container) -> str | None:
-        if inside:
-            return f"http://{container.hostname}:{METRICS_PORT}/metrics"
-        published = container.ports.get(METRICS_PORT)
-        return None if published is None else f"http://127.0.0.1:{published}/metrics"
+        host, port = (container.hostname, METRICS_PORT) if inside else ("127.0.0.1", container.ports.get(METRICS_PORT))
+        return None if port is None else f"http://{host}:{port}/metrics"
 
     def url(name: str) -> str:
         host, port = address(name)
@@ -155,38 +68,37 @@ def endpoints_of(containers: Sequence[Container], inside: bool) -> Endpoints:
         kafka="{}:{}".format(*address("kafka")),
         connect={name: url(name) for name in workers},
         worker_ids={f"{each.hostname}:{PORTS['connect']}": name for name, each in workers.items()},
-        elasticsearch=url("elasticsearch"),
-        elasticsearch_index=INDEX,
-        postgres=dsn("postgres", ACCOUNT),
-        pgbouncer_admin=dsn("pgbouncer", "pgbouncer"),
+        sinks={
+            "elasticsearch": Endpoint(url("elasticsearch"), options={"index": INDEX}),
+            "postgres": Endpoint(dsn("postgres", ACCOUNT)),
+            "pgbouncer": Endpoint(dsn("pgbouncer", "pgbouncer"), shown=dsn("pgbouncer", ACCOUNT)),
+        },
         connect_metrics={name: shown for name, each in workers.items() if (shown := metrics(each)) is not None},
         loadgens={name: url(name) for name in loadgens},
         loadgen_kafka=f"kafka:{PORTS['kafka']}",
     )
 
 
-class ComposeStack:
+class ComposeStack(Stack):
     """The containers of the compose project in the folder `checkout`."""
 
     name = "compose"
 
     def __init__(self, settings: Settings, checkout: Path = CHECKOUT) -> None:
-        """
-        Raises:
-            StackError: there is no engine, it may not be used, or it or compose is too old.
-        """
+        """Raises StackError if there is no engine, it may not be used, or it or compose is too old."""
         self.settings = settings
         self.checkout = checkout
-        # In a container of the project there is no command `docker`, and other containers are reached by their names.
-        self._engine = Engine(os.environ.get("COMPOSE_PROJECT_NAME") or "")
+        self._engine = DockerEngine(os.environ.get("COMPOSE_PROJECT_NAME") or "")
         self._inside = Path("/.dockerenv").exists() and self._engine.project_of(socket.gethostname()) is not None
-        if not self._inside:
-            self._check_compose()
-            self._engine.project = self._project()
+        # A container of the project has no command `docker`.
+        self._cli = None if self._inside else ComposeCli(settings, checkout)
+        if self._cli is not None:
+            self._engine.project = self._cli.project()
         self._looked = 0.0
         self._looked_at = time.time()
-        self._cpu: dict[str, float | None] = {}
+        self._used: dict[str, Usage] = {}
         self._troubles: dict[str, str] = {}
+        self._jvms: dict[str, JvmClock | None] = {}
 
     # --- what it is ------------------------------------------------------------------------------------------------
 
@@ -201,15 +113,12 @@ class ComposeStack:
 
     @property
     def lock_file(self) -> Path:
-        # The one folder that the controller's container shares with this machine for writing.
+        # The only folder of this machine that the controller's container can write to.
         return self.checkout / "results" / ".race.lock"
 
     @property
-    def unmeasured(self) -> tuple[str, ...]:
-        return ()
-
-    def addresses(self) -> dict[str, str]:
-        return own_addresses(self.endpoints, ACCOUNT)
+    def own_container(self) -> str | None:
+        return "controller" if self._inside else None
 
     def states(self) -> list[ServiceState]:
         named = names_of(self._engine.containers())
@@ -222,19 +131,23 @@ class ComposeStack:
     def running(self) -> bool:
         return any(each.state == "running" and each.service in SERVICES for each in self._engine.containers())
 
+    def start_id(self) -> str | None:
+        # A service that has died is started again in its container.
+        return next((each.id for each in self._engine.containers() if each.service == "kafka"), None)
+
     def free_bytes(self) -> int | None:
         try:
-            # A container's own files lie where the engine keeps everything else.
+            # A container's root file system lies on the engine's disk.
             return shutil.disk_usage("/" if self._inside else self._engine.data_root()).free
         except OSError:
             return None
 
     @property
     def data_path(self) -> Path | None:
-        # Inside, the engine has mounted this file from the folder where it keeps everything; "/" is a layer on that.
+        # Inside, "/" is an overlay; this file is mounted from the engine's own folder.
         path = Path("/etc/hostname") if self._inside else Path(self._engine.data_root())
         try:
-            # The engine may be in a virtual machine of its own.
+            # The engine may run in a virtual machine, whose folders are not here.
             return path if path.exists() else None
         except OSError:
             return None
@@ -253,35 +166,36 @@ class ComposeStack:
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
-        if self._inside:
+        if self._cli is None:
             self._start_again(say)
             return
         found = self._engine.containers()
-        scale = {
-            "connect": len([each for each in found if each.service == "connect"]) or self.settings.workers,
-            "loadgen": len([each for each in found if each.service == "loadgen"]) or 1,
-        }
+        there = Counter(each.service for each in found)
+        scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
         for each in found:
             if each.health == "unhealthy":
                 say(f"restarting {each.service}, which is unhealthy")
                 self._engine.stop(each)
         if not found:
             say("building images")
-            built = self._run(build_command(self.checkout))
+            built = self._cli.run("build")
             if built.returncode != 0:
                 raise StackError("an image could not be built:\n" + end_of_build(built.stdout + built.stderr))
         say("starting containers")
-        started = self._run(up_command(self.checkout, scale))
+        started = self._cli.run(*up_arguments(scale))
         if started.returncode != 0:
-            self._explain(started.stdout + started.stderr, remove=not found)
+            reason = self._why_not_started(started.stdout + started.stderr)
+            if not found:
+                self._cli.run(*DOWN)
+            raise StackError(reason)
         self._forget()
 
     def down(self) -> None:
-        if self._inside:
+        if self._cli is None:
             raise StackError("a container cannot stop the stack that it is part of; run `docker compose down`")
-        done = self._run(down_command(self.checkout))
+        done = self._cli.run(*DOWN)
         if done.returncode != 0:
-            raise StackError(f"docker compose down failed: {_last_line(done.stderr)}")
+            raise StackError(f"docker compose down failed: {last_line(done.stderr)}")
         self._forget()
 
     def kill(self, service: str) -> None:
@@ -297,19 +211,34 @@ class ComposeStack:
     # --- watching --------------------------------------------------------------------------------------------------
 
     def cpu_seconds(self) -> dict[str, float | None]:
-        """As in `Stack`, but read twice a second at most: a reading costs the engine more than all other probes.
+        """As in `Stack`, but read at most twice a second, since a reading is costly; empty in between."""
+        return {name: each.cpu_seconds for name, each in self._used.items()} if self._look() else {}
 
-        Empty between two readings.
-        """
-        return self._cpu if self._look() else {}
+    def memory_bytes(self) -> dict[str, float | None]:
+        """As in `Stack`, from the reading that the last CPU times came with; `network_bytes`, too."""
+        return {name: each.memory_bytes for name, each in self._used.items()}
+
+    def network_bytes(self) -> dict[str, NetworkBytes | None]:
+        return {name: each.network for name, each in self._used.items()}
+
+    def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
+        found = {}
+        for name, each in names_of(self._engine.containers()).items():
+            if each.id not in self._jvms:
+                pid = self._engine.process_id(each)
+                self._jvms[each.id] = None if pid is None else JvmClock(pid)
+            clock = self._jvms[each.id]
+            if clock is not None and (seconds := clock.seconds()):
+                found[name] = seconds
+        return found
 
     @property
     def cpu_limits(self) -> dict[str, float]:
         given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
         return {name: cores for name, cores in given.items() if cores > 0}
 
-    def machine_cpu(self) -> tuple[float, int] | None:
-        # A container sees the whole machine's times, too.
+    def machine_cpu(self) -> MachineCpu | None:
+        # Inside a container, too, these are the whole machine's times.
         return machine_cpu()
 
     def troubles(self) -> dict[str, str]:
@@ -317,12 +246,12 @@ class ComposeStack:
         return self._troubles
 
     def _look(self) -> bool:
-        """Reads all containers if the last time is long enough ago; says whether it has."""
+        """Reads all containers if the last reading is old enough. Returns whether it did."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return False
         named = names_of(self._engine.containers())
-        self._cpu = {
-            name: self._engine.cpu_seconds(each) if each.state == "running" else None for name, each in named.items()
+        self._used = {
+            name: self._engine.usage(each) if each.state == "running" else Usage() for name, each in named.items()
         }
         before, self._looked_at = self._looked_at, time.time()
         starved = self._engine.out_of_memory(before, self._looked_at)
@@ -335,73 +264,40 @@ class ComposeStack:
     def _trouble(self, container: Container, starved: bool) -> str | None:
         setting = f"SINKBENCH_{container.service.upper()}_MEMORY"
         if starved or (container.exit_code == 137 and self._engine.was_out_of_memory(container)):
-            limit = self._engine.memory_limit_bytes(container) / 2**20
+            limit = (self._engine.allowance(container).memory_bytes or 0) / 2**20
             return f"was killed for memory, in part or whole: its limit is {limit:,.0f} MB ({setting})"
         if container.health == "unhealthy":
             return f"became unhealthy: {self._engine.last_check(container)}"
         return None
 
-    # --- how -------------------------------------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
         self._looked = 0.0
         self._looked_at = time.time()
+        self._jvms.clear()
 
     def container(self, service: str) -> Container:
-        """The container that is called so in tables. Raises StackError if there is none."""
+        """The container of a service by its name, as connect-1. Raises StackError if there is none."""
         named = names_of(self._engine.containers())
         if service not in named:
             raise StackError(f"{service}: no such container; there are {', '.join(named) or 'none: start the stack'}")
         return named[service]
 
-    def _environment(self) -> dict[str, str]:
-        """The caller's, with the settings in force: those in `.env` and the offset of the ports count here, too."""
-        offset = self.settings.port_offset
-        ours = {"home", "dist", "user", "stack", "plan", "thresholds"}
-        given = {
-            f"SINKBENCH_{name.upper()}": str(value + offset if name.endswith("_port") else value)
-            for name, value in self.settings.model_dump(exclude=ours).items()
-        }
-        return {**os.environ, **given}
-
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, env=self._environment(), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
-
-    def _check_compose(self) -> None:
-        if shutil.which("docker") is None:
-            raise StackError("the command docker is missing; run scripts/docker-bootstrap, or install Docker's client")
-        done = self._run(["docker", "compose", "version", "--short"])
-        if done.returncode != 0:
-            raise StackError("the command docker has no compose; run scripts/docker-bootstrap, or install its plugin")
-        if too_old(done.stdout):
-            raise StackError(
-                f"docker compose is {done.stdout.strip()}, {LEAST_COMPOSE} or newer is needed (older ones know no "
-                "`attach` of a service); upgrade it"
-            )
-
-    def _project(self) -> str:
-        done = self._run(compose_command(self.checkout, "config", "--format", "json"))
-        if done.returncode != 0:
-            raise StackError(f"{self.checkout / 'docker-compose.yml'}: {_last_line(done.stderr)}")
-        return str(json.loads(done.stdout)["name"])
-
     def _start_again(self, say: Say) -> None:
-        """Starts what has died, where there is no compose to do it."""
-        again = []
-        for name, container in names_of(self._engine.containers()).items():
-            if state_of(name, container).state != "running":
-                say(f"starting {name} again")
-                if container.state == "running":
-                    self._engine.stop(container)
-                self._engine.start(container)
-                again.append(name)
-        self._wait_until_healthy(again)
+        """Starts containers that have ended or are unhealthy, without compose."""
+        named = names_of(self._engine.containers())
+        ended = {name: each for name, each in named.items() if state_of(name, each).state != "running"}
+        for name, container in ended.items():
+            say(f"starting {name} again")
+            if container.state == "running":
+                self._engine.stop(container)
+            self._engine.start(container)
+        self._wait_until_healthy(list(ended))
         self._forget()
 
     def _wait_until_healthy(self, names: Sequence[str]) -> None:
-        """Waits for the containers' own checks, and then for ours, from where the controller is."""
+        """Waits for the containers' health checks, then for the controller's own checks."""
         deadline = time.monotonic() + READY_SECONDS
         waiting = set(names)
         while waiting:
@@ -426,21 +322,10 @@ class ComposeStack:
                     raise StackError(f"{name} is healthy but does not answer: {reason}")
                 time.sleep(0.25)
 
-    def _explain(self, output: str, *, remove: bool) -> None:
-        """Raises StackError with the container that did not come up and the end of its log, or compose's own words."""
+    def _why_not_started(self, output: str) -> str:
+        """The container that did not start and the end of its log; without one, the end of compose's `output`."""
         for name, container in names_of(self._engine.containers()).items():
             if container.state == "exited" or container.health in ("unhealthy", "starting"):
-                text = f"{name} did not start ({container.status}); the end of its log:\n" + self._engine.log_tail(
-                    container, LOG_LINES
-                )
-                break
-        else:
-            text = f"docker compose up failed: {_last_line(output)}"
-        if remove:
-            self._run(down_command(self.checkout))
-        raise StackError(text)
-
-
-def _last_line(output: str) -> str:
-    lines = output.strip().splitlines()
-    return lines[-1].strip() if lines else "no message"
+                tail = self._engine.log_tail(container, LOG_LINES)
+                return f"{name} did not start ({container.status}); the end of its log:\n{tail}"
+        return f"docker compose up failed: {last_line(output)}"

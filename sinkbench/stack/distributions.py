@@ -6,62 +6,47 @@ import hashlib
 import os
 import shutil
 import stat
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.stack import Say
-from sinkbench.stack.tools import find_java, find_maven
+from sinkbench.stack.tools import find_java, find_maven, run
 
-__all__ = ["Distributions", "ensure_distributions", "make_manifests"]
+__all__ = ["ensure_distributions", "make_manifests"]
 
 PROJECTS = ("connect", "elasticsearch")
-
-
-@dataclass(frozen=True)
-class Distributions:
-    """Where each program was put."""
-
-    kafka_libs: Path
-    plugins: Path
-    metrics_agent: Path
-    elasticsearch: Path
+# Without a locale Java finds no file whose path has letters beyond ASCII.
+UTF8 = {"LC_ALL": "C.UTF-8"}
 
 
 def _digest(checkout: Path) -> str:
-    """Changes when a Maven project file does."""
-    digest = hashlib.sha256()
-    for project in PROJECTS:
-        for file in sorted((checkout / project).rglob("pom.xml")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+    """A hash of the Maven project files."""
+    files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def ensure_distributions(checkout: Path, dist: Path, say: Say) -> Distributions:
-    """Has Maven put the programs of `connect/pom.xml` and `elasticsearch/pom.xml` into the folder `dist`, once.
+def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
+    """Has Maven fetch the programs of the `pom.xml` files into `dist`, if these have changed since the last time.
 
-    Nothing is downloaded, nor Maven started, when they are there and the project files have not changed since.
+    Returns:
+        The folder or jar of each program, by the variable in which the run scripts look for it.
 
     Raises:
-        StackError: Maven is missing, or failed; the message holds its last error.
+        StackError: Maven is missing, or fails; with its first error.
     """
     stamp = dist / "complete"
     wanted = _digest(checkout)
-    if not stamp.exists() or stamp.read_text() != wanted:
+    if not stamp.exists() or stamp.read_bytes() != wanted.encode():
         maven = find_maven()
         java = find_java()
         shutil.rmtree(dist, ignore_errors=True)
         dist.mkdir(parents=True)
         for project in PROJECTS:
             say(f"fetching {project}'s programs with Maven")
-            done = subprocess.run(
-                # The project's folder of build results may be read-only or shared with other accounts.
+            done = run(
+                # -Ddist: the checkout's own target folder may be read-only or shared with other accounts.
                 [str(maven), "-q", "-B", "-f", str(checkout / project / "pom.xml"), "package", f"-Ddist={dist}"],
-                capture_output=True,
-                text=True,
-                check=False,
-                env={**os.environ, "JAVA_HOME": str(java)},
+                {**os.environ, **UTF8, "JAVA_HOME": str(java)},
             )
             if done.returncode != 0:
                 errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
@@ -72,29 +57,26 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> Distributions:
     unpacked = sorted(dist.glob("elasticsearch-*"))
     if not unpacked:
         raise StackError(f"{dist}: holds no Elasticsearch; delete that folder and start again")
-    return Distributions(
-        kafka_libs=dist / "kafka" / "libs",
-        plugins=dist / "plugins",
-        metrics_agent=dist / "jmx-exporter" / "jmx_prometheus_javaagent.jar",
-        elasticsearch=unpacked[-1],
-    )
+    return {
+        "KAFKA_LIBS": str(dist / "kafka" / "libs"),
+        "CONNECT_PLUGINS": str(dist / "plugins"),
+        "CONNECT_METRICS_AGENT": str(dist / "jmx-exporter" / "jmx_prometheus_javaagent.jar"),
+        "ELASTICSEARCH_HOME": str(unpacked[-1]),
+    }
 
 
 def _let_others_read(folder: Path) -> None:
-    """The services may run under another account, and some archives hold files that only their owner may read."""
+    # The services may run under another account, and some archives hold files that only their owner may read.
     for path in folder.rglob("*"):
         mode = path.stat().st_mode
         path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
 
 
 def make_manifests(checkout: Path, java: Path, dist: Path) -> None:
-    """Gives every plugin a service manifest, so that a worker need not scan its classes."""
-    done = subprocess.run(
+    """Gives every plugin a service manifest, so that a worker need not scan its classes. StackError if that fails."""
+    done = run(
         [str(checkout / "connect" / "make-manifests"), str(dist / "plugins")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "JAVA_HOME": str(java), "KAFKA_LIBS": str(dist / "kafka" / "libs")},
+        {**os.environ, **UTF8, "JAVA_HOME": str(java), "KAFKA_LIBS": str(dist / "kafka" / "libs")},
     )
     if done.returncode != 0:
         errors = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Exception" in line]

@@ -1,15 +1,15 @@
-"""The Docker engine, asked by its API: the containers of one compose project, their CPU time, and what befell them."""
+"""The Docker engine's API, for the containers of one compose project."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -17,11 +17,22 @@ from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
 from sinkbench.errors import StackError
-from sinkbench.stack import Allowance
+from sinkbench.stack import Allowance, NetworkBytes
+from sinkbench.stack.tools import run
 
-__all__ = ["LEAST_ENGINE", "Container", "Engine", "allowance_of", "command_of", "refusal", "too_old"]
+__all__ = [
+    "LEAST_ENGINE",
+    "Container",
+    "DockerEngine",
+    "Usage",
+    "allowance_of",
+    "command_of",
+    "refusal",
+    "too_old",
+    "usage_of",
+]
 
-# Health checks that are asked often while a service starts and seldom later: Docker engine 25.
+# The first engine with a start_interval of health checks.
 LEAST_ENGINE, LEAST_API = "25.0", (1, 44)
 TIMEOUT_SECONDS = 20
 LIST_SECONDS = 0.05
@@ -36,11 +47,10 @@ class Container:
     """One container of the project.
 
     Attributes:
-        id: the engine's, whole; its first 12 characters are the name of the host inside.
-        service, number: as compose has them; number counts a service's containers from 1.
-        state: the engine's word: created, running, paused, restarting, exited, dead.
-        status: that in words for a person, with how long and its health.
-        ports: the port of the host by the port inside.
+        number: counts a service's containers from 1.
+        state: created, running, paused, restarting, exited or dead.
+        status: the state for a person, with its duration and health.
+        ports: the host's port by the container's port.
     """
 
     id: str
@@ -52,25 +62,40 @@ class Container:
 
     @property
     def hostname(self) -> str:
-        """What the container is called on the project's network, and calls itself."""
+        """The container's name on the project's network."""
         return self.id[:12]
 
     @property
     def exit_code(self) -> int | None:
-        """What its process ended with; None while it runs."""
+        """None while it runs."""
         found = re.match(r"Exited \((\d+)\)", self.status)
         return int(found.group(1)) if found else None
 
     @property
     def health(self) -> str | None:
-        """healthy, unhealthy or starting; None if it is not checked or does not run."""
+        """healthy, unhealthy or starting; None without a health check or while it does not run."""
         found = re.search(r"\((?:health: )?(healthy|unhealthy|starting)\)", self.status)
         return found.group(1) if found else None
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What a container has used since it started, and holds now; None is not told.
+
+    Attributes:
+        cpu_seconds: user and system.
+        memory_bytes: of its processes: their own, and what they have mapped of files; without the cache of other files.
+        network: through its interfaces.
+    """
+
+    cpu_seconds: float | None = None
+    memory_bytes: float | None = None
+    network: NetworkBytes | None = None
+
+
 @contextmanager
 def _asking(what: str) -> Iterator[None]:
-    """Turns what the library raises into one line."""
+    """Raises the client library's errors as StackError, in one line."""
     try:
         yield
     except (DockerException, RequestException, OSError) as error:
@@ -79,20 +104,15 @@ def _asking(what: str) -> Iterator[None]:
 
 
 def _address() -> str | None:
-    """Where the command `docker` finds its engine, which may be a context of the user's; None for the usual socket."""
+    """The engine's address, from DOCKER_HOST or the user's Docker context; None for the default socket."""
     if os.environ.get("DOCKER_HOST") or shutil.which("docker") is None:
         return os.environ.get("DOCKER_HOST")
-    done = subprocess.run(
-        ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 
 def refusal(said: str, where: str) -> str:
-    """What to tell a user whose engine at `where` does not answer, by what the client library says of it."""
+    """The message for an engine at `where` that does not answer; `said` is the client library's error."""
     if "Permission denied" in said or "PermissionError" in said:
         mend = "run `sudo usermod -aG docker $USER`, then log in again"
         return f"{where}: you may not use the Docker engine's socket; {mend}"
@@ -101,7 +121,7 @@ def refusal(said: str, where: str) -> str:
 
 
 def too_old(version: Mapping[str, Any], where: str) -> str | None:
-    """What to tell a user whose engine is too old, by its own answer of its version; None if it is not."""
+    """The message for an engine that is too old, None for one that is not; `version` is its own answer."""
     if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) >= LEAST_API:
         return None
     return (
@@ -111,57 +131,66 @@ def too_old(version: Mapping[str, Any], where: str) -> str | None:
 
 
 def allowance_of(host_config: Mapping[str, Any]) -> Allowance:
-    """What a container may use, by the `HostConfig` of the engine's answer about it, in which 0 is no limit."""
+    """What a container may use, from the engine's `HostConfig`, where 0 is no limit."""
     cores = [host_config["NanoCpus"] / 1e9] if host_config.get("NanoCpus") else []
     if (host_config.get("CpuQuota") or 0) > 0:
         cores.append(host_config["CpuQuota"] / (host_config.get("CpuPeriod") or 100_000))
     if host_config.get("CpusetCpus"):
-        # As 0-3,6.
+        # A list such as 0-3,6.
         ends = [part.partition("-") for part in host_config["CpusetCpus"].split(",")]
         cores.append(float(sum(int(last or first) - int(first) + 1 for first, _, last in ends)))
     return Allowance(min(cores, default=None), host_config.get("Memory") or None)
 
 
+def usage_of(stats: Mapping[str, Any]) -> Usage:
+    """What a container uses, from the engine's answer to `stats`. One that does not run uses nothing that is told."""
+    used = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
+    memory = stats.get("memory_stats", {}).get("stats", {})
+    # By the names of either version of the kernel's control groups; files that are mapped hold shared memory, too.
+    versions = (("anon", "file_mapped"), ("total_rss", "total_mapped_file"))
+    parts = next((names for names in versions if all(name in memory for name in names)), None)
+    interfaces = (stats.get("networks") or {}).values()
+    return Usage(
+        cpu_seconds=int(used) / 1e9 if used else None,
+        memory_bytes=None if parts is None else float(sum(memory[name] for name in parts)),
+        network=NetworkBytes(*(float(sum(each[way] for each in interfaces)) for way in ("rx_bytes", "tx_bytes")))
+        if interfaces
+        else None,
+    )
+
+
 def command_of(processes: Sequence[Sequence[str]]) -> list[str]:
-    """The words of the command line of a container's service, by its processes as (id, command line).
-
-    It is the first beside the one that the engine puts before it to pass signals on. A word that holds spaces is
-    several here.
-    """
-    lines = [line.split() for _, line in processes]
-    return next((words for words in lines if words and not words[0].endswith("docker-init")), [])
+    """The words of a service's command line, by its container's processes as (id, parent's id, command line)."""
+    # The service is the child of the engine's own init; health checks are not, and may have a lower id.
+    inits = {number for number, _, line in processes if line.split()[0].endswith("docker-init")}
+    # A word with spaces is split.
+    return next((line.split() for _, parent, line in processes if parent in inits), [])
 
 
-def _connect() -> docker.DockerClient:
-    """A client of the engine.
-
-    Raises:
-        StackError: there is no engine, it may not be used, or it is too old; says what to do.
-    """
+def _connect() -> docker.APIClient:
+    """A client. Raises StackError if there is no engine, it may not be used, or it is too old; says what to do."""
     address = _address()
     where = address or "unix:///var/run/docker.sock"
     try:
-        client = docker.DockerClient(base_url=address, version="auto", timeout=TIMEOUT_SECONDS)
+        client = docker.APIClient(base_url=address, version="auto", timeout=TIMEOUT_SECONDS)
         version = client.version()
     except (DockerException, RequestException, OSError) as error:
         raise StackError(refusal(str(error), where)) from None
-    complaint = too_old(version, where)
-    if complaint is not None:
+    if (complaint := too_old(version, where)) is not None:
         raise StackError(complaint)
     return client
 
 
-class Engine:
-    """The engine, for one compose project."""
+class DockerEngine:
+    """The Docker engine, for one compose project."""
 
     def __init__(self, project: str) -> None:
         """Raises StackError if there is no engine, it may not be used, or it is too old."""
         self.project = project
-        self._client = _connect()
-        self._api: Any = self._client.api
+        self._api: Any = _connect()
 
     def project_of(self, container: str) -> str | None:
-        """The compose project of a container, by its id or hostname; None if there is no such container."""
+        """The compose project of the container with this id or hostname; None if there is none."""
         try:
             labels = self._api.inspect_container(container)["Config"]["Labels"] or {}
         except docker.errors.NotFound:
@@ -188,64 +217,72 @@ class Engine:
         ]
         return sorted(listed, key=lambda container: (container.service, container.number))
 
-    def cpu_seconds(self, container: Container) -> float | None:
-        """CPU seconds (user and system) of all processes of a container since it started; None if it does not run."""
+    def usage(self, container: Container) -> Usage:
+        """What a container uses, by one question; nothing of one that does not run."""
         try:
-            stats = self._api.stats(container.id, stream=False, one_shot=True)
-            used = int(stats["cpu_stats"]["cpu_usage"]["total_usage"])
-        except (DockerException, RequestException, OSError, KeyError, ValueError):
+            return usage_of(self._api.stats(container.id, stream=False, one_shot=True))
+        except (DockerException, RequestException, OSError, KeyError, ValueError, TypeError):
+            return Usage()
+
+    def process_id(self, container: Container) -> int | None:
+        """The id of a container's first process on this machine; None if it does not run, or runs elsewhere."""
+        with _asking(f"inspect {container.service}"):
+            pid = int(self._api.inspect_container(container.id)["State"]["Pid"])
+        try:
+            # The engine may run in a virtual machine, or the process of that id here be another one.
+            return pid if container.id in Path(f"/proc/{pid}/cgroup").read_text() else None
+        except OSError:
             return None
-        return used / 1e9 if used else None
 
     def out_of_memory(self, since: float, until: float) -> set[str]:
-        """Ids of the containers in which the kernel ended a process for want of memory; in seconds since the epoch."""
+        """Ids of containers with a process that the kernel killed for memory; times in seconds since the epoch."""
         filters = {"event": ["oom"], "label": [f"{PROJECT_LABEL}={self.project}"]}
         with _asking("tell its events"):
             events = self._api.events(since=f"{since:.6f}", until=f"{until:.6f}", filters=filters, decode=True)
             return {str(event["Actor"]["ID"]) for event in events}
 
-    def memory_limit_bytes(self, container: Container) -> int:
-        """How much memory a container may use; 0 for no limit."""
+    def _inspected(self, container: Container) -> Any:
         with _asking(f"inspect {container.service}"):
-            return int(self._api.inspect_container(container.id)["HostConfig"]["Memory"])
+            return self._api.inspect_container(container.id)
 
     def allowance(self, container: Container) -> Allowance:
-        """What a container may use of its machine."""
-        with _asking(f"inspect {container.service}"):
-            return allowance_of(self._api.inspect_container(container.id)["HostConfig"])
+        """What a container may use."""
+        return allowance_of(self._inspected(container)["HostConfig"])
 
     def command_line(self, container: Container) -> list[str]:
-        """The words of the command line of a container that runs."""
+        """The words of a running container's command line."""
         with _asking(f"list the processes of {container.service}"):
-            return command_of(self._api.top(container.id, ps_args="-eo pid,args")["Processes"])
+            return command_of(self._api.top(container.id, ps_args="-eo pid,ppid,args")["Processes"])
+
+    def started_at(self, container: Container) -> str:
+        """When a container was started last, in the engine's own words."""
+        return str(self._inspected(container)["State"]["StartedAt"])
 
     def was_out_of_memory(self, container: Container) -> bool:
-        """Whether a container that has ended was ended for want of memory."""
-        with _asking(f"inspect {container.service}"):
-            return bool(self._api.inspect_container(container.id)["State"].get("OOMKilled"))
+        """Whether a stopped container was killed for memory."""
+        return bool(self._inspected(container)["State"].get("OOMKilled"))
 
     def last_check(self, container: Container) -> str:
-        """What the last health check of a container printed, in one line."""
-        with _asking(f"inspect {container.service}"):
-            log = self._api.inspect_container(container.id)["State"].get("Health", {}).get("Log") or [{}]
+        """The output of a container's last health check, in one line."""
+        log = self._inspected(container)["State"].get("Health", {}).get("Log") or [{}]
         return " ".join(str(log[-1].get("Output", "")).split())[-200:] or "no answer"
 
     def log_tail(self, container: Container, lines: int) -> str:
-        """The last lines of what a container has printed."""
+        """The last lines of a container's output."""
         with _asking(f"show the log of {container.service}"):
             text: bytes = self._api.logs(container.id, tail=lines)
         return text.decode(errors="replace").rstrip()
 
     def kill(self, container: Container) -> None:
-        """Ends a container at once."""
+        """Kills a container with SIGKILL."""
         with _asking(f"kill {container.service}"):
             self._api.kill(container.id)
 
     def stop(self, container: Container) -> None:
-        """Asks a container to end, and waits until it has."""
+        """Stops a container and waits for its end."""
         with _asking(f"stop {container.service}"):
             self._api.stop(container.id)
-        # The list of containers may show it as running for a moment longer.
+        # The list of containers may still show it as running for a moment.
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline and any(
             each.id == container.id and each.state == "running" for each in self.containers()
@@ -253,11 +290,11 @@ class Engine:
             time.sleep(LIST_SECONDS)
 
     def start(self, container: Container) -> None:
-        """Starts a container that has ended."""
+        """Starts a stopped container."""
         with _asking(f"start {container.service}"):
             self._api.start(container.id)
 
     def data_root(self) -> str:
-        """The folder where the engine keeps images, containers and volumes."""
+        """The engine's folder of images, containers and volumes."""
         with _asking("tell where it keeps its data"):
             return str(self._api.info()["DockerRootDir"])

@@ -1,4 +1,4 @@
-"""The driver of somebody else's clusters: they are reached and asked, and nothing is started, stopped or killed."""
+"""The driver of somebody else's clusters. It starts, stops and kills nothing."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
-from psycopg.conninfo import conninfo_to_dict
-
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
-from sinkbench.stack import Allowance, Endpoints, Say, ServiceState
+from sinkbench.stack import Endpoints, Say, ServiceState, Stack
 from sinkbench.stack.readiness import checks
+from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
 
 __all__ = ["ExternalStack", "advice"]
 
-# A cluster may be on the other side of the world, and wake up slowly.
+# A cluster may be far away and slow to wake up.
 TIMEOUT_SECONDS = 10.0
 
-# What to do about what an endpoint says, by a part of that in lower case; the first that fits.
+# (part of an endpoint's answer in lower case, what to do about it); the first that matches counts.
 ADVICE = (
     ("settings cannot be used", "use librdkafka's names and values"),
     ("may not make schemas", "GRANT CREATE ON DATABASE and ON SCHEMA public to it"),
@@ -32,7 +31,7 @@ ADVICE = (
     ("ssl handshake failed", "check that it speaks TLS at this address, and the CA"),
     ("wrong version number", "it does not speak TLS at this address; use http, or another port"),
     ("connecting to an ssl", "it may want TLS: set security.protocol to SSL or SASL_SSL"),
-    # All that Kafka's client says of a listener that hangs up, such as one that waits for TLS.
+    # Kafka's client says no more of a listener that hangs up, such as one that expects TLS.
     ("transport failure", "check that it runs, its address, and security.protocol"),
     ("security.protocol", "set security.protocol as its listener has it"),
     # PgBouncer's words; Kafka's client says "error".
@@ -53,28 +52,24 @@ OTHERWISE = "check that it runs, and its address"
 
 
 def advice(answer: str) -> str:
-    """What to do about what an endpoint has answered."""
+    """What to do about an endpoint's answer."""
     said = answer.casefold()
     return next((mend for part, mend in ADVICE if part in said), OTHERWISE)
 
 
-class ExternalStack:
+class ExternalStack(Stack):
     """The clusters that a stack file describes."""
 
     name = "external"
 
     def __init__(self, path: Path) -> None:
-        """Raises StackError, with the line, for whatever is wrong in the file at `path`, or in what it points to."""
+        """Raises StackError, with the line, if the file at `path`, or a file that it names, cannot be used."""
         self._file = load_stack_file(path)
         self._endpoints = self._file.endpoints()
         self._lines = {
             "kafka": self._file.where("kafka", "bootstrap"),
-            "elasticsearch": self._file.where("elasticsearch", "url"),
-            "postgres": self._file.where("postgres", "dsn"),
-            "pgbouncer": self._file.where("pgbouncer", "dsn"),
-            **{
-                name: self._file.where("connect", "urls", number) for number, name in enumerate(self._endpoints.connect)
-            },
+            **{name: self._file.where(name, sink_service(name).section.address_key) for name in self._endpoints.sinks},
+            **{name: self._file.where("connect", "urls", n) for n, name in enumerate(self._endpoints.connect)},
         }
 
     @property
@@ -96,20 +91,22 @@ class ExternalStack:
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        services = {"kafka": "Kafka", "connect": "Connect", "elasticsearch": "Elasticsearch"}
-        services |= {"postgres": "PostgreSQL", "pgbouncer": "PgBouncer"}
-        there = dict.fromkeys(name.split("-")[0] for name in self._checks())
-        found = [f"CPU time of {services[name]}" for name in there]
-        found.append("free disk space of the services")
-        if self._endpoints.postgres is not None and self._endpoints.pgbouncer_admin is None:
-            found.append("connections through a pooler")
-        return tuple(found)
+        there = self._endpoints.sinks
+        titles = ["Kafka", *(sink_service(name).title for name in there), "Connect"]
+        absent = [
+            service.measures
+            for sink in declared_sinks()
+            for service in sink.services
+            if sink.name in there and service.name not in there and service.measures
+        ]
+        of_all = ("memory and network traffic of the services", "free disk space of the services")
+        return (*(f"CPU time of {title}" for title in titles), *of_all, *absent)
 
     def _checks(self) -> dict[str, Callable[[], str | None]]:
         return checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS)
 
     def _problems(self) -> dict[str, str | None]:
-        """What each endpoint answers that is not as it should be; None for one that is fine."""
+        """Each endpoint's problem; None for one that is fine."""
         asked = self._checks()
         with ThreadPoolExecutor(max_workers=len(asked)) as pool:
             return dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
@@ -119,22 +116,15 @@ class ExternalStack:
         return True
 
     def up(self, say: Say) -> None:
-        """Starts nothing, but asks every endpoint with the credentials given.
-
-        Raises:
-            StackError: some do not answer as they should; a line for each, with the line of the stack file.
-        """
+        """Checks every endpoint with its credentials. Raises StackError, a line for each that fails."""
         where = self.addresses()
-        problems = {name: problem for name, problem in self._problems().items() if problem is not None}
+        problems = [
+            f"{self._lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
+            for name, problem in self._problems().items()
+            if problem is not None
+        ]
         if problems:
-            raise StackError(
-                redacted(
-                    "\n".join(
-                        f"{self._lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
-                        for name, problem in problems.items()
-                    )
-                )
-            )
+            raise StackError(redacted("\n".join(problems)))
         say(f"not measured on these clusters: {', '.join(self.unmeasured)}")
 
     def _not_ours(self) -> NoReturn:
@@ -158,39 +148,8 @@ class ExternalStack:
             for name, problem in self._problems().items()
         ]
 
-    def addresses(self) -> dict[str, str]:
-        found = self._endpoints
-        where = {"kafka": found.kafka, "elasticsearch": str(found.elasticsearch), **found.connect}
-        for name, dsn in (("postgres", found.postgres), ("pgbouncer", found.pgbouncer_admin)):
-            parts = conninfo_to_dict(dsn or "")
-            where[name] = " ".join(f"{key}={parts[key]}" for key in ("host", "port", "dbname") if key in parts)
-        return where
-
     def cpu_seconds(self) -> dict[str, float | None]:
         return dict.fromkeys(self._checks())
-
-    @property
-    def cpu_limits(self) -> dict[str, float]:
-        return {}
-
-    def machine_cpu(self) -> tuple[float, int] | None:
-        return None
-
-    def troubles(self) -> dict[str, str]:
-        return {}
-
-    def free_bytes(self) -> int | None:
-        return None
-
-    @property
-    def data_path(self) -> Path | None:
-        return None
-
-    def allowances(self) -> dict[str, Allowance]:
-        return {}
-
-    def command_lines(self) -> dict[str, list[str]]:
-        return {}
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         raise StackError(f"{self._file.path}: these clusters belong to somebody else: their logs are with them")

@@ -1,49 +1,69 @@
-"""Processes of this machine: who holds a port, what a dead controller left behind, how much CPU a service has used."""
+"""Processes of this machine: who holds a port, what a dead controller left behind, a service's CPU time."""
 
 from __future__ import annotations
 
-import contextlib
 import math
+import os
+import shlex
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from sinkbench.errors import StackError
+from sinkbench.stack import MachineCpu
 
-__all__ = ["CpuClock", "check_ports_free", "command_line", "end_leftovers", "machine_cpu"]
+__all__ = [
+    "SERVICES_OF",
+    "CpuClock",
+    "check_ports_free",
+    "command_line",
+    "descendants",
+    "end_leftovers",
+    "machine_cpu",
+    "read_file",
+    "threads_of",
+]
 
 HOST = "127.0.0.1"
-# Services start few children, and to look for them means to read a file for each of a JVM's threads.
-CHILDREN_SECONDS = 2.0
+SERVICES_OF = "SINKBENCH_SERVICES_OF"
+"""The variable that all services of a stack inherit: its home."""
+# Services start few children, and finding them takes a file read for each thread, of which a JVM has a hundred. So this
+# is done so often, or as seldom as takes no more than this share of a core.
+CHILDREN_SECONDS, CHILDREN_SHARE = 2.0, 1 / 2000
 _KERNEL_LISTS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 def _holder(port: int) -> str:
-    """Who listens on `port`, for a person."""
-    try:
+    """The process that listens on `port`, for a person."""
+    with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
             if listens and connection.pid:
-                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
-    except psutil.Error:
-        pass
+                process = psutil.Process(connection.pid)
+                return f"{process.name()} (pid {process.pid}){_of_stack(process)}"
     return "a process of another account"
 
 
+def _of_stack(process: psutil.Process) -> str:
+    """The stack that a process is a service of, and the command that stops it; empty if it is none."""
+    home = None
+    with suppress(psutil.Error):
+        home = process.environ().get(SERVICES_OF)
+    if home is None:
+        return ""
+    gone = "" if Path(home).exists() else ", which was moved or deleted"
+    stops = shlex.join(["env", f"SINKBENCH_HOME={home}", "sinkbench", "down"])
+    return f" of the stack in {home}{gone} (`{stops}` stops it)"
+
+
 def check_ports_free(ports: list[tuple[int, str, str]]) -> None:
-    """Makes sure that every port can be listened on.
-
-    Args:
-        ports: (number, the setting that chooses it, the service that wants it).
-
-    Raises:
-        StackError: one is taken; names the port, the setting and the process that holds it.
-    """
+    """Raises StackError if one of the ports, each with its setting and its service, is taken; names the holder."""
     for number, setting, service in ports:
         with socket.socket() as probe:
-            # As servers do: a connection of a server that has just gone does not keep a port.
+            # As servers do: else connections of a server that has just ended would block its port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((HOST, number))
@@ -54,109 +74,111 @@ def check_ports_free(ports: list[tuple[int, str, str]]) -> None:
                 ) from None
 
 
-def end_leftovers(home: Path) -> list[str]:
-    """Ends every process that was started for the stack in `home` and has outlived its supervisord.
-
-    They are known by SINKBENCH_SERVICES_OF in their environment, which all services inherit.
-
-    Returns:
-        The names of the processes that were ended.
-    """
-    leftovers: dict[int, psutil.Process] = {}
-    me = psutil.Process().pid
+def end_leftovers(home: Path) -> None:
+    """Kills services of the stack in `home` that have outlived their supervisord."""
+    leftovers: set[psutil.Process] = set()
     for process in psutil.process_iter():
-        try:
-            if process.pid != me and process.environ().get("SINKBENCH_SERVICES_OF") == str(home):
-                for each in [process, *process.children(recursive=True)]:
-                    leftovers[each.pid] = each
-        except psutil.Error:
-            continue
-    names = []
-    for process in leftovers.values():
-        try:
-            names.append(process.name())
+        with suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get(SERVICES_OF) == str(home):
+                leftovers |= {process, *process.children(recursive=True)}
+    for process in leftovers:
+        with suppress(psutil.NoSuchProcess):
             process.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(list(leftovers.values()), timeout=10)
-    return names
+    psutil.wait_procs(leftovers, timeout=10)
 
 
-def _descendants(process: psutil.Process) -> set[int]:
-    """Ids of all processes that `process` and its children have started and that are still there.
-
-    psutil reads every process of the machine to answer that, for each service anew, which four times a second is more
-    than everything else that a sample costs. Where the kernel lists the children of each thread, only those are read.
-    """
+def descendants(process: psutil.Process) -> list[psutil.Process]:
+    """All live descendants of `process`."""
+    # psutil reads every process of the machine for this, which would cost more than the rest of a sample.
     if not _KERNEL_LISTS_CHILDREN:
-        return {child.pid for child in process.children(recursive=True)}
+        return process.children(recursive=True)
     found: set[int] = set()
     waiting = [process.pid]
     while waiting:
-        for listed in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                children = {int(pid) for pid in listed.read_bytes().split()} - found
+        for thread in threads_of(waiting.pop()):
+            with suppress(OSError):
+                children = {int(pid) for pid in read_file(f"{thread}/children").split()} - found
                 found |= children
                 waiting += children
-    return found
+    alive = []
+    for pid in found:
+        # One that has ended since is in its parent's time.
+        with suppress(psutil.NoSuchProcess):
+            alive.append(psutil.Process(pid))
+    return alive
 
 
-def machine_cpu() -> tuple[float, int]:
-    """CPU seconds that this machine's cores could not give to anybody else so far, and how many cores it has.
+def threads_of(pid: int, proc: Path = Path("/proc")) -> list[str]:
+    """The folder in which `proc` shows each thread of a process; none of one that has ended."""
+    try:
+        with os.scandir(f"{proc}/{pid}/task") as threads:
+            return [thread.path for thread in threads]
+    except OSError:
+        return []
 
-    Time that a hypervisor gave to another machine is in it: it was not to be had either.
-    """
+
+def read_file(path: str) -> bytes:
+    """A small file. `Path` would take several times as long, and probes read hundreds of them a second."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 1 << 16)
+    finally:
+        os.close(descriptor)
+
+
+def machine_cpu() -> MachineCpu:
+    """What this machine's cores have done so far."""
     times = psutil.cpu_times()
-    # Linux counts the time of guests in user time, too.
+    # Linux includes guest time in user time.
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
-    return sum(times) - times.idle - getattr(times, "iowait", 0.0) - guests, psutil.cpu_count() or 1
+    busy = sum(times) - times.idle - getattr(times, "iowait", 0.0) - guests
+    return MachineCpu(busy, getattr(times, "steal", 0.0), psutil.cpu_count() or 1)
 
 
 def command_line(pid: int) -> list[str]:
-    """The words that a process was started with; none if it is gone, or may not be seen."""
+    """The words of a process's command line; empty if it is gone or not visible."""
     try:
         return psutil.Process(pid).cmdline()
     except psutil.Error:
         return []
 
 
+def _cpu_seconds(process: psutil.Process) -> float:
+    """User and system time of a process and of its children that have ended."""
+    times = process.cpu_times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 class CpuClock:
-    """CPU seconds of a service: its process, its children that live, and its children that have ended."""
+    """CPU seconds of a service: of its process and all its descendants, live or ended."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._process = psutil.Process(pid)
-        self._children: dict[int, psutil.Process] = {}
-        self._looked = -math.inf
+        self._children: list[psutil.Process] = []
+        self._look_at = -math.inf
 
-    def _refresh_children(self) -> None:
-        if time.monotonic() - self._looked < CHILDREN_SECONDS:
-            return
-        self._looked = time.monotonic()
-        alive = _descendants(self._process)
-        for pid in set(self._children) - alive:
-            del self._children[pid]
-        for pid in alive - set(self._children):
-            # One that has ended since is counted by its parent.
-            with contextlib.suppress(psutil.NoSuchProcess):
-                self._children[pid] = psutil.Process(pid)
+    @property
+    def pids(self) -> list[int]:
+        """The processes that were counted last."""
+        return [self.pid, *(child.pid for child in self._children)]
 
     def seconds(self) -> float | None:
         """User and system time so far; None once the process is gone.
 
-        A child's time moves to its parent when it ends (`children_user` of the parent). New children are looked for
-        every two seconds; what one has used until it is found is counted then.
+        New children count after two seconds, of a process with many threads later.
         """
+        # A child's time moves to its parent's children_user and children_system when it ends.
         try:
-            own = self._process.cpu_times()
-            total = own.user + own.system + own.children_user + own.children_system
-            self._refresh_children()
+            total = _cpu_seconds(self._process)
+            if time.monotonic() >= self._look_at:
+                before = time.thread_time()
+                self._children = descendants(self._process)
+                took = time.thread_time() - before
+                self._look_at = time.monotonic() + max(CHILDREN_SECONDS, took / CHILDREN_SHARE)
         except psutil.Error:
             return None
-        for child in self._children.values():
-            try:
-                times = child.cpu_times()
-            except psutil.Error:
-                continue
-            total += times.user + times.system + times.children_user + times.children_system
+        for child in self._children:
+            with suppress(psutil.Error):
+                total += _cpu_seconds(child)
         return total

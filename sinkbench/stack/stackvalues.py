@@ -1,7 +1,6 @@
-"""The values of a stack file: what each kind may be, and how a secret that is written where it must not be is refused.
+"""Validators for the values of a stack file.
 
-Each function is a validator of pydantic's: it takes what the file holds and returns what it stands for, or raises a
-mistake, which never shows a value that may be a secret.
+Each returns what a value stands for, or raises a mistake that shows no secret. A secret must not stand in the file.
 """
 
 from __future__ import annotations
@@ -11,41 +10,39 @@ import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from loadgen.reading import read_text
 from sinkbench.secrets import conceal
 from sinkbench.suggest import nearest
 from sinkbench.yamlfile import mistake, shown
 
 __all__ = [
+    "AS_REFERENCE",
+    "NOT_A_FILE",
     "address",
     "ca_file",
-    "console_dsn",
-    "dsn",
+    "existing_file",
     "hide_misplaced",
     "kafka_settings",
     "secret",
     "several",
     "variables",
-    "with_password",
 ]
 
 AS_REFERENCE = "write it as {env: NAME} or {file: PATH}"
 
-# What our clients of Kafka may be told; the rest (acks, batches, groups) is what sinkbench measures with.
+# Settings of our Kafka clients that a user may choose; sinkbench sets the rest (acks, batches, groups) itself.
 KAFKA_SETTING = re.compile(
     r"(security|sasl|ssl|enable\.ssl|enable\.sasl|https|socket|client\.dns|broker\.address)\..+|client\.rack"
 )
-# Also a misspelt password is one.
+# Matches a misspelt "password", too.
 KAFKA_SECRET = re.compile(r".*(pas|secret|\.pem|jaas).*")
 KAFKA_FILE = re.compile(r".*\.(location|keytab)")
-# A good guess at what a user meant by a setting that is not among these; librdkafka knows them all.
+# Suggestions for a misspelt setting; librdkafka knows them all.
 KAFKA_KNOWN = (
     "security.protocol",
     *("sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password", "sasl.oauthbearer.config"),
@@ -55,9 +52,8 @@ KAFKA_KNOWN = (
     *("ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification", "client.dns.lookup"),
     *("socket.timeout.ms", "socket.keepalive.enable", "broker.address.family", "client.rack"),
 )
-# A name of a connector's variable that says that it holds a secret.
+# Names of connectors' variables that hold secrets.
 SECRET_NAME = re.compile(r"PASSW|PASSPHRASE|SECRET|TOKEN|API_?KEY|CREDENTIAL|PRIVATE", re.IGNORECASE)
-DSN_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 # These words stand for themselves where a path may be given.
 NOT_A_FILE = ("system", "probe")
 # user:password@ in an address, password=... in a connection string.
@@ -82,21 +78,23 @@ def secret(value: object, info: ValidationInfo) -> str:
 
 def _secret_in(path: Path, kind: str) -> str:
     try:
-        text = path.read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise mistake(f"{{name}}: {path}: {error.strerror}; name a file that you can read", kind) from None
-    except UnicodeDecodeError:
-        raise mistake(f"{{name}}: {path}: is not UTF-8 text; save it as UTF-8", kind) from None
+        text = read_text(path, lambda line: mistake(f"{{name}}: {line}", kind)).rstrip("\r\n")
+    except FileNotFoundError:
+        raise mistake(f"{{name}}: {path}: there is no such file; name a file that you can read", kind) from None
     if not text:
         raise mistake(f"{{name}}: {path}: is empty; write the secret to it", kind)
     return text
 
 
 def _path(name: str, info: ValidationInfo) -> Path:
-    return Path((info.context or {}).get("folder", Path()), Path(name).expanduser())
+    try:
+        return Path((info.context or {}).get("folder", Path()), Path(name).expanduser())
+    except RuntimeError:
+        raise mistake(f"{{name}}: {name}: there is no such account; name a file that you can read") from None
 
 
-def _existing(name: str, info: ValidationInfo, *at: str) -> Path:
+def existing_file(name: str, info: ValidationInfo, *at: str) -> Path:
+    """The file of that name, seen from the stack file; `at` is its key below the value under validation."""
     path = _path(name, info)
     if not path.is_file():
         raise mistake(f"{{name}}: {path}: there is no such file", *at)
@@ -106,13 +104,13 @@ def _existing(name: str, info: ValidationInfo, *at: str) -> Path:
 
 
 def address(value: str) -> str:
-    """An address of a service, without a slash at its end. User and password are keys of their own."""
+    """A service's address, without a slash at its end. User and password are keys of their own."""
     try:
         parts = urlsplit(value)
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError:
         raise mistake("{name} must be an address like https://host:8083") from None
-    # Also without a scheme before it, as in user:password@host.
+    # Checked first, since user:password@host has no scheme.
     if "@" in value:
         raise mistake(f"{{name}} must not hold a user or a password; use keys of their own, and {AS_REFERENCE}")
     if not usable or parts.query or parts.fragment:
@@ -121,15 +119,15 @@ def address(value: str) -> str:
 
 
 def several(value: object) -> object:
-    """One text stands for a list of it."""
+    """A single text becomes a list."""
     return [value] if isinstance(value, str) else value
 
 
 def ca_file(value: object, info: ValidationInfo) -> Path:
-    """A file with certificates."""
+    """A file of certificates."""
     if not isinstance(value, str):
         raise mistake(f"{{name}} must be a file, found {shown(value)}")
-    path = _existing(value, info)
+    path = existing_file(value, info)
     try:
         ssl.create_default_context(cafile=path)
     except OSError:
@@ -138,7 +136,7 @@ def ca_file(value: object, info: ValidationInfo) -> Path:
 
 
 def kafka_settings(value: object, info: ValidationInfo) -> dict[str, str]:
-    """librdkafka's settings as it takes them, all text: secrets and paths resolved."""
+    """librdkafka's settings as text, with secrets and paths resolved."""
     settings = {}
     for key, given in _mapping(value).items():
         if not KAFKA_SETTING.fullmatch(key):
@@ -153,13 +151,13 @@ def kafka_settings(value: object, info: ValidationInfo) -> dict[str, str]:
             continue
         text = _text(key, given)
         if KAFKA_FILE.fullmatch(key) and text not in NOT_A_FILE:
-            text = str(_existing(text, info, key))
+            text = str(existing_file(text, info, key))
         settings[key] = text
     return settings
 
 
 def variables(value: object, info: ValidationInfo) -> dict[str, str]:
-    """What stands for ${env:NAME} in connector files; one whose name or value tells of a secret must be a reference."""
+    """The values for ${env:NAME} in connector files. One whose name or value looks secret must be a reference."""
     found = {}
     for key, given in _mapping(value).items():
         if isinstance(given, dict) or SECRET_NAME.search(key):
@@ -172,7 +170,7 @@ def variables(value: object, info: ValidationInfo) -> dict[str, str]:
 
 
 def _within(key: str, value: object, info: ValidationInfo) -> str:
-    """A secret below a mapping whose keys pydantic does not know."""
+    """A secret in a mapping with free keys, which pydantic's messages would not name."""
     try:
         return secret(value, info)
     except PydanticCustomError as error:
@@ -194,45 +192,10 @@ def _text(key: str, value: object) -> str:
     raise mistake(f"{{name}}.{key} must be text, a number, true or false, found {shown(value)}", key)
 
 
-def dsn(value: object, info: ValidationInfo) -> str:
-    """A connection string of libpq's, as key=value pairs, with its files found and no password in it."""
-    if not isinstance(value, str):
-        raise mistake(f"{{name}} must be a connection string, found {shown(value)}")
-    try:
-        parts: dict[str, Any] = conninfo_to_dict(value)
-    # What libpq says of a string that it cannot read quotes from it.
-    except psycopg.ProgrammingError:
-        raise mistake("{name} must be a connection string like 'host=db port=5432 dbname=bench user=bench'") from None
-    if "password" in parts:
-        raise mistake(f"{{name}} must not hold a password; use the key 'password', and {AS_REFERENCE}")
-    if "sslpassword" in parts:
-        raise mistake("{name} must not hold sslpassword; give a sslkey that needs none")
-    for key in DSN_FILES:
-        if key in parts and parts[key] not in NOT_A_FILE:
-            parts[key] = str(_existing(parts[key], info))
-    return make_conninfo("", **parts)
-
-
-def console_dsn(value: object, info: ValidationInfo) -> str:
-    """A connection string of PgBouncer's console."""
-    found = dsn(value, info)
-    if conninfo_to_dict(found).get("dbname") != "pgbouncer":
-        raise mistake("{name} must name dbname=pgbouncer, PgBouncer's own console")
-    return found
-
-
-def with_password(connection: str, password: str | None) -> str:
-    """The connection string with a password in it."""
-    return make_conninfo(connection, password=password) if password is not None else connection
-
-
 def hide_misplaced(content: object) -> None:
-    """Conceals what looks like a password inside a text, so that no message about another mistake shows it."""
-    if isinstance(content, Mapping):
-        for value in content.values():
-            hide_misplaced(value)
-    elif isinstance(content, list):
-        for value in content:
+    """Conceals what looks like a password in any text of the file, so that no other mistake's message shows it."""
+    if isinstance(content, Mapping | list):
+        for value in content.values() if isinstance(content, Mapping) else content:
             hide_misplaced(value)
     elif isinstance(content, str):
         for found in MISPLACED.finditer(content):

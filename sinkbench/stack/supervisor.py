@@ -1,31 +1,31 @@
-"""A thin client of supervisord, which keeps the local stack's processes: over its own XML-RPC on a Unix socket."""
+"""A thin client of supervisord, which runs the local stack's processes: XML-RPC on a Unix socket."""
 
 from __future__ import annotations
 
 import http.client
-import os
-import subprocess
 import sys
 import time
 import xmlrpc.client
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from supervisor.xmlrpc import SupervisorTransport
+import psutil
+from supervisor.childutils import getRPCInterface
 
 from sinkbench.errors import StackError
+from sinkbench.stack.tools import run
 
 __all__ = ["Program", "Supervisor"]
 
-RUNNING_STATES = {"STARTING", "RUNNING", "BACKOFF", "STOPPING"}
+NO_ANSWER = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program as supervisord sees it: its name, its state in supervisord's words, its pid, and its last exit."""
+    """One program; `state` is supervisord's word, `detail` describes its last start or exit."""
 
     name: str
     group: str
@@ -36,7 +36,7 @@ class Program:
     @property
     def running(self) -> bool:
         """Whether it has a process."""
-        return self.state in RUNNING_STATES and self.pid > 0
+        return self.pid > 0
 
 
 class Supervisor:
@@ -46,41 +46,33 @@ class Supervisor:
         self.config = config
         self.socket = socket
 
-    @contextmanager
-    def _rpc(self) -> Iterator[Any]:
-        """The `supervisor` name space of the server; a connection for each use, so that it is safe in any thread."""
-        transport = SupervisorTransport(None, None, f"unix://{self.socket}")
-        server = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
-        try:
-            yield server.supervisor
-        finally:
-            transport.close()
+    def _rpc(self) -> Any:
+        """A connection to the server. Each use has one of its own, for thread safety."""
+        return getRPCInterface({"SUPERVISOR_SERVER_URL": f"unix://{self.socket}"})
 
     def answers(self) -> bool:
-        """Whether a supervisord is there."""
+        """Whether supervisord runs."""
         try:
             with self._rpc() as rpc:
-                rpc.getState()
-        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
+                rpc.supervisor.getState()
+        except NO_ANSWER:
             return False
         return True
 
-    def launch(self, environment: Mapping[str, str]) -> None:
-        """Starts supervisord in the background with `environment`, which all programs inherit; returns when it answers.
+    def start_id(self) -> str | None:
+        """Its process and when that began; None if it does not run."""
+        try:
+            with self._rpc() as rpc:
+                daemon = psutil.Process(rpc.supervisor.getPID())
+                return f"{daemon.pid} {daemon.create_time():.2f}"
+        except (*NO_ANSWER, psutil.Error):
+            return None
 
-        Raises:
-            StackError: it did not start; the message is what it printed.
-        """
-        # A socket file that a killed supervisord left behind would refuse connections for ever.
+    def launch(self, environment: Mapping[str, str]) -> None:
+        """Starts supervisord in the background, and waits for it. StackError, with its output, if it does not start."""
+        # A killed supervisord leaves its socket file, which would refuse connections for ever.
         self.socket.unlink(missing_ok=True)
-        done = subprocess.run(
-            [sys.executable, "-m", "supervisor.supervisord", "-c", str(self.config)],
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run([sys.executable, "-m", "supervisor.supervisord", "-c", str(self.config)], environment)
         deadline = time.monotonic() + 15
         while done.returncode == 0 and time.monotonic() < deadline:
             if self.answers():
@@ -89,21 +81,15 @@ class Supervisor:
         raise StackError(f"supervisord did not start: {(done.stderr or done.stdout).strip() or 'no answer in 15 s'}")
 
     def programs(self) -> list[Program]:
-        """Every program, in no stated order; empty if no supervisord answers."""
+        """Every program, in no particular order; empty if supervisord does not run."""
         try:
             with self._rpc() as rpc:
-                infos = rpc.getAllProcessInfo()
-        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
+                infos = rpc.supervisor.getAllProcessInfo()
+        except NO_ANSWER:
             return []
         return [
-            Program(
-                name=info["name"],
-                group=info["group"],
-                state=info["statename"],
-                pid=info["pid"],
-                detail=info["spawnerr"] or info["description"],
-            )
-            for info in infos
+            Program(one["name"], one["group"], one["statename"], one["pid"], one["spawnerr"] or one["description"])
+            for one in infos
         ]
 
     def _full_name(self, name: str) -> str:
@@ -113,44 +99,41 @@ class Supervisor:
         raise StackError(f"{name}: no such service; there are {', '.join(sorted(p.name for p in self.programs()))}")
 
     def start(self, name: str) -> None:
-        """Starts one program. Does not wait for it to be ready. Raises StackError if it cannot be started."""
-        try:
-            with self._rpc() as rpc:
-                rpc.startProcess(self._full_name(name), False)
-        except xmlrpc.client.Fault as fault:
-            if "ALREADY_STARTED" not in fault.faultString:
-                raise StackError(f"{name} could not be started: {fault.faultString}") from None
+        """Starts one program and does not wait until it is ready. Raises StackError if it cannot be started."""
+        with self._rpc() as rpc, _faults(f"{name} could not be started", "ALREADY_STARTED"):
+            rpc.supervisor.startProcess(self._full_name(name), False)
 
     def stop(self, name: str) -> None:
-        """Stops one program and waits for its end."""
-        try:
-            with self._rpc() as rpc:
-                rpc.stopProcess(self._full_name(name), True)
-        except xmlrpc.client.Fault as fault:
-            if "NOT_RUNNING" not in fault.faultString:
-                raise StackError(f"{name} could not be stopped: {fault.faultString}") from None
+        """Stops one program and waits for its end. Raises StackError if it cannot be stopped."""
+        with self._rpc() as rpc, _faults(f"{name} could not be stopped", "NOT_RUNNING"):
+            rpc.supervisor.stopProcess(self._full_name(name), True)
 
     def kill(self, name: str) -> None:
-        """Ends one program and all its children by SIGKILL."""
+        """Kills one program and all its children with SIGKILL."""
         with self._rpc() as rpc:
-            rpc.signalProcess(self._full_name(name), "KILL")
+            rpc.supervisor.signalProcess(self._full_name(name), "KILL")
 
     def shutdown(self) -> None:
-        """Stops every program, together, then supervisord itself; returns when its process is gone, or after 60 s."""
+        """Stops every program, then supervisord; returns when its process is gone, or after 60 s."""
         try:
             with self._rpc() as rpc:
-                pid = rpc.getPID()
-                # The workers first: one that has lost its broker waits for it instead of stopping.
-                rpc.stopProcessGroup("connect", True)
-                # Then all others at once; the shutdown by itself would stop one after the other.
-                rpc.stopAllProcesses(True)
-                rpc.shutdown()
-        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
+                daemon = psutil.Process(rpc.supervisor.getPID())
+                # Workers first: one without its broker waits for it instead of stopping.
+                rpc.supervisor.stopProcessGroup("connect", True)
+                # All others at once: shutdown would stop one after the other.
+                rpc.supervisor.stopAllProcesses(True)
+                rpc.supervisor.shutdown()
+        except (*NO_ANSWER, psutil.NoSuchProcess):
             return
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.05)
+        with suppress(psutil.TimeoutExpired):
+            daemon.wait(60)
+
+
+@contextmanager
+def _faults(what: str, harmless: str) -> Iterator[None]:
+    """Raises supervisord's faults as StackError, except the one that says there was nothing to do."""
+    try:
+        yield
+    except xmlrpc.client.Fault as fault:
+        if harmless not in fault.faultString:
+            raise StackError(f"{what}: {fault.faultString}") from None

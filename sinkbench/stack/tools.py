@@ -1,7 +1,6 @@
 """Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer and bsdtar.
 
-Run as a program (`python3 -m sinkbench.stack.tools`) it prints the names of what is missing, a line each, for
-`scripts/setup`. Only the standard library is used: nothing is installed yet when setup asks.
+`python3 -m sinkbench.stack.tools` prints the missing ones, for `scripts/setup`: the standard library must suffice.
 """
 
 from __future__ import annotations
@@ -9,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sinkbench.errors import StackError
@@ -23,17 +24,25 @@ __all__ = [
     "find_pgbouncer",
     "find_postgres",
     "missing",
+    "run",
 ]
 
 MINIMUM_JAVA = 21
 MINIMUM_POSTGRES = 15
-# Elasticsearch starts its JVM with --add-modules of this one; some small runtimes leave it out.
+# Elasticsearch starts its JVM with this module; some small runtimes leave it out.
 VECTOR_MODULE = "jdk.incubator.vector"
 SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end and keeps what it prints. It gets no input, and our own environment by default."""
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
 def _java_version(home: Path) -> int | None:
-    """The feature version of the JDK in `home`, from its release file; None if it is none or lacks a needed module."""
+    """The JDK's feature version, from its release file; None if `home` holds no JDK with all needed modules."""
     try:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -47,30 +56,16 @@ def _java_version(home: Path) -> int | None:
     return int(version.group(1))
 
 
-def find_java(environ: dict[str, str] | None = None, jvm_folder: Path = Path("/usr/lib/jvm")) -> Path:
-    """The home of the JDK to use: JAVA_HOME, else the newest under `jvm_folder`, else the one on PATH, if 21 or newer.
-
-    Raises:
-        StackError: there is none; the message lists what was found instead.
-    """
-    environ = dict(os.environ) if environ is None else environ
-    found: list[tuple[int, Path]] = []
-
-    def usable(home: Path) -> bool:
-        version = _java_version(home)
-        if version is not None:
-            found.append((version, home))
-        return version is not None and version >= MINIMUM_JAVA
-
-    if environ.get("JAVA_HOME") and usable(Path(environ["JAVA_HOME"])):
-        return Path(environ["JAVA_HOME"])
-    installed = [home for home in sorted(jvm_folder.glob("*")) if not home.is_symlink() and usable(home)]
-    if installed:
-        return max(installed, key=lambda home: _java_version(home) or 0)
-    program = shutil.which("java", path=environ.get("PATH"))
-    if program is not None:
-        home = Path(program).resolve().parent.parent
-        if usable(home):
+def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("/usr/lib/jvm")) -> Path:
+    """The JDK 21 or newer: JAVA_HOME, else the newest in `jvm_folder`, else on PATH. StackError if there is none."""
+    homes = [Path(environ["JAVA_HOME"])] if environ.get("JAVA_HOME") else []
+    installed = [home for home in sorted(jvm_folder.glob("*")) if not home.is_symlink()]
+    homes += sorted(installed, key=lambda home: _java_version(home) or 0, reverse=True)
+    if program := shutil.which("java", path=environ.get("PATH")):
+        homes.append(Path(program).resolve().parent.parent)
+    found = [(version, home) for home in homes if (version := _java_version(home)) is not None]
+    for version, home in found:
+        if version >= MINIMUM_JAVA:
             return home
     seen = ", ".join(f"{version} in {home}" for version, home in sorted(set(found))) or "none"
     raise StackError(
@@ -80,11 +75,7 @@ def find_java(environ: dict[str, str] | None = None, jvm_folder: Path = Path("/u
 
 
 def find_postgres(root: Path = Path("/usr/lib/postgresql")) -> Path:
-    """The folder with `postgres` and `initdb` of the newest PostgreSQL, 15 or newer.
-
-    Raises:
-        StackError: there is none.
-    """
+    """The folder with `postgres` and `initdb` of the newest PostgreSQL. Raises StackError if none is 15 or newer."""
     versions = [
         (int(folder.parent.name), folder)
         for folder in root.glob("*/bin")
@@ -106,22 +97,22 @@ def _find_program(name: str, package: str) -> Path:
 
 
 def find_pgbouncer() -> Path:
-    """The PgBouncer program. Raises StackError if there is none."""
+    """Raises StackError if there is none."""
     return _find_program("pgbouncer", "pgbouncer")
 
 
 def find_maven() -> Path:
-    """The Maven program. Raises StackError if there is none."""
+    """Raises StackError if there is none."""
     return _find_program("mvn", "maven")
 
 
 def find_bsdtar() -> Path:
-    """The program that unpacks connector plugins as vendors ship them. Raises StackError if there is none."""
+    """The program that unpacks vendors' archives of connector plugins. Raises StackError if there is none."""
     return _find_program("bsdtar", "libarchive-tools")
 
 
 def missing() -> list[str]:
-    """Which of jdk and of the packages maven, postgresql, pgbouncer and libarchive-tools cannot be found."""
+    """Those of jdk, maven, postgresql, pgbouncer and libarchive-tools (Debian's package names) that are missing."""
     absent = []
     for name, find in (
         ("jdk", find_java),

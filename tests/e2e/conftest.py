@@ -6,22 +6,27 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sinkbench.kafka import Kafka
+from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
+from tests.support.commands import Run, started
 
 OFFSET = 500
+QUICK = """
+pipelines: [elasticsearch/camel-index, elasticsearch/camel-bulk, postgres/jdbc, postgres/jdbc-pgbouncer]
+trials: 1
+load: {keys: 10_000}
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 4}
+"""
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def settings() -> Iterator[Settings]:
     """The tests' settings, also in the environment, for the commands that tests start. A path may hold a space."""
     usual = load_settings()
@@ -33,7 +38,7 @@ def settings() -> Iterator[Settings]:
         yield load_settings()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(settings: Settings) -> Iterator[LocalStack]:
     """The running stack."""
     stack = LocalStack(settings)
@@ -46,7 +51,7 @@ def stack(settings: Settings) -> Iterator[LocalStack]:
     shutil.rmtree(settings.home / "data")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bootstrap(stack: LocalStack) -> str:
     """Kafka's address."""
     return stack.endpoints.kafka
@@ -64,6 +69,17 @@ def sink(request: pytest.FixtureRequest, stack: LocalStack) -> Iterator[Sink]:
     sink = open_sink(request.param, stack.endpoints, CHECKOUT)
     yield sink
     sink.close()
+
+
+@pytest.fixture(scope="package")
+def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A race of all four pipelines that nothing disturbs: the folder that it ran in, and its output."""
+    folder = tmp_path_factory.mktemp("quick")
+    (folder / "mine.yaml").write_text(QUICK)
+    with started(folder, "race", "mine.yaml") as race:
+        output, _ = race.communicate(timeout=400)
+    assert race.returncode == 0, output
+    return folder, output
 
 
 @pytest.fixture

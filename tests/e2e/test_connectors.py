@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
-from conftest import Run
 
-from sinkbench.connect import ConnectCluster, is_even, placement
-from sinkbench.errors import ConnectError
-from sinkbench.kafka import Kafka, group_of
+from sinkbench.errors import ConnectError, PlanError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import load_plan
+from sinkbench.race.keys import CheckedKeys, check_keys
+from sinkbench.race.validation import validate_configs
+from sinkbench.services.connect import ConnectCluster, is_even, placement
+from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import SINKS, open_sink
+from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack.local import LocalStack
+from sinkbench.trial.bench import Bench
+from tests.support.commands import Run
 
 FILES = sorted((CHECKOUT / "connectors").glob("*/*.json"))
 RECORDS = 2_000
@@ -36,7 +43,7 @@ def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
     """The topic that the files name, with some records in it, and what they write to; made anew for each test."""
     kafka.delete_topic("tides")
     # A test of the sinks may have had the alias stand for an index of its own.
-    for name in SINKS:
+    for name in sinks_of(stack.endpoints):
         sink = open_sink(name, stack.endpoints, CHECKOUT)
         sink.offer_by_hand()
         sink.close()
@@ -83,9 +90,9 @@ def posted(stack: LocalStack, connect: ConnectCluster, kafka: Kafka) -> Iterator
 def stored_by_hand(stack: LocalStack, sink: str) -> int:
     """Rows of the table "tides", or documents behind the alias of that name."""
     if sink == "postgres":
-        with psycopg.connect(stack.endpoints.postgres) as connection:
+        with psycopg.connect(stack.endpoints.sinks["postgres"].address) as connection:
             return int(connection.execute("SELECT count(*) FROM tides").fetchall()[0][0])
-    url = f"{stack.endpoints.elasticsearch}/{stack.endpoints.elasticsearch_index}"
+    url = f"{stack.endpoints.sinks['elasticsearch'].address}/{stack.endpoints.sinks['elasticsearch'].options['index']}"
     httpx.post(f"{url}/_refresh")
     return int(httpx.get(f"{url}/_count").json()["count"])
 
@@ -150,3 +157,70 @@ def test_the_files_hold_no_host_and_no_password() -> None:
         assert "localhost" not in text
         config = json.loads(text)["config"]
         assert all("${env:" in value for key, value in config.items() if "password" in key)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "override", "said"),
+    [
+        ("postgres/jdbc", "batch.sise: 100", "the key 'batch.sise' is known neither .*; did you mean 'batch.size'"),
+        ("elasticsearch/camel-bulk", "camel.agregation.size: 100", "; did you mean 'camel.aggregation.size'"),
+        ("postgres/jdbc", "batch.size: many", "Connect refuses 'batch.size': .*many.*"),
+    ],
+    ids=["misspelt", "misspelt for Camel", "no number"],
+)
+def test_an_override_that_would_change_nothing_is_refused_before_anything_is_created(
+    connect: ConnectCluster, kafka: Kafka, sinkbench: Run, tmp_path: Path, pipeline: str, override: str, said: str
+) -> None:
+    topics = kafka.topics()
+    entry = f"  - pipeline: {pipeline}\n    label: mine\n    overrides:\n      {override}\n"
+    (tmp_path / "mine.yaml").write_text(f"pipelines:\n  - {pipeline}\n{entry}")
+    done = sinkbench("race", "mine.yaml")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert re.search(rf"mine.yaml:6: mine: .*{said}", done.stderr), done.stderr
+    assert connect.connectors() == []
+    assert kafka.topics() == topics
+    assert not (tmp_path / "results" / "latest").exists()
+
+
+WRONG = """
+pipelines:
+  - {pipeline: postgres/jdbc, label: a, overrides: {consumer.override.max.pol.records: 5}}
+  - {pipeline: postgres/jdbc, label: b, overrides: {consumer.override.max.poll.records: many}}
+  - {pipeline: postgres/jdbc, label: c, overrides: {transforms.payload.feild: x}}
+  - {pipeline: postgres/jdbc, label: d, overrides: {connection.url: "jdbc:postgresql://${env:POSTGRES_NODE}/x"}}
+  - {pipeline: elasticsearch/camel-bulk, label: e, overrides: {camel.sink.endpoint.operation: Index}}
+"""
+
+
+def test_what_connect_says_of_keys_of_every_kind_is_told(stack: LocalStack, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(WRONG)
+    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
+    with closing(Bench(stack, plan, CHECKOUT)) as bench, pytest.raises(PlanError) as refused:
+        validate_configs(bench, expand(plan, stack.workers), print)
+    expected = [
+        ":3: a: .* did you mean 'consumer.override.max.poll.records'",
+        ":4: b: Connect cannot read the configuration: .*max.poll.records",
+        ":5: c: .* did you mean 'transforms.payload.field'",
+        ":6: d: 'connection.url' needs the variable POSTGRES_NODE, which the workers do not know",
+        ":7: e: the key 'camel.sink.endpoint.operation' is not read beside 'camel.sink.url'",
+    ]
+    for line, pattern in zip(str(refused.value).splitlines(), expected, strict=True):
+        assert re.search(pattern, line), line
+
+
+OF_TESTS = [
+    CHECKOUT / "tests" / "compose" / "plugin" / "http.json",
+    CHECKOUT / "tests" / "e2e" / "mariadb_sink" / "jdbc.json",
+]
+
+
+@pytest.mark.parametrize("file", [*FILES, *OF_TESTS], ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_every_key_of_a_connector_file_is_known_and_every_value_taken(connect: ConnectCluster, file: Path) -> None:
+    config = json.loads(file.read_text())["config"]
+    # The plugin of that version is there only in the containers of its own test.
+    version = config.pop("connector.plugin.version", None)
+    said = connect.validate({**config, "name": "a"})
+    assert said.errors == {}
+    checked = check_keys([*config, *(["connector.plugin.version"] if version else [])], said.listed, ())
+    assert checked == CheckedKeys({}, ())

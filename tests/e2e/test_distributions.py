@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack.distributions import make_manifests
 from sinkbench.stack.local import LocalStack
@@ -13,6 +15,7 @@ from sinkbench.stack.tools import find_java
 SHIM = "connect-plugin-path-shim*"
 
 
+@pytest.mark.long
 def test_plugins_get_their_manifests_in_a_path_with_a_space(
     stack: LocalStack, settings: Settings, tmp_path: Path
 ) -> None:

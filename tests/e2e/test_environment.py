@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from sinkbench.environment import describe
-from sinkbench.kafka import Kafka
-from sinkbench.plan import Load
+from sinkbench.plan.plan import PlanLoad
+from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink
 from sinkbench.stack.local import LocalStack
@@ -26,7 +26,7 @@ COMMON = {"debian", "ubuntu", "linux", "localhost", "sinkbench", "postgres", "ka
 
 @pytest.fixture(scope="module")
 def found(stack: LocalStack) -> dict[str, Any]:
-    return describe(stack, CHECKOUT, {"a.Plugin": "1.0"}, Load(acks="1"))
+    return describe(stack, CHECKOUT, {"a.Plugin": "1.0"}, PlanLoad(acks="1"))
 
 
 def leaves(content: object, above: str = "") -> Iterator[tuple[str, object]]:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from sinkbench.bench import PREFIX, Bench, Names
-from sinkbench.cells import Cell, expand
-from sinkbench.kafka import Kafka
+from sinkbench.analysis.limits import CLIENT
+from sinkbench.limits import consume
+from sinkbench.limits.clients import Clients
 from sinkbench.limits.measure import jobs
-from sinkbench.limits.sinklimit import SinkClient, destination, sink_limit
+from sinkbench.limits.orders import Consume
+from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
-from sinkbench.limits.writers import SINGLY
-from sinkbench.plan import Load, load_plan
+from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.plan import PlanLoad, load_plan
+from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import SINKS, Sink, open_sink
-from sinkbench.sinks.elasticsearch import ElasticsearchSink
-from sinkbench.sinks.postgres import PostgresSink
+from sinkbench.sinks import Destination, Sink, open_sink
+from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
+from sinkbench.sinks.postgres.sink import PostgresSink
+from sinkbench.sinks.postgres.writers import SINGLY
 from sinkbench.stack.local import LocalStack
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.names import PREFIX, Names
+from tests.e2e.races import a_race, left_behind
+from tests.support.silent import Silent
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
 TARGET = f"{PREFIX}test_limits"
@@ -35,7 +42,7 @@ def bench(stack: LocalStack, tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "mine.yaml").write_text(PLAN)
     bench = Bench(stack, load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors"), CHECKOUT)
     yield bench
-    assert left_behind(bench) == []
+    assert left_behind(stack) == []
     bench.close()
 
 
@@ -44,24 +51,13 @@ def cells(bench: Bench) -> list[Cell]:
     return expand(bench.plan, bench.stack.workers)
 
 
-class Nobody:
-    def phase(self, text: str) -> None:
-        pass
-
-    def progress(self, done: int, total: int) -> None:
-        pass
-
-
-def left_behind(bench: Bench) -> list[str]:
-    found = [*bench.connect.connectors(), *(topic for topic in bench.kafka.topics() if topic.startswith(PREFIX))]
-    return [*found, *(target for name in SINKS for target in bench.sink(name).leftovers(PREFIX))]
-
-
-@pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
+@pytest.mark.parametrize(
+    ("sink", "way"),
+    [pytest.param("elasticsearch", "bulk", marks=pytest.mark.long), ("postgres", "COPY"), ("postgres", "INSERT")],
+)
 def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench, sink: str, way: str) -> None:
-    found = sink_limit(
-        bench, sink, way, Names("t", TARGET, "-"), lambda text: None, step_seconds=0.5, confirm_seconds=1.0
-    )
+    to = Destination(sink, way, TARGET, bench.stack.endpoints.sinks[sink])
+    found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
     # A step whose acknowledged records are not those that the sink counts has a problem instead of a rate.
     assert [step.measured.problem for step in found.path] == [None] * len(found.path)
     assert found.best is not None
@@ -69,10 +65,21 @@ def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench, sin
     assert found.best.point.batch > 1
 
 
+@pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
+def test_a_limit_is_measured_again_with_what_each_service_took(bench: Bench, sink: str, way: str) -> None:
+    to = Destination(sink, way, TARGET, bench.stack.endpoints.sinks[sink])
+    found = sink_limit_again(bench, to, Point(500, 2), lambda text: None, seconds=0.5)
+    assert found.problem is None
+    assert found.records_per_second
+    used = found.costs.cpu_seconds_per_million
+    assert used.keys() >= {sink, "connect", "kafka", CLIENT}
+    assert (used[CLIENT] or 0.0) > 0
+
+
 def test_copy_is_faster_than_single_rows(bench: Bench) -> None:
     rates = []
     for way in ("COPY", SINGLY):
-        to = destination(bench.stack.endpoints, "postgres", way, TARGET)
+        to = Destination("postgres", way, TARGET, bench.stack.endpoints.sinks["postgres"])
         client = SinkClient(bench.sink("postgres"), to, bench.plan.load)
         try:
             measured = client.measure(Point(1_000, 1), 2.0)
@@ -89,12 +96,10 @@ def refusing(stack: LocalStack, name: str, folder: Path) -> Sink:
         (folder / "schema.sql").write_text(
             "CREATE TABLE tides (id bigint GENERATED ALWAYS AS IDENTITY, payload jsonb CHECK (payload IS NULL));"
         )
-        return PostgresSink(stack.endpoints.postgres or "", None, folder / "schema.sql")
+        return PostgresSink(stack.endpoints.sinks["postgres"].address, None, folder / "schema.sql")
     index = {"settings": {"number_of_replicas": 0}, "mappings": {"properties": {"metadata": {"type": "long"}}}}
     (folder / "index.json").write_text(json.dumps(index))
-    return ElasticsearchSink(
-        stack.endpoints.elasticsearch or "", stack.endpoints.elasticsearch_index, folder / "index.json"
-    )
+    return ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], folder / "index.json")
 
 
 @pytest.mark.parametrize(("name", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
@@ -102,7 +107,7 @@ def test_a_sink_that_rejects_records_gives_no_rate(
     bench: Bench, stack: LocalStack, tmp_path: Path, name: str, way: str
 ) -> None:
     sink = refusing(stack, name, tmp_path)
-    client = SinkClient(sink, destination(stack.endpoints, name, way, TARGET), Load())
+    client = SinkClient(sink, Destination(name, way, TARGET, stack.endpoints.sinks[name]), PlanLoad())
     try:
         measured = client.measure(Point(100, 2), 0.5)
     finally:
@@ -121,7 +126,8 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
     sink.create(TARGET)
     sink.drop(TARGET)
     sink.create = lambda target: None  # type: ignore[method-assign]
-    client = SinkClient(sink, destination(stack.endpoints, "elasticsearch", "bulk", TARGET), bench.plan.load)
+    to = Destination("elasticsearch", "bulk", TARGET, stack.endpoints.sinks["elasticsearch"])
+    client = SinkClient(sink, to, bench.plan.load)
     try:
         assert client.measure(Point(100, 1), 0.5).records_per_second is None
     finally:
@@ -129,47 +135,58 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
         sink.close()
 
 
+@pytest.mark.long
 def test_the_limits_of_kafka_and_of_connect_are_found(bench: Bench, cells: list[Cell]) -> None:
     for job in jobs(bench, cells, "abcdef")[:2]:
-        limit = job.run(Nobody())
+        limit = job.run(Silent())
         assert limit.records_per_second, limit
         assert limit.connections == cells[0].tasks
     assert [group for group in groups(bench.kafka) if "abcdef" in group] == []
+
+
+class LateClients(Clients):
+    """Plain clients of which the last is told what to read when the others have their partitions."""
+
+    def _send(self, end: Connection, order: object) -> None:
+        if isinstance(order, Consume) and end is self._ends[-1]:
+            time.sleep(3)
+        super()._send(end, order)
+
+
+def test_nobody_reads_before_the_last_consumer_has_joined(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consume, "Clients", LateClients)
+    names = Names.of("abcdef_limit")
+    with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
+        bench.load(names, 100_000, lambda done: None)
+        measured = consume.kafka_limit(bench, names, 100_000, 3, lambda done, total: None)
+    # So few records may be read too fast for a rate, but all are read.
+    assert measured.problem in (None, consume.TOO_SHORT)
 
 
 def groups(kafka: Kafka) -> list[str]:
     return [group.group_id for group in kafka._admin.list_consumer_groups().result().valid]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("during", ["limit of connect", "limit of postgres"])
 def test_ctrl_c_while_a_limit_is_measured_leaves_nothing_behind(bench: Bench, tmp_path: Path, during: str) -> None:
-    plan = "pipelines: [postgres/jdbc]\nlimits: true\ndrain: {window_seconds: 4, pilot_seconds: 2, warm_up_seconds: 4}"
-    (tmp_path / "mine.yaml").write_text(plan)
-    race = subprocess.Popen(
-        [sys.executable, "-m", "sinkbench", "race", "mine.yaml"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    plan = (
+        "pipelines: [postgres/jdbc]\nlimits: true\n"
+        "drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 2, warm_up_seconds: 2}"
     )
-    try:
+    with a_race(tmp_path, plan) as race:
         assert race.stdout is not None
         output = ""
         while f"] {during}" not in output:
             line = race.stdout.readline()
             assert line, output
             output += line
-        time.sleep(5)
+        time.sleep(2)
         race.send_signal(signal.SIGINT)
         output += race.communicate(timeout=120)[0]
-    finally:
-        race.kill()
-        race.wait()
     assert race.returncode == 130, output
     assert "Traceback" not in output
-    # `latest` points at runs that have a trial.
-    (kept,) = (tmp_path / "results").glob("*/summary.json")
-    summary = json.loads(kept.read_text())
+    summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
     assert summary["complete"] is False
     assert {limit["sink"] for limit in summary["limits"]} >= (
         {"kafka", "connect"} if "postgres" in during else {"kafka"}

@@ -6,28 +6,29 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from onetrial import one_trial
 
+from sinkbench.runs.store import read_summary, read_trials
 from sinkbench.stack.local import LocalStack
-from sinkbench.store import read_summary, read_trials
+from tests.e2e.onetrial import one_trial
+from tests.support.commands import Run
 
 RESCALE = """
 mode: rescale
 pipelines: [postgres/jdbc-pgbouncer]
 multiples: [1, 2]
 trials: 1
-drain: {window_seconds: 8, pilot_seconds: 3, warm_up_seconds: 12}
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 4}
 """
-UNWATCHED = """
+WATCHED = """
+trials: 1
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 4}
 pipelines:
   - {pipeline: postgres/jdbc, label: watched}
   - {pipeline: postgres/jdbc, label: unwatched, probes: false}
-trials: 1
-drain: {window_seconds: 6, pilot_seconds: 3, warm_up_seconds: 12}
 """
 
 
+@pytest.mark.long
 def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(RESCALE)
     done = sinkbench("race", "mine.yaml")
@@ -35,10 +36,11 @@ def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Ru
     summary = read_summary(tmp_path / "results" / "latest")
     assert [cell.cell.partition("@")[2] for cell in summary.cells] == ["3x1", "3x2", "3x1to2", "3x2to1"]
     for cell in summary.cells:
-        assert cell.verdict == "ok", cell
+        assert cell.passed, cell
         assert cell.audit is not None
         assert cell.audit.lost == 0
         assert sum(cell.placement.values()) == cell.tasks
+    unsteady = {cell.cell for cell in summary.cells if cell.at_least is not None}
     for cell in summary.cells[2:]:
         step = cell.rescale
         assert step is not None
@@ -48,8 +50,13 @@ def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Ru
         # All tasks stop before any starts again.
         assert step.rebalance_seconds > 0
         assert step.standstill_seconds > 0
-        assert step.to_cold is not None
-        assert step.to_cold.to == f"postgres/jdbc-pgbouncer@3x{cell.tasks // 3}"
+        cold = f"postgres/jdbc-pgbouncer@3x{cell.tasks // 3}"
+        # What did not become steady is compared with nothing.
+        if cold in unsteady or cell.cell in unsteady:
+            assert step.to_cold is None
+        else:
+            assert step.to_cold is not None
+            assert step.to_cold.to == cold
     for line in ("3 to 6", "6 to 3", "rebalance"):
         assert line in done.stdout
 
@@ -65,18 +72,21 @@ def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_all_the_same(
     assert (record.audit.stored, record.audit.lost) == (500, 0)
 
 
-def test_a_trial_without_probes_has_the_rate_of_the_tables_own_times(sinkbench: Run, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(UNWATCHED)
+@pytest.mark.long
+@pytest.mark.measures_a_rate(reason="a stall of the machine is in the one rate and may not be in the other")
+def test_the_rate_of_the_samples_is_that_of_the_tables_own_times_which_a_trial_without_probes_has(
+    sinkbench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text(WATCHED)
     done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    watched, unwatched = sorted(
-        read_trials(tmp_path / "results" / "latest" / "trials.jsonl"), key=lambda trial: trial.label, reverse=True
-    )
+    latest = tmp_path / "results" / "latest"
+    if done.returncode != 0 or json.loads((latest / "summary.json").read_text())["cells"][1]["passed"] is not True:
+        # No assertion, after which this would run again: something else than the rate is wrong.
+        pytest.fail(done.stdout + done.stderr)
+    watched, unwatched = sorted(read_trials(latest / "trials.jsonl"), key=lambda trial: trial.label, reverse=True)
     assert (watched.label, unwatched.label) == ("watched", "unwatched")
     assert unwatched.records_per_second == unwatched.stamped_records_per_second
-    assert watched.stamped_records_per_second is not None
-    # Two ways to the same rate; that of the samples leaves the warm-up out.
-    assert watched.records_per_second == pytest.approx(watched.stamped_records_per_second, rel=0.25)
     assert unwatched.samples is not None
     assert set(unwatched.cpu_seconds_per_million) <= {"controller"}
-    assert json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())["cells"][1]["verdict"] == "ok"
+    # Two ways to the same rate; that of the samples leaves the warm-up out.
+    assert watched.records_per_second == pytest.approx(watched.stamped_records_per_second, rel=0.25)

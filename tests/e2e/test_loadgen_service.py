@@ -20,11 +20,12 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from sinkbench.errors import TrialFailed
-from sinkbench.kafka import Kafka
-from sinkbench.load import Loadgens
-from sinkbench.plan import Load
+from sinkbench.load.loadgens import Loadgens
+from sinkbench.plan.plan import PlanLoad
+from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Endpoints
+from tests.support.endpoints import endpoints as kafka_alone
 
 ADDRESS = "loadgen: listening on "
 # More than can be produced before a test has had its way; the load never comes to its end.
@@ -71,10 +72,9 @@ def topic(kafka: Kafka) -> Iterator[str]:
 
 
 def endpoints(bootstrap: str, *services: Service, **more: Any) -> Endpoints:
-    return Endpoints(
-        kafka=bootstrap, connect={}, worker_ids={}, elasticsearch=None, elasticsearch_index="", postgres=None,
-        pgbouncer_admin=None, loadgens={f"loadgen-{n}": each.url for n, each in enumerate(services, start=1)}, **more,
-    )  # fmt: skip
+    return kafka_alone(
+        bootstrap, loadgens={f"loadgen-{n}": each.url for n, each in enumerate(services, start=1)}, **more
+    )
 
 
 def seqs(kafka: Kafka, topic: str) -> Counter[int]:
@@ -100,8 +100,8 @@ def wait_until(done: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def load(partitions: int = 6) -> Load:
-    return Load(partitions=partitions, record_bytes=512, keys=300)
+def load(partitions: int = 6) -> PlanLoad:
+    return PlanLoad(partitions=partitions, record_bytes=512, keys=300)
 
 
 def test_three_share_a_load_and_every_seq_is_in_the_topic_once(
@@ -240,13 +240,13 @@ def test_a_child_that_is_killed_is_told_with_how_it_ended(bootstrap: str, topic:
 
 PARENT = """
 import sys
-from sinkbench.load import Loadgens
-from sinkbench.plan import Load
+from sinkbench.load.loadgens import Loadgens
+from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
 
 kafka, topic, records = sys.argv[1], sys.argv[2], int(sys.argv[3])
-where = Endpoints(kafka, {}, {}, None, "", None, None)
-Loadgens(where).load(topic, "orphan", records, Load(partitions=1), lambda n: n and print(n, flush=True))
+where = Endpoints(kafka, {}, {})
+Loadgens(where).load(topic, "orphan", records, PlanLoad(partitions=1), lambda n: n and print(n, flush=True))
 """
 
 

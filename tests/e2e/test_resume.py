@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import Run
-from test_race import ONE, a_race, left_behind, summary_of, wait_for_draining
 
 from sinkbench.stack.local import LocalStack
+from tests.e2e.races import ONE, a_race, left_behind, wait_for_draining
+from tests.support.commands import Run
+from tests.support.latest import summary_of, trials_of
 
 
-def trials_of(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results" / "latest" / "trials.jsonl").read_text().splitlines()]
-
-
+@pytest.mark.long
 def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with a_race(tmp_path, ONE) as race:
-        # The pilot is the first step, so this is the second of two trials.
-        wait_for_draining(stack, "_003")
+        # The second of two trials.
+        wait_for_draining(stack, "_002")
         os.killpg(race.pid, signal.SIGKILL)
         output, _ = race.communicate(timeout=60)
     assert race.returncode == -signal.SIGKILL, output

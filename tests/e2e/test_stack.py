@@ -10,21 +10,22 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Run
 
-import loadgen
+import loadgen.engine as engine
 from loadgen import Load
-from sinkbench.connect import ConnectCluster
 from sinkbench.errors import StackError
+from sinkbench.services.connect import ConnectCluster
 from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_maven
+from tests.support.commands import Run
 
 
 def processes_of(home: Path) -> list[psutil.Process]:
@@ -40,7 +41,7 @@ def processes_of(home: Path) -> list[psutil.Process]:
 @pytest.fixture
 def other(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings of a second stack, which is not started; whatever of it a test starts is ended."""
-    home = settings.home.parent / "test-other"
+    home = settings.home.parent / "zweiter Prüfstand"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SINKBENCH_HOME", str(home))
         patch.setenv("SINKBENCH_PORT_OFFSET", str(settings.port_offset + 500))
@@ -90,6 +91,10 @@ def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: LocalStack, sin
 def test_other_settings_than_the_running_stacks_are_refused(
     stack: LocalStack, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # These are nothing that a service is started with.
+    for name, value in (("THRESHOLDS", "mine.yaml"), ("PLAN", "mine.yaml"), ("KAFKA_MEMORY", "3g")):
+        monkeypatch.setenv(f"SINKBENCH_{name}", value)
+    assert sinkbench("up").returncode == 0
     monkeypatch.setenv("SINKBENCH_CONNECT_HEAP", "512m")
     done = sinkbench("up")
     assert done.returncode == 2
@@ -129,20 +134,26 @@ def kafkas_file_sink(folder: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_a_users_plugin_is_unpacked_found_and_used(other: Settings, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_users_plugin_is_unpacked_found_and_used_and_starting_leaves_no_temporary_files(
+    other: Settings, tmp_path: Path
+) -> None:
     checkout = tmp_path / "a checkout"
+    temporary = set(Path(tempfile.gettempdir()).iterdir())
     for folder in ("kafka", "connect", "elasticsearch", "postgres", "local"):
         shutil.copytree(CHECKOUT / folder, checkout / folder)
     kafkas_file_sink(tmp_path / "jars" / "kafka-file-sink")
     shutil.make_archive(str(checkout / "connect" / "plugins" / "kafka-file-sink"), "gztar", tmp_path / "jars")
     stack = LocalStack(other, checkout)
     stack.up(lambda line: None)
+    left = set(Path(tempfile.gettempdir()).iterdir()) - temporary
+    assert not [file for file in left if file.name.startswith(("final-flags", "connect-plugin-path"))]
     written = other.home / "data" / "written.txt"
     with ConnectCluster(stack.endpoints.connect.values()) as connect:
         sink = "org.apache.kafka.connect.file.FileStreamSinkConnector"
         assert sink in connect.plugins()
         load = Load(bootstrap=stack.endpoints.kafka, topic="mine", count=1_000, partitions=2)
-        assert loadgen.run(load).acknowledged == 1_000
+        assert engine.run(load).acknowledged == 1_000
         connect.create("mine", {"connector.class": sink, "topics": "mine", "tasks.max": "1", "file": str(written)})
         deadline = time.monotonic() + 60
         while not written.exists() or len(written.read_text().splitlines()) < 1_000:

@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
-import psycopg
 import pytest
 from rich.console import Console
 
-from sinkbench.bench import Bench
-from sinkbench.cells import expand
-from sinkbench.lag import BOUNDED, GROWING
+from sinkbench.analysis.lag import BOUNDED, GROWING
+from sinkbench.errors import ReasonCode
 from sinkbench.live.views import choose_ui
-from sinkbench.plan import load_plan
-from sinkbench.race import Race
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import load_plan
+from sinkbench.race.journal import Journal
+from sinkbench.race.race import Race
 from sinkbench.results import RunSummary
+from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
-from sinkbench.store import RunFolder, read_trials
-from sinkbench.table import render
-from sinkbench.trial import TOO_SHORT, Pilot
+from sinkbench.tables.cells import render
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.drain import Pilot
+from tests.e2e.races import left_behind
 
-PILOT = "drain: {pilot_seconds: 2, warm_up_seconds: 8, timeout_seconds: 60}\ntrials: 1\n"
+PILOT = "drain: {compiling_percent: 100, pilot_seconds: 2, warm_up_seconds: 4, timeout_seconds: 60}\ntrials: 1\n"
+KEPT_UP_WITH = """
+mode: sustain
+pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
+sustain: {records_per_second: 1000, seconds: 12}
+"""
 RATE = 4_000
 # Rows leave a bucket that empties at a fixed rate, whatever the machine can do. The lock on its one row lasts until the
 # commit, so all tasks share it; the time between two transactions, up to a tenth of a second, is made up for.
-THROTTLE = f"""
-CREATE TABLE public.throttle (free timestamptz NOT NULL);
-INSERT INTO public.throttle VALUES (now());
-CREATE FUNCTION public.throttled() RETURNS trigger LANGUAGE plpgsql AS $$
+THROTTLED = f"""
+CREATE TABLE throttle (free timestamptz NOT NULL);
+INSERT INTO throttle VALUES (now());
+CREATE FUNCTION throttled() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE until timestamptz;
 BEGIN
-    UPDATE public.throttle
+    UPDATE throttle
     SET free = greatest(free, clock_timestamp() - interval '100 ms')
         + (SELECT count(*) FROM fresh) * interval '1 second' / {RATE}
     RETURNING free INTO until;
     PERFORM pg_sleep(greatest(extract(epoch FROM until - clock_timestamp()), 0));
     RETURN NULL;
-END $$
-"""  # noqa: S608 - of a number of ours
-THROTTLED = """
+END $$;
 CREATE TRIGGER throttled AFTER INSERT ON tides REFERENCING NEW TABLE AS fresh
-    FOR EACH STATEMENT EXECUTE FUNCTION public.throttled();
-"""
+    FOR EACH STATEMENT EXECUTE FUNCTION throttled();
+"""  # noqa: S608 - of a number of ours
 DELAY_MS = 300
-DELAY = f"""
-CREATE FUNCTION public.delayed() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN PERFORM pg_sleep({DELAY_MS / 1000}); RETURN NULL; END $$
+DELAYED = f"""
+CREATE FUNCTION delayed() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_sleep({DELAY_MS / 1000}); RETURN NULL; END $$;
+CREATE TRIGGER delayed BEFORE INSERT ON tides FOR EACH STATEMENT EXECUTE FUNCTION delayed();
 """
-DELAYED = "CREATE TRIGGER delayed BEFORE INSERT ON tides FOR EACH STATEMENT EXECUTE FUNCTION public.delayed();\n"
 
 
 def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: str = "") -> RunSummary:
@@ -66,39 +70,28 @@ def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: st
     results = RunFolder.create(folder / "results", loaded, checkout / "connectors")
     cells = expand(loaded, stack.workers)
     with closing(Bench(stack, loaded, checkout)) as bench, choose_ui(Console(soft_wrap=True)) as ui:
-        summary = Race(bench, cells, results, ui, {}).run()
-        assert not [name for name in bench.kafka.topics() if name.startswith("tides_")]
-        assert bench.connect.connectors() == []
+        summary = Race(bench, Journal(results, loaded, cells, {}), ui).run()
+    # No assertions, since a test that measures a rate runs again after one: these are faults whatever the rate is.
+    if left := left_behind(stack):
+        pytest.fail(f"left behind: {left}")
+    for cell in summary.cells:
+        if cell.audit is not None and not cell.audit.clean:
+            pytest.fail(f"{cell.cell}: {cell.audit}")
     return summary
 
 
-@contextmanager
-def in_database(stack: LocalStack, made: str, removed: str) -> Iterator[None]:
-    with psycopg.connect(str(stack.endpoints.postgres), autocommit=True) as connection:
-        connection.execute(made.encode())
-        try:
-            yield
-        finally:
-            connection.execute(removed.encode())
-
-
-def test_loads_that_are_kept_up_with_have_a_bounded_lag_and_a_latency(stack: LocalStack, tmp_path: Path) -> None:
-    plan = "mode: sustain\npipelines: [postgres/jdbc, elasticsearch/camel-bulk]\n"
-    summary = race(stack, tmp_path, plan + "sustain: {records_per_second: 1000, seconds: 12}\n")
+@pytest.mark.long
+@pytest.mark.measures_a_rate(reason="a busy machine may keep up with a small load later than within the load's time")
+def test_a_load_that_is_kept_up_with_has_the_rate_that_is_offered_and_a_latency_for_each_record(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    summary = race(stack, tmp_path, KEPT_UP_WITH)
     jdbc, bulk = summary.cells
-    assert jdbc.lag is not None
-    assert jdbc.lag.verdict == BOUNDED, jdbc
     for cell in (jdbc, bulk):
-        # The bulks of 500 that camel-bulk gathers make its lag rise and fall; so short a load need not tell.
         assert cell.lag is not None
-        assert cell.lag.verdict != GROWING, cell
         assert cell.invalid == [], cell
         assert cell.audit is not None
         assert (cell.audit.produced, cell.audit.lost, cell.audit.duplicates) == (12_000, 0, 0)
-        assert cell.records_per_second is not None
-        # Between two instants, each of three tasks may just have stored its bulk of 500, or not yet.
-        bunched = 3 * 500 / 9 if cell is bulk else 0
-        assert cell.records_per_second.median == pytest.approx(1_000, abs=100 + bunched)
         latency = cell.latency_ms
         assert latency is not None
         assert latency.count >= 5_000
@@ -119,13 +112,22 @@ def test_loads_that_are_kept_up_with_have_a_bounded_lag_and_a_latency(stack: Loc
     text = render(summary)
     assert "limit of generator" in text
     assert "due until found by a search" in text
+    assert jdbc.lag is not None
+    assert jdbc.lag.verdict == BOUNDED, jdbc
+    # The bulks of 500 that camel-bulk gathers make its lag rise and fall; so short a load need not tell.
+    assert bulk.lag is not None
+    assert bulk.lag.verdict != GROWING, bulk
+    # Between two instants, each of three tasks may just have stored its bulk of 500, or not yet.
+    for cell, bunched in ((jdbc, 0), (bulk, 3 * 500 / 9)):
+        assert cell.records_per_second is not None
+        assert cell.records_per_second.median == pytest.approx(1_000, abs=100 + bunched)
 
 
+@pytest.mark.long
 def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
     plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 20}\n"
     # So few that hardly any two go in one batch, which the driver would insert by several statements.
-    with in_database(stack, DELAY, "DROP FUNCTION IF EXISTS public.delayed CASCADE"):
-        (cell,) = race(stack, tmp_path, plan, DELAYED).cells
+    (cell,) = race(stack, tmp_path, plan, DELAYED).cells
     assert cell.invalid == [], cell
     latency = cell.latency_ms
     assert latency is not None
@@ -134,6 +136,7 @@ def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: 
     assert latency.p50 < 2 * DELAY_MS
 
 
+@pytest.mark.long
 def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
     plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 1000000, seconds: 10}\n"
     plan += "load: {record_bytes: 360}\n"
@@ -143,13 +146,14 @@ def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: Lo
     assert cell.latency_ms is None
 
 
+@pytest.mark.long
+@pytest.mark.measures_a_rate(reason="the capacity that a search finds is a rate, to within 12 % of the throttle's")
 def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: Path) -> None:
-    plan = "mode: capacity\npipelines: [postgres/jdbc]\ncapacity: {precision_percent: 3}\nsustain: {seconds: 20}\n"
-    with in_database(stack, THROTTLE, "DROP FUNCTION public.throttled CASCADE; DROP TABLE public.throttle"):
-        summary = race(stack, tmp_path, plan, THROTTLED)
+    plan = "mode: capacity\npipelines: [postgres/jdbc]\ncapacity: {precision_percent: 10}\nsustain: {seconds: 14}\n"
+    summary = race(stack, tmp_path, plan, THROTTLED)
     (cell,) = summary.cells
-    assert cell.verdict == "ok", cell
-    assert cell.offered_records_per_second == pytest.approx(RATE, rel=0.05)
+    assert cell.passed, cell
+    assert cell.offered_records_per_second == pytest.approx(RATE, rel=0.12)
     assert {step.outcome for step in cell.search} >= {BOUNDED, GROWING}
     assert cell.search[-1].confirms
     trials = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))
@@ -168,15 +172,15 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
     stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if the workers' JVMs had been cold, or the machine busy, in all of the pilot.
-    monkeypatch.setattr("sinkbench.race.pilot", lambda *arguments: Pilot(1.0))
+    monkeypatch.setattr("sinkbench.race.pilots.take_pilot", lambda trial: Pilot(1.0))
     summary = race(stack, tmp_path, "pipelines: [postgres/jdbc]\n", drain="window_seconds: 6, ")
     (cell,) = summary.cells
-    assert cell.verdict == "ok", cell
+    assert cell.passed, cell
     assert cell.trials == 1
     *short, taken = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))
     assert 1 <= len(short) <= 3
     for trial in short:
         assert trial.pilot
-        assert trial.invalid == [TOO_SHORT]
+        assert [reason.code for reason in trial.reasons] == [ReasonCode.TOO_SHORT]
         assert taken.records > trial.records
     assert not taken.pilot

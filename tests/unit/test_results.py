@@ -7,7 +7,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from sinkbench.results import Audit, CellSummary, PlanRef, RunSummary, TrialRecord
+from sinkbench.results import Audit, CellSummary, RunSummary, TrialRecord
+from tests.support.trials import cell_summary, run_summary
 
 # The fields of design.md's contract; more may be added, none of these may go.
 RUN_FIELDS = {"format", "run", "complete", "plan", "environment", "cells"}
@@ -34,29 +35,8 @@ CELL_FIELDS = {
 }
 
 
-def cell(**fields: object) -> CellSummary:
-    bare = {
-        "cell": "postgres/jdbc@3x1",
-        "label": "postgres/jdbc",
-        "pipeline": "postgres/jdbc",
-        "sink": "postgres",
-        "mode": "drain",
-        "workers": 3,
-        "tasks": 3,
-        "tasks_per_worker": 1,
-        "trials": 0,
-        "passed": False,
-        "verdict": "invalid: no trial was taken",
-    }
-    return CellSummary.model_validate({**bare, **fields})
-
-
-def summary(*cells: CellSummary, complete: bool = True) -> RunSummary:
-    return RunSummary(run="r", complete=complete, plan=PlanRef(name="quick", sha256="0"), cells=list(cells))
-
-
 def test_the_summary_has_every_field_of_the_contract() -> None:
-    written = json.loads(summary(cell()).model_dump_json())
+    written = json.loads(run_summary(cell_summary()).model_dump_json())
     assert written.keys() >= RUN_FIELDS
     assert written["format"] == 1
     assert written["plan"].keys() >= {"name", "sha256"}
@@ -64,14 +44,28 @@ def test_the_summary_has_every_field_of_the_contract() -> None:
 
 
 def test_what_was_not_measured_is_null_and_never_0() -> None:
-    written = json.loads(cell().model_dump_json())
+    written = json.loads(cell_summary().model_dump_json())
     for name in ("records_per_second", "records_per_write", "audit", "latency_ms", "limit_records_per_second"):
         assert written[name] is None
-    assert written["connections"] == {"clients_peak": None, "server_peak": None, "server_limit": None}
+    assert written["connections"] == {
+        "clients_peak": None,
+        "server_peak": None,
+        "server_limit": None,
+        "others": 0,
+    }
 
 
 def test_a_trial_has_the_fields_of_its_cell() -> None:
-    of_cells_alone = {"trials", "passed", "verdict", "notes", "ratio", "search"}
+    verdicts = {"passed", "verdict", "faults", "notes", "at_least"}
+    of_cells_alone = {
+        "trials",
+        "ratio",
+        "search",
+        "cost",
+        "total_cpu_seconds_per_million",
+        "efficiency_by_block",
+        *verdicts,
+    }
     assert CellSummary.model_fields.keys() - of_cells_alone <= TrialRecord.model_fields.keys()
 
 
@@ -83,16 +77,16 @@ def test_counts_that_do_not_reconcile_are_refused() -> None:
 
 def test_a_number_that_is_none_is_refused_rather_than_written_as_null() -> None:
     with pytest.raises(ValidationError):
-        cell(records_per_write=float("nan"))
+        cell_summary(records_per_write=float("nan"))
 
 
 def test_fields_of_a_later_sinkbench_are_passed_over() -> None:
-    later = json.loads(summary(cell()).model_dump_json()) | {"news": 1}
-    assert RunSummary.model_validate(later) == summary(cell())
+    later = json.loads(run_summary(cell_summary()).model_dump_json()) | {"news": 1}
+    assert RunSummary.model_validate(later) == run_summary(cell_summary())
 
 
 def test_a_run_passes_if_it_is_complete_and_every_cell_passed() -> None:
-    good = cell(passed=True, verdict="ok")
-    assert summary(good, good).passed
-    assert not summary(good, cell()).passed
-    assert not summary(good, complete=False).passed
+    good, bad = cell_summary(), cell_summary(passed=False)
+    assert run_summary(good, good).passed
+    assert not run_summary(good, bad).passed
+    assert not run_summary(good, complete=False).passed

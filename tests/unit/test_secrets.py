@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench import secrets
-from sinkbench.probes import in_one_line
 from sinkbench.secrets import conceal, redacted, redacted_values
+from sinkbench.services.failures import in_one_line
 from sinkbench.yamlfile import shown
 
 SECRETS = st.text(st.characters(exclude_categories=["Cs"]), min_size=secrets.SHORTEST, max_size=20)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import loadgen.cli as cli
-from loadgen import Load, OptionsError, run
+from loadgen import Load, OptionsError
 from loadgen.clientconfig import format_client_config, hide, parse_client_config
+from loadgen.engine import run
 
 SECRET = "hunter2-hunter2"  # noqa: S105  nobody's
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"

@@ -55,13 +55,13 @@ def test_a_record_is_the_json_of_the_contract() -> None:
     assert message["key"] == third.id
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(
     run=st.text(min_size=1, max_size=30),
     keys=st.integers(1, 700),
     extra=st.integers(0, 400),
     first=st.integers(0, 9_000_000),
-    count=st.integers(1, 1200),
+    count=st.integers(1, 400),
 )
 def test_a_padded_record_has_exactly_the_asked_bytes(run: str, keys: int, extra: int, first: int, count: int) -> None:
     smallest = maker(run=run, keys=keys).smallest_bytes
@@ -100,7 +100,7 @@ def test_padding_goes_on_when_its_pool_is_used_up() -> None:
 
 
 @given(first=st.integers(0, 10**7), keys=st.integers(1, 300))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_records_go_round_the_keys(first: int, keys: int) -> None:
     made = make(maker(keys=keys), first, 3 * keys)
     assert set(Counter(message["key"] for message in made).values()) == {3}

@@ -27,7 +27,7 @@ def test_there_are_about_a_hundred_stations_each_once_and_every_value_a_string()
 
 
 @given(first=st.integers(0, 10**8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_no_level_is_beyond_the_bound(first: int) -> None:
     tide = Tide(load_stations(), NEW_YEAR)
     assert int(np.abs(tide.levels_mm(first, DAY)).max()) <= tide.highest_mm

@@ -1,0 +1,150 @@
+"""What somebody else has written, read strictly: files that may be anything, and JSON.
+
+JSON in Python's own reader knows NaN, takes the last of two values of one key in silence, and reads numbers that no
+other program reads alike.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["MOST_BYTES", "parse_json", "read_bytes", "read_text"]
+
+MOST_BYTES = 1 << 20
+"""A file that a person writes has fewer."""
+# What is nested deeper could not be written again: each level takes calls in the writers, too.
+_DEEPEST = 100
+_LARGEST_INTEGER = 2**64
+_DIGITS = 20
+_KIND = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+def read_bytes(path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES) -> bytes:
+    """The content of a file, or of a pipe without a name, as in `<(...)`.
+
+    Args:
+        path: the file.
+        error: makes the exception of a line that names the file, says what was found and what to do.
+        most_bytes: a file with more is refused.
+
+    Raises:
+        FileNotFoundError: there is none; each caller has its own advice.
+        Exception: that of `error`: it cannot be read, or is no file.
+    """
+    try:
+        # A FIFO that nobody writes to would wait here for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            found = os.fstat(descriptor)
+            kind = stat.S_IFMT(found.st_mode)
+            # A pipe from another command has no name in the file system.
+            if kind != stat.S_IFREG and (kind != stat.S_IFIFO or path.resolve().exists()):
+                raise error(f"{path}: is {_KIND.get(kind, 'no file')}; name a file")
+            os.set_blocking(descriptor, True)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = b"" if found.st_size > most_bytes else file.read(most_bytes + 1)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        raise
+    except OSError as failed:
+        raise error(f"{path}: cannot be read ({failed.strerror}); check its permissions") from None
+    except ValueError as failed:
+        # The path holds a zero byte.
+        raise error(f"{str(path)!r}: cannot be read ({failed}); name a file") from None
+    if len(content) > most_bytes or found.st_size > most_bytes:
+        raise error(f"{path}: has more than {most_bytes:,} bytes, which is not what is looked for; name another file")
+    return content
+
+
+def read_text(path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES) -> str:
+    """The text in a file, which is UTF-8; arguments and exceptions as of `read_bytes`."""
+    content = read_bytes(path, error, most_bytes)
+    try:
+        text = content.decode("utf-8-sig")
+        wrong = text.find("\0")
+    except UnicodeDecodeError as broken:
+        text, wrong = content[: broken.start].decode("utf-8"), broken.start
+    if wrong >= 0:
+        raise error(f"{path}:{text.count(chr(10), 0, wrong) + 1}: is not UTF-8 text; save it as UTF-8")
+    return text
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON, or not what every program reads alike: says in what. Numbers must be finite and
+            whole numbers below 2^64, keys distinct, texts whole, and nothing nested deeper than 100 levels.
+    """
+    try:
+        whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        value = json.loads(
+            whole,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_integer,
+            object_pairs_hook=_distinct,
+        )
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8 text") from None
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {_DEEPEST} levels") from None
+    _check(value)
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"the number {_short(text)} is too large")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > _DIGITS + 1 or abs(value := int(text)) >= _LARGEST_INTEGER:
+        raise ValueError(f"the number {_short(text)} is too large")
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {_short(repr(twice))} stands there twice")
+    return found
+
+
+def _check(value: Any) -> None:
+    """Raises ValueError if a value is nested too deeply, or holds half a character."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                below += [*each, *each.values()]
+            elif isinstance(each, list):
+                below += each
+            elif isinstance(each, str) and not each.isascii():
+                try:
+                    each.encode()
+                except UnicodeEncodeError:
+                    raise ValueError(f"the text {_short(ascii(each))} holds half a character") from None
+        if not below:
+            return
+        level = below
+    raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,97 @@
+"""The audit: how many records of a load were lost, stored and duplicated, and which ones."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.results import Audit
+
+__all__ = ["SeqAudit", "few_ranges"]
+
+# A record keeps so many ranges: a line of trials.jsonl stays below a megabyte, however much was lost.
+MOST_RANGES = 10_000
+# What follows the last range that a record keeps, if there are more.
+_MORE = re.compile(r" and (\d+) more$")
+
+
+class SeqAudit:
+    """Counts the records of a load by their `seq`, from 0 to `expected_count - 1` without gaps.
+
+    It takes the sink's rows in any chunks and order, and keeps two bytes a record: a row is the first of its `seq` or
+    a duplicate, so the number of rows gives the duplicates exactly.
+    """
+
+    def __init__(self, expected_count: int) -> None:
+        if expected_count < 0:
+            raise ValueError(f"expected_count must not be negative, found {expected_count}")
+        self.expected_count = expected_count
+        self._seen = np.zeros(expected_count, dtype=np.bool_)
+        self._twice = np.zeros(expected_count, dtype=np.bool_)
+        self._stored = 0
+        self._foreign = 0
+
+    def add(self, seqs: npt.ArrayLike) -> None:
+        """Takes in the `seq` of some rows, all integers; ValueError for anything else."""
+        chunk = np.asarray(seqs)
+        if chunk.size == 0:
+            return
+        if chunk.ndim != 1 or not np.issubdtype(chunk.dtype, np.integer):
+            raise ValueError(f"seqs must be one list of whole numbers, found {chunk.dtype} of shape {chunk.shape}")
+        ours = chunk[(chunk >= 0) & (chunk < self.expected_count)]
+        found, times = np.unique(ours, return_counts=True)
+        self._twice[found[(times > 1) | self._seen[found]]] = True
+        self._seen[found] = True
+        self._stored += int(chunk.size)
+        self._foreign += int(chunk.size - ours.size)
+
+    def add_foreign(self, rows: int) -> None:
+        """Takes in rows of another load, or without a `seq`."""
+        if rows < 0:
+            raise ValueError(f"rows must not be negative, found {rows}")
+        self._stored += rows
+        self._foreign += rows
+
+    def result(self) -> Audit:
+        """The counts so far; duplicates are the rows beyond the first of their record."""
+        seen = int(np.count_nonzero(self._seen))
+        return Audit(
+            produced=self.expected_count,
+            stored=self._stored,
+            lost=self.expected_count - seen,
+            duplicates=self._stored - self._foreign - seen,
+            foreign=self._foreign,
+        )
+
+    def lost_ranges(self, limit: int = MOST_RANGES) -> str:
+        """The first `limit` ranges of lost records, as "17-516, 900"; empty if none is lost."""
+        return _ranges(~self._seen, limit)
+
+    def duplicated_ranges(self, limit: int = MOST_RANGES) -> str:
+        """The same of the records that were stored more than once."""
+        return _ranges(self._twice, limit)
+
+
+def few_ranges(kept: str, limit: int = 5) -> str:
+    """The first `limit` of the ranges that a record keeps, for a person, and where the others are."""
+    cut = _MORE.search(kept)
+    ranges = _MORE.sub("", kept).split(", ")
+    rest = max(len(ranges) - limit, 0) + (int(cut[1]) if cut else 0)
+    text = ", ".join(ranges[:limit])
+    if rest <= 0:
+        return text
+    text += f" and {rest:,} more {'range' if rest == 1 else 'ranges'}"
+    if len(ranges) <= limit:
+        return text
+    return f"{text}; {f'the first {len(ranges):,}' if cut else 'all'} are in trials.jsonl"
+
+
+def _ranges(which: npt.NDArray[np.bool_], limit: int) -> str:
+    edges = np.diff(np.concatenate(([False], which, [False])).astype(np.int8))
+    firsts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    pairs = zip(firsts[:limit].tolist(), (ends[:limit] - 1).tolist(), strict=True)
+    text = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in pairs)
+    rest = firsts.size - limit
+    return text + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,84 @@
+"""Latency from when a record was due to when it was stored: histograms, and the quantiles that they support.
+
+It begins at `due_us`, when the schedule meant to send the record, not when it was sent, so a stall of the generator, a
+broker or a connector counts for all that was due meanwhile (no coordinated omission: G. Tene). Counted in an
+HdrHistogram of microseconds with three significant digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hdrh.histogram import HdrHistogram
+
+from loadgen.latency import HIGHEST_US, supports
+from sinkbench.analysis.rates import most
+from sinkbench.results import LatencyMs
+
+__all__ = ["latency_of", "merged"]
+
+DIGITS = 3
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+
+
+def latency_of(
+    latencies_us: npt.ArrayLike, one_in: int = 1, resolution_ms: float | None = None, unknown: int = 0
+) -> LatencyMs:
+    """The distribution of latencies in microseconds.
+
+    Args:
+        latencies_us: one each record looked at. Those below 0 are counted as `negative` and are in no quantile: the
+            time of storing is not known well enough, or the clocks disagree.
+        one_in: one in so many records was looked at.
+        resolution_ms: how well the time of storing is known.
+        unknown: records whose time of storing is not known.
+    """
+    values = np.asarray(latencies_us, dtype=np.float64)
+    histogram = HdrHistogram(1, HIGHEST_US, DIGITS)
+    positive = values[values >= 0]
+    whole = np.clip(np.rint(positive), 1, HIGHEST_US).astype(np.int64)
+    for value, count in zip(*(part.tolist() for part in np.unique(whole, return_counts=True)), strict=True):
+        histogram.record_value(value, count)
+    return LatencyMs(
+        **_figures(histogram),
+        one_in=one_in,
+        negative=int(values.size - positive.size),
+        earliest=round(-float(values.min()) / 1000, 3) if positive.size < values.size else None,
+        unknown=unknown,
+        resolution_ms=None if resolution_ms is None else round(resolution_ms, 3),
+    )
+
+
+def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
+    """The distribution over all records of several trials; None if none of them has one."""
+    known = [part for part in parts if part is not None and part.histogram is not None]
+    if not known:
+        return None
+    histogram = HdrHistogram(1, HIGHEST_US, DIGITS)
+    for part in known:
+        histogram.add(HdrHistogram.decode(part.histogram))
+    return LatencyMs(
+        **_figures(histogram),
+        one_in=max(part.one_in for part in known),
+        negative=sum(part.negative for part in known),
+        earliest=most(part.earliest for part in known),
+        unknown=sum(part.unknown for part in known),
+        resolution_ms=most(part.resolution_ms for part in known),
+    )
+
+
+def _figures(histogram: Any) -> dict[str, Any]:
+    """The fields of a `LatencyMs` that a histogram holds."""
+    count = int(histogram.get_total_count())
+    return {
+        **{
+            name: float(histogram.get_value_at_percentile(100 * share)) / 1000 if supports(count, share) else None
+            for name, share in QUANTILES.items()
+        },
+        "max": float(histogram.get_max_value()) / 1000 if count else None,
+        "count": count,
+        "histogram": histogram.encode().decode("ascii"),
+    }

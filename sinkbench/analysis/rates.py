@@ -1,0 +1,123 @@
+"""The rate of a drain, and of a cell the middle and the span of its trials."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.results import CellSummary, RatePerSecond
+
+__all__ = [
+    "FEWEST_SAMPLES",
+    "HIGH_SHARE",
+    "LOW_SHARE",
+    "DrainRate",
+    "drain_rate",
+    "median_low_high",
+    "most",
+    "progress",
+    "ratio_to_slowest",
+    "usable_median",
+    "usable_rate",
+]
+
+LOW_SHARE = 0.1
+HIGH_SHARE = 0.9
+FEWEST_SAMPLES = 4
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True)
+class DrainRate:
+    """The rate of a drain over its window."""
+
+    records_per_second: float
+    window_seconds: float
+
+
+def drain_rate(
+    times_seconds: npt.ArrayLike, stored: npt.ArrayLike, total: int, from_seconds: float | None = None
+) -> DrainRate | None:
+    """The mean rate of a warm drain: records over time, until 90 % of its `total` records were stored.
+
+    The end is left out for the partitions that run dry one after the other, the start for the connector's start-up: all
+    before `from_seconds` (on the samples' clock), when the rate was steady, or else the first 10 %. Both ends are
+    interpolated linearly between samples, so the rate is 0.8 x total / (t90 - t10) without `from_seconds`, and its
+    error at most one sampling interval at either end. A least-squares slope would count a stall by where it falls and
+    how densely it was sampled.
+
+    None if an end was not seen, or if fewer than 4 samples within the window show progress.
+    """
+    if total < 1:
+        raise ValueError(f"total must be at least 1, found {total}")
+    times, counts = progress(times_seconds, stored)
+    start = _crossing(times, counts, LOW_SHARE * total) if from_seconds is None else from_seconds
+    end = _crossing(times, counts, HIGH_SHARE * total)
+    if start is None or end is None or end <= start:
+        return None
+    inside = (times >= start) & (times <= end) & (np.diff(counts, prepend=counts[0]) > 0)
+    if np.count_nonzero(inside) < FEWEST_SAMPLES:
+        return None
+    window_seconds = end - start
+    before = LOW_SHARE * total if from_seconds is None else float(np.interp(start, times, counts))
+    return DrainRate((HIGH_SHARE * total - before) / window_seconds, window_seconds)
+
+
+def median_low_high(values: Sequence[float]) -> tuple[float, float, float] | None:
+    """Median, lowest and highest; None of no values."""
+    return (statistics.median(values), min(values), max(values)) if values else None
+
+
+def most(values: Iterable[Number | None]) -> Number | None:
+    """The highest of the values that are known; None if none is."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def ratio_to_slowest(rates: Sequence[float | None]) -> list[float | None]:
+    """Each rate divided by the lowest; None for no rate, or if the lowest is 0."""
+    slowest = min((rate for rate in rates if rate is not None), default=0.0)
+    return [rate / slowest if rate is not None and slowest > 0 else None for rate in rates]
+
+
+def usable_rate(cell: CellSummary) -> RatePerSecond | None:
+    """The rate of a cell; None if the cell is invalid, or was not warm and steady."""
+    return None if cell.invalid or cell.at_least is not None else cell.records_per_second
+
+
+def usable_median(cell: CellSummary) -> float | None:
+    """The median of `usable_rate`."""
+    rate = usable_rate(cell)
+    return None if rate is None else rate.median
+
+
+def progress(
+    times_seconds: npt.ArrayLike, stored: npt.ArrayLike
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Samples in order of time, without NaN, and never falling.
+
+    A sink loses no rows while it drains, so a count below an earlier one was read out of order or from a shard that
+    lags behind; it counts as no progress. ValueError if the two differ in length or have two dimensions.
+    """
+    times = np.asarray(times_seconds, dtype=np.float64)
+    counts = np.asarray(stored, dtype=np.float64)
+    if times.ndim != 1 or times.shape != counts.shape:
+        raise ValueError(f"times and counts must be two lists of one length, found {times.shape} and {counts.shape}")
+    known = np.isfinite(times) & np.isfinite(counts)
+    order = np.argsort(times[known], kind="stable")
+    return times[known][order], np.maximum.accumulate(counts[known][order])
+
+
+def _crossing(times: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], level: float) -> float | None:
+    """When `counts` first reached `level`, interpolated; None if before the first sample, or never."""
+    after = int(np.searchsorted(counts, level, side="left"))
+    if after in (0, counts.size):
+        return None
+    before = after - 1
+    share = (level - counts[before]) / (counts[after] - counts[before])
+    return float(times[before] + share * (times[after] - times[before]))

@@ -1,0 +1,241 @@
+"""The samples of a trial, and figures out of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE, most, progress
+
+__all__ = [
+    "CONTROLLER",
+    "MACHINE",
+    "MUCH_FOREIGN",
+    "OTHER_CONNECTIONS",
+    "OTHER_POOL_CLIENTS",
+    "STOLEN",
+    "Sample",
+    "connection_peaks",
+    "cpu_between",
+    "cpu_seconds_per_million",
+    "foreign_cores",
+    "looking_cores",
+    "middle",
+    "own_count",
+    "per_million",
+    "rejected_writes",
+    "risen",
+    "service_of",
+    "stored_counts",
+    "used_between",
+    "used_up",
+    "window_seconds",
+]
+
+MACHINE, STOLEN = "machine_cpu_seconds_total", "machine_stolen_seconds_total"
+"""Signs of the machine: CPU seconds in which its cores were busy, or stolen; and those that a hypervisor stole."""
+OTHER_CONNECTIONS, OTHER_POOL_CLIENTS = "other_connections", "other_pool_clients"
+"""Signs of a sink: those of its connections, and of its pooler's clients, that were open before a trial's connector."""
+CONTROLLER = "controller"
+"""The name of sinkbench itself among the services whose CPU is counted."""
+MUCH_FOREIGN = 0.10
+"""Foreign load of a larger share of the cores makes rates hard to compare with those of another hour."""
+# Fields of a sample that are no single value, which have columns of their own.
+NOT_FLAT = ("cpu_seconds", "problems", "troubles", "signs")
+# Fewer are too few for another task's pool; two are sinkbench's own.
+UNSEEN_CONNECTIONS = 10
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One reading of everything; None could not be read.
+
+    Attributes:
+        seconds: on the sampler's clock, when `stored` was read.
+        stored: records in the sink.
+        uncommitted: records in the topic that the connector's group has not committed; it commits every few seconds.
+        backends, pool_clients, pool_servers: connections, as in SinkReading.
+        tasks_running, tasks_failed: tasks in that state.
+        cpu_seconds: of each service since it started, and of `CONTROLLER`; None is gone, absent was not looked at.
+        troubles: what is wrong with services, by their names.
+        problems: what went wrong while reading.
+        signs: further readings by name, as in SinkReading, of the tasks and the machine, too; absent was not read.
+        in_topic: records in the topic, just after `stored` was read.
+    """
+
+    seconds: float
+    stored: int | None
+    uncommitted: int | None
+    backends: int | None
+    pool_clients: int | None
+    pool_servers: int | None
+    tasks_running: int | None
+    tasks_failed: int | None
+    cpu_seconds: Mapping[str, float | None] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    signs: Mapping[str, float] = field(default_factory=dict)
+    in_topic: int | None = None
+
+    def row(self) -> dict[str, float | int | str | None]:
+        """A flat row for the samples' CSV, with a column for the CPU seconds of each service."""
+        return {
+            **{name: value for name, value in vars(self).items() if name not in NOT_FLAT},
+            "seconds": round(self.seconds, 4),
+            **{
+                f"cpu_seconds_{name}": None if used is None else round(used, 3)
+                for name, used in self.cpu_seconds.items()
+            },
+            **{name: round(value, 4) for name, value in self.signs.items()},
+            "problems": "; ".join([*self.problems, *(f"{name} {text}" for name, text in self.troubles.items())])
+            or None,
+        }
+
+
+def stored_counts(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:
+    """The samples' times, and the records in the sink; NaN could not be read."""
+    times = [sample.seconds for sample in samples]
+    return times, [np.nan if sample.stored is None else float(sample.stored) for sample in samples]
+
+
+def window_seconds(samples: Sequence[Sample], records: int) -> float | None:
+    """Seconds from the first record stored to the last; None if not all were stored.
+
+    The resolution is a sampling interval at either end: the first record came after the last sample without any.
+    """
+    times, counts = progress(*stored_counts(samples))
+    if counts.size == 0 or counts[-1] < records:
+        return None
+    first = int(np.searchsorted(counts, 0, side="right"))
+    last = int(np.searchsorted(counts, records, side="left"))
+    return float(times[last] - times[max(first - 1, 0)])
+
+
+def used_up(samples: Sequence[Sample], connection_limit: int | None) -> int | None:
+    """The most connections of the database at once, if these are all that it accepts but for a few; else None.
+
+    A task that gets no connection does not always say so. A few are never seen: sinkbench's own, those being refused,
+    and a rest too small for another task.
+    """
+    peak = most(sample.backends for sample in samples) or 0
+    return peak if connection_limit is not None and peak >= connection_limit - UNSEEN_CONNECTIONS else None
+
+
+def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]:
+    """The most connections at once of clients, and of the database.
+
+    They differ with a pooler; without one, each connection of a client is one of the database. What was open before
+    the connector is not counted. Where it shares a pooler with others, nothing tells whose the pooler's own are: None.
+    """
+    clients = most(own_count(sample.pool_clients, sample.signs, OTHER_POOL_CLIENTS) for sample in samples)
+    if clients:
+        shared = any(sample.signs.get(OTHER_POOL_CLIENTS) for sample in samples)
+        return clients, None if shared else most(sample.pool_servers for sample in samples)
+    backends = most(own_count(sample.backends, sample.signs, OTHER_CONNECTIONS) for sample in samples)
+    return backends, backends
+
+
+def own_count(counted: int | None, signs: Mapping[str, float], others: str) -> int | None:
+    """What is left of a count without that of others, which is the sign of that name; None if it was not read."""
+    return None if counted is None else max(counted - round(signs.get(others, 0)), 0)
+
+
+def rejected_writes(samples: Sequence[Sample], sign: str | None) -> int:
+    """Writes that the sink rejected during the samples, by the sign of that name; 0 if it does not count them."""
+    counts = [count for sample in samples if (count := sample.signs.get(sign or "")) is not None]
+    # The count starts anew with its node.
+    return max(0, round(counts[-1] - counts[0])) if counts else 0
+
+
+def service_of(name: str) -> str:
+    """The service of a process: `connect` of `connect-2`."""
+    return re.sub(r"-\d+$", "", name)
+
+
+def middle(samples: Sequence[Sample], records: int) -> tuple[float, float] | None:
+    """When 10 % and 90 % of a drain of `records` were stored, on the samples' clock; None if it did not reach 90 %."""
+    times, counts = progress(*stored_counts(samples))
+    if counts.size == 0 or counts[-1] < HIGH_SHARE * records:
+        return None
+    start, end = np.interp([LOW_SHARE * records, HIGH_SHARE * records], counts, times)
+    return float(start), float(end)
+
+
+def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str, float | None]:
+    """CPU seconds of each service for a million records, over the `middle` of a drain of `records`.
+
+    Returns:
+        By service, all workers as "connect", with `CONTROLLER`; None could not be seen; empty if the drain did not
+        reach 90 %.
+    """
+    window = middle(samples, records)
+    if window is None:
+        return {}
+    used: dict[str, float | None] = {}
+    for name, seconds in cpu_between(samples, *window).items():
+        service = service_of(name)
+        before = used.get(service, 0.0)
+        used[service] = None if seconds is None or before is None else before + seconds
+    return {name: per_million(seconds, records) for name, seconds in used.items()}
+
+
+def looking_cores(samples: Sequence[Sample], records: int) -> float | None:
+    """Cores that looking took in the `middle` of a drain of `records`: the controller, and the workers' metrics.
+
+    What a sink spends on its own counts is not in it. None if the drain did not reach 90 %.
+    """
+    window = middle(samples, records)
+    if window is None:
+        return None
+    own = cpu_between(samples, *window).get(CONTROLLER)
+    metrics = risen(samples, "connect_looking_cpu_seconds_total", *window)
+    spent = [used for used in (own, metrics) if used is not None]
+    return sum(spent) / (window[1] - window[0]) if spent else None
+
+
+def foreign_cores(samples: Sequence[Sample], records: int) -> tuple[float, float] | None:
+    """Cores that were busy with what is no part of the stack in the `middle` of a drain, and those stolen among them.
+
+    None if the machine, or one of the services, could not be seen.
+    """
+    window = middle(samples, records)
+    if window is None:
+        return None
+    busy, stolen = (risen(samples, sign, *window) for sign in (MACHINE, STOLEN))
+    services = list(cpu_between(samples, *window).values())
+    if busy is None or stolen is None or None in services:
+        return None
+    seconds = window[1] - window[0]
+    return max(busy - sum(used for used in services if used is not None), stolen) / seconds, stolen / seconds
+
+
+def per_million(seconds: float | None, records: int) -> float | None:
+    """What was used in the `middle` of a drain of `records`, for a million of them."""
+    return None if seconds is None else round(seconds / ((HIGH_SHARE - LOW_SHARE) * records / 1e6), 3)
+
+
+def cpu_between(samples: Sequence[Sample], start: float, end: float) -> dict[str, float | None]:
+    """CPU seconds of each process between two times of the samples' clock; None could not be seen."""
+    names = dict.fromkeys(name for sample in samples for name in sample.cpu_seconds)
+    return {
+        name: used_between([(each.seconds, each.cpu_seconds.get(name)) for each in samples], start, end)
+        for name in names
+    }
+
+
+def risen(samples: Sequence[Sample], sign: str, start: float, end: float) -> float | None:
+    """By how much a sign that counts rises between two times of the samples' clock; None if it could not be seen."""
+    return used_between([(each.seconds, each.signs.get(sign)) for each in samples], start, end)
+
+
+def used_between(counts: Iterable[tuple[float, float | None]], start: float, end: float) -> float | None:
+    """By how much a count rises between two times, from readings of it at their times; None with fewer than two."""
+    known = [(at, count) for at, count in counts if count is not None]
+    if len(known) < 2:
+        return None
+    times, values = zip(*known, strict=True)
+    first, last = np.interp([start, end], times, values)
+    return float(last - first)

@@ -1,0 +1,144 @@
+"""The figures from a trial's samples that the rules look at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sinkbench.analysis.samples import MACHINE, Sample, middle, service_of
+from sinkbench.analysis.stalls import Stall, stalls
+
+__all__ = ["COUNTED", "Circumstances", "Evidence", "evidence_of"]
+
+# The suffix of a counter's name.
+COUNTED = "_total"
+# Signs of the tasks are running averages; the last value covers the longest time.
+AVERAGED = "tasks_"
+DIVIDED = ("tasks_without_partitions", "tasks_without_records", "tasks_busiest_share")
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What is known of a trial beside its samples; None for what is unknown.
+
+    Attributes:
+        sink, mode: the cell's; a mode is drain or sustain.
+        placement: number of tasks by worker.
+        records_per_write: as measured at the sink.
+        used_connections: the most connections open at once, if that exhausted the database; else None.
+        connection_limit: connections that the database accepts.
+        offered_share: records sent by the load generator, of those due in that time, 0 to 1.
+        machine_cores: cores of the machine that all services share.
+        cpu_limits: cores that a service, or each worker, may use, by its name; absent without a limit.
+        usable_cores: cores that a service of the sink can use, and why, by its name; absent: as many as there are.
+    """
+
+    sink: str = "sink"
+    mode: str = "drain"
+    tasks: int = 1
+    failed_tasks: int = 0
+    placement: Mapping[str, int] = field(default_factory=dict)
+    records_per_write: float | None = None
+    used_connections: int | None = None
+    connection_limit: int | None = None
+    partitions: int | None = None
+    partitions_with_records: int | None = None
+    offered_share: float | None = None
+    machine_cores: int | None = None
+    cpu_limits: Mapping[str, float] = field(default_factory=dict)
+    usable_cores: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A trial between 10 % and 90 % of its records; all of it if it stored fewer than 90 %.
+
+    Attributes:
+        around: what is known beside the samples.
+        seconds: length of that window.
+        levels: mean of each gauge; of the tasks' running averages the last value.
+        rises: increase of each counter per second; names are without `_total`.
+        cores: CPU seconds per second of each service and worker ("connect" where only the workers' sum is known);
+            absent where unknown.
+        machine_busy: share of the machine's cores in use, 0 to 1; None if unknown.
+        stalls: the gaps in which nothing was stored.
+    """
+
+    around: Circumstances = Circumstances()
+    seconds: float = 0.0
+    levels: Mapping[str, float] = field(default_factory=dict)
+    rises: Mapping[str, float] = field(default_factory=dict)
+    cores: Mapping[str, float] = field(default_factory=dict)
+    machine_busy: float | None = None
+    stalls: Sequence[Stall] = ()
+
+    def cores_by_service(self) -> dict[str, float]:
+        """Cores of each service, summed over all workers."""
+        added: dict[str, float] = {}
+        for name, cores in self.cores.items():
+            service = service_of(name)
+            added[service] = added.get(service, 0.0) + cores
+        return added
+
+
+def evidence_of(
+    samples: Sequence[Sample], records: int, around: Circumstances, last: Mapping[str, float] | None = None
+) -> Evidence | None:
+    """Sums up the samples of a trial with `records` records in its topic; None if there are too few samples.
+
+    `last` holds the signs of the tasks, read after all records were stored.
+    """
+    if len(samples) < 2:
+        return None
+    whole = samples[0].seconds, samples[-1].seconds
+    start, end = middle(samples, records) or whole
+    if end <= start:
+        return None
+    columns: dict[str, list[tuple[float, float]]] = {}
+    for sample in samples:
+        for name, value in sample.signs.items():
+            columns.setdefault(name, []).append((sample.seconds, value))
+        for name, used in sample.cpu_seconds.items():
+            if used is not None:
+                columns.setdefault(f"cpu {name}", []).append((sample.seconds, used))
+    levels, rises, cores = {}, {}, {}
+    for name, readings in columns.items():
+        if name.startswith("cpu "):
+            if (rise := _rise(readings, start, end)) is not None:
+                cores[name.removeprefix("cpu ")] = rise
+        elif name.endswith(COUNTED):
+            if (rise := _rise(readings, start, end)) is not None:
+                rises[name.removesuffix(COUNTED)] = rise
+        elif (level := _level(name, readings, start, end)) is not None:
+            levels[name] = level
+    # How the records were divided among the tasks is certain only at the end.
+    levels |= {name: value for name, value in (last or {}).items() if name in DIVIDED}
+    # The CPU time of somebody else's workers is known only from their own metrics.
+    if "connect_cpu_seconds" in rises and not any(name.startswith("connect") for name in cores):
+        cores["connect"] = rises["connect_cpu_seconds"]
+    busy = rises.get(MACHINE.removesuffix(COUNTED))
+    share = None if busy is None or not around.machine_cores else min(busy / around.machine_cores, 1.0)
+    return Evidence(around, end - start, levels, rises, cores, share, stalls(samples, records))
+
+
+def _rise(readings: Sequence[tuple[float, float]], start: float, end: float) -> float | None:
+    """Increase per second; None with too few readings, or if the counter was reset, as by a restarted process."""
+    times, values = zip(*readings, strict=True)
+    # A counter that is read rarely may have no reading within the window: take the ones around it.
+    first = max((time for time in times if time <= start), default=times[0])
+    last = min((time for time in times if time >= end), default=times[-1])
+    if last <= first:
+        return None
+    before, after = np.interp([first, last], times, values)
+    return None if after < before else float(after - before) / (last - first)
+
+
+def _level(name: str, readings: Sequence[tuple[float, float]], start: float, end: float) -> float | None:
+    inside = [value for seconds, value in readings if start <= seconds <= end and math.isfinite(value)]
+    if name.startswith(AVERAGED):
+        known = inside or [value for seconds, value in readings if seconds <= end]
+        return known[-1] if known else None
+    return float(np.mean(inside)) if inside else None

@@ -1,0 +1,233 @@
+"""The causes that can limit a trial, but for those within a sink: a function each, with its threshold and the reason.
+
+Each takes the evidence of a trial and returns a finding, or None: it is not this, or a figure that it needs was not
+measured, which proves nothing. In which order they count is up to `verdict`. Those
+within a sink stand with that sink, in `sinks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sinkbench.analysis.samples import service_of
+from sinkbench.analysis.words import percent
+from sinkbench.bottleneck.evidence import Evidence
+
+__all__ = [
+    "Finding",
+    "Rule",
+    "connections_used_up",
+    "generator",
+    "idle_tasks",
+    "machine_saturated",
+    "may_be_sink",
+    "request_a_record",
+    "service_saturated",
+    "share_of_tasks",
+    "stalled",
+    "uneven_placement",
+    "uneven_records",
+    "waits_for_records",
+    "waits_for_sink",
+]
+
+SATURATED = 0.9
+LEAST_OFFERED = 0.995
+PUT_BOUND = 0.8
+ONE_BY_ONE = 0.5
+FEW_RECORDS_PER_WRITE = 1.5
+POLLING = 0.5
+IDLE = 0.1
+STALLED = 0.1
+UNEVEN = 1.5
+MAY_BE_SINK = 0.3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A cause that the evidence shows.
+
+    Attributes:
+        component: what limits: a service, or machine, connector, topic, generator.
+        cause: the same in two to four words, always the same ones.
+        evidence: the figures that show it, for a person.
+        share: of the time, or of the tasks or cores, that it accounts for: 0 to 1, by which findings are compared.
+    """
+
+    component: str
+    cause: str
+    evidence: str
+    share: float
+
+
+Rule = Callable[[Evidence], Finding | None]
+
+
+def may_be_sink(seen: Evidence) -> bool:
+    """Whether the sink may be what the tasks wait for; where their time in `put` is not known, it may."""
+    return seen.levels.get("tasks_put_share", 1.0) >= MAY_BE_SINK
+
+
+def share_of_tasks(seen: Evidence, sign: str) -> float | None:
+    """A number of waiting backends or clients as a share of the tasks: each task works through one at a time."""
+    found = seen.levels.get(sign)
+    return None if found is None else min(found / max(seen.around.tasks, 1), 1.0)
+
+
+def connections_used_up(seen: Evidence) -> Finding | None:
+    """Tasks FAILED while all connections of the database were open, but for those too few to serve another task."""
+    around = seen.around
+    if not around.failed_tasks or around.used_connections is None:
+        return None
+    text = (
+        f"{around.used_connections} of {around.connection_limit} connections open,"
+        f" {around.failed_tasks} of {around.tasks} tasks FAILED"
+    )
+    return Finding(around.sink, "connections used up", text, 1.0)
+
+
+def generator(seen: Evidence) -> Finding | None:
+    """The generator sent less than 99.5 % of what it was asked for: the pipeline was never given the load."""
+    share = seen.around.offered_share
+    if share is None or share >= LEAST_OFFERED:
+        return None
+    return Finding("generator", "generator too slow", f"{100 * share:.1f} % of the load was sent in time", 1.0)
+
+
+def request_a_record(seen: Evidence) -> Finding | None:
+    """Tasks spend half of their time and more in `put`, and the sink counted fewer than 1.5 records a write.
+
+    Then a round trip is paid for each record, one after the other; neither a faster sink nor more CPU saves that. Half
+    is enough: a put of many such records takes so long that the group's rebalances, and other tasks, wait for it.
+    """
+    put, per_write = seen.levels.get("tasks_put_share"), seen.around.records_per_write
+    if put is None or put < ONE_BY_ONE or per_write is None or per_write > FEW_RECORDS_PER_WRITE:
+        return None
+    each = _ms_a_record(seen)
+    took = "" if each is None else f", {each:.2g} ms each"
+    text = f"one request a record{took}; {percent(put)} of the tasks' time"
+    return Finding("connector", "a request a record", text, put)
+
+
+def _ms_a_record(seen: Evidence) -> float | None:
+    put, size = seen.levels.get("tasks_put_ms"), seen.levels.get("tasks_records_per_put")
+    return put / size if put and size else None
+
+
+def machine_saturated(seen: Evidence) -> Finding | None:
+    """90 % and more of the machine's cores are in use: whoever waits, waits for CPU in the end."""
+    busy, cores = seen.machine_busy, seen.around.machine_cores
+    if busy is None or busy < SATURATED or not cores:
+        return None
+    text = f"its {cores} cores are {percent(busy)} busy"
+    used = seen.cores_by_service()
+    if used:
+        most = max(used, key=lambda name: used[name])
+        services = sum(used.values()) - used[most]
+        text += f": {most} {used[most]:.1f} cores, other services {services:.1f}"
+        text += f", what is no part of the stack {max(busy * cores - services - used[most], 0.0):.1f}"
+    return Finding("machine", "machine CPU", text, busy)
+
+
+def service_saturated(seen: Evidence) -> Finding | None:
+    """A service uses 90 % and more of the CPU that it can: its limit, or one core for each thread that works.
+
+    In a worker each task is one thread; how many a service of the sink can use, the sink says.
+    """
+    found = []
+    for name, cores in seen.cores.items():
+        service = service_of(name)
+        for limit, why in _limits(seen, name, service):
+            share = cores / limit if limit > 0 else 0.0
+            if share >= SATURATED:
+                text = f"{name} uses {cores:.2g} of the {limit:g} {'core' if limit == 1 else 'cores'} {why}"
+                found.append(Finding(service, f"{service} CPU", text, min(share, 1.0)))
+    return max(found, key=lambda finding: finding.share, default=None)
+
+
+def _limits(seen: Evidence, name: str, service: str) -> list[tuple[float, str]]:
+    around, limits = seen.around, []
+    if service in around.cpu_limits:
+        limits.append((around.cpu_limits[service], "that it is allowed"))
+    if service in around.usable_cores:
+        limits.append(around.usable_cores[service])
+    if service == "connect":
+        tasks = around.placement.get(name, 0) if name != service else around.tasks
+        limits.append((float(tasks), "that its tasks can use, a thread each"))
+    return limits
+
+
+def idle_tasks(seen: Evidence) -> Finding | None:
+    """A tenth of the tasks and more have no partition, or none with records in it: too few partitions, or keys."""
+    around = seen.around
+    unassigned = seen.levels.get("tasks_without_partitions", 0.0)
+    idle = seen.levels.get("tasks_without_records")
+    if idle is None and around.partitions_with_records is not None:
+        # Without metrics of the tasks: so many at least.
+        unassigned = float(max(around.tasks - (around.partitions or around.tasks), 0))
+        idle = float(max(around.tasks - around.partitions_with_records, 0))
+    if idle is None or idle < 1 or idle / around.tasks < IDLE:
+        return None
+    want = "a partition" if unassigned >= idle else "records"
+    text = f"{idle:.0f} of {around.tasks} tasks never had {want}"
+    if around.partitions_with_records is not None:
+        text += f"; {around.partitions_with_records} of {around.partitions} partitions hold records"
+    return Finding("topic", "idle tasks", text, min(idle / around.tasks, 1.0))
+
+
+def uneven_records(seen: Evidence) -> Finding | None:
+    """One task has half as many records again as an even share would be: too few keys, or partitions, to divide.
+
+    Where tasks have none at all, that says it better.
+    """
+    share, tasks = seen.levels.get("tasks_busiest_share"), seen.around.tasks
+    if share is None or tasks < 2 or share * tasks < UNEVEN or idle_tasks(seen) is not None:
+        return None
+    text = f"one task has {percent(share)} of the records, {percent(1 / tasks)} would be even"
+    return Finding("topic", "uneven records", text, share - 1 / tasks)
+
+
+def uneven_placement(seen: Evidence) -> Finding | None:
+    """A worker has two tasks more than another: the workers with most of them end last."""
+    placed = seen.around.placement
+    if len(placed) < 2 or max(placed.values()) - min(placed.values()) < 2:
+        return None
+    text = "tasks " + ", ".join(f"{name}: {count}" for name, count in placed.items())
+    most = max(placed.values())
+    return Finding("connect", "uneven placement", text, 1 - sum(placed.values()) / len(placed) / most)
+
+
+def stalled(seen: Evidence) -> Finding | None:
+    """For 10 % of the time and more no new record was seen in the sink, in gaps of 3 s and more."""
+    share = min(sum(each.seconds for each in seen.stalls) / seen.seconds, 1.0) if seen.seconds else 0.0
+    if share < STALLED:
+        return None
+    longest = max(seen.stalls, key=lambda each: each.seconds)
+    return Finding("sink", "a stall", f"{longest.in_words}; {percent(share)} of the time in all", share)
+
+
+def waits_for_sink(seen: Evidence) -> Finding | None:
+    """Tasks spend 80 % of their time and more in `put`, whatever holds it up there."""
+    put = seen.levels.get("tasks_put_share")
+    if put is None or put < PUT_BOUND:
+        return None
+    size = seen.levels.get("tasks_records_per_put")
+    text = f"tasks wait for the sink {percent(put)} of their time"
+    if size is not None and "tasks_put_ms" in seen.levels:
+        text += f": {seen.levels['tasks_put_ms']:.3g} ms for {size:,.0f} records"
+    return Finding("sink", "waits for the sink", text, put)
+
+
+def waits_for_records(seen: Evidence) -> Finding | None:
+    """In a drain, with all records there from the start, tasks wait half of their time and more for some to arrive.
+
+    The share is a mean over polls, short and long alike, and the first waits for partitions: where `put` takes half of
+    the time, this is no more than that.
+    """
+    poll = seen.levels.get("tasks_poll_share")
+    if poll is None or poll < POLLING or seen.around.mode != "drain":
+        return None
+    if seen.levels.get("tasks_put_share", 0.0) >= POLLING:
+        return None
+    return Finding("kafka", "waits for records", f"tasks wait for records {percent(poll)} of their time", poll)

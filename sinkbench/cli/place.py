@@ -1,0 +1,27 @@
+"""Whether this is the program of the checkout that it was called in: a virtual environment cannot be moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sinkbench.errors import SettingsError
+
+__all__ = ["check_place"]
+
+
+def check_place(program: Path, prefix: Path) -> None:
+    """Makes sure that the program of a copied checkout does not work for the other one without a word.
+
+    Args:
+        program: the file that was called; it names the Python that runs it.
+        prefix: the virtual environment of the Python that runs.
+
+    Raises:
+        SettingsError: the file is in another virtual environment.
+    """
+    called = program.absolute().parent.parent
+    if (called / "pyvenv.cfg").exists() and not called.samefile(prefix):
+        raise SettingsError(
+            f"{program}: is a program of {prefix}, so this checkout was moved or copied; run its scripts/setup, which"
+            " makes .venv anew"
+        )

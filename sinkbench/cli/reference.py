@@ -1,0 +1,223 @@
+"""docs/reference.md and .env.example, made from the code: every command, every key of a plan, every setting."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from typer.cli import get_docs_for_click
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from loadgen.cli import app as loadgen
+from sinkbench.cli.main import app as sinkbench
+from sinkbench.errors import EXIT_CODES
+from sinkbench.plan.plan import Plan
+from sinkbench.settings import CHECKOUT, PREFIX, Settings
+from sinkbench.tables.markdown import markdown_table
+
+__all__ = ["Key", "env_example", "keys_of", "reference"]
+
+_DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
+_TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
+_HEADERS = ("key", "type", "default", "allowed", "what it is")
+
+_HEAD = """# Reference
+
+`scripts/reference` makes this page from the code, and a test fails where it is stale. [format.md](format.md) describes
+what a run leaves behind, [pipelines.md](pipelines.md) the connector files, [external.md](external.md) the stack files.
+
+- [Commands](#commands)
+- [Keys of a plan](#keys-of-a-plan)
+- [Settings](#settings)
+"""
+
+# .env.example; a line `= PATTERN` stands for the settings of that pattern that no line above it has.
+_ENV = """\
+# What can be set, for `docker compose` and for sinkbench alike: copy this file to `.env` and take away the # of a line.
+# The values shown are the defaults. The environment wins over `.env`; sinkbench refuses an unknown SINKBENCH_ name, and
+# `sinkbench settings` prints what is in force. User, password and database of PostgreSQL are `sinkbench`.
+# `scripts/reference` makes this file from the code.
+
+# --- what to race, and where ---
+
+# The controller's container races the plan, too; it may be any file in the folder plans/. The thresholds are your copy
+# of this file. `docker compose up -d --scale connect=6` changes the workers while they run.
+
+= stack|plan|thresholds|workers
+
+# --- ports on 127.0.0.1 ---
+
+# The offset moves all of them at once when `sinkbench` starts the services (`docker compose up` knows no sums).
+# Containers of Connect have any free ports: `sinkbench status --stack compose` shows them.
+
+= port_offset|(kafka|elasticsearch|postgres|pgbouncer|live)_port
+
+# --- Java heaps ---
+
+= .*_heap
+
+# --- containers only ---
+
+# A JVM needs about half as much memory again as its heap; PostgreSQL and Kafka use what is left for pages of their
+# files. A container that asks for more is killed, and the trial says so. Cores may be a fraction, such as 1.5.
+
+= .*_memory|.*_cpus
+
+# Read by docker-compose.yml alone: the engine's socket, which tells the controller's container CPU times and states.
+#DOCKER_SOCKET=/var/run/docker.sock
+
+# --- the local stack only ---
+
+# Its folders lie below var/ in the checkout; as root, in a checkout that other accounts cannot enter, below
+# /var/lib/sinkbench. The JDK is that of JAVA_HOME, else the newest below /usr/lib/jvm, else the one on PATH, if it is
+# 21 or newer.
+
+= .*
+"""
+
+
+_MOVED = """\
+A checkout that was moved or copied has a `.venv` whose programs are those of the old folder. `scripts/race` and
+`scripts/setup` make it anew, and say so; `scripts/scale` and a copy's own `sinkbench` refuse to run before. A shell
+says of a moved `.venv/bin/sinkbench` that it, or a required file, is not found: run `scripts/setup`. What the local
+stack keeps in `var/` moves along. If it ran meanwhile, its ports are taken, and the line that says so has the command
+that stops it.
+
+Files that somebody writes must be UTF-8 text, of at most a megabyte (YAML 256 KiB), or come through a pipe: `<(...)`.
+"""
+
+
+class Key:
+    """One key of a model, in words.
+
+    Attributes:
+        name: the dotted key; `[]` stands for each item of a list.
+        row: type, default, what is allowed, and what it is.
+    """
+
+    def __init__(self, name: str, schema: Mapping[str, Any], required: bool) -> None:
+        described = str(schema.get("description", ""))
+        said = _DEFAULT.search(described)
+        # A default that depends on other values stands in the description.
+        default = said[1] if said else "required" if required else _default(schema)
+        self.name = name
+        self.row = (_type(schema), default, _allowed(schema), _DEFAULT.sub("", described))
+
+
+def reference() -> str:
+    codes = markdown_table(("exit code", "meaning"), [(str(code), text) for code, text in EXIT_CODES.items()], [0])
+    parts = [
+        _HEAD,
+        "## Commands\n",
+        "`--help` of a command prints what is here. Each ends with one of these exit codes, with 1 where it says so.\n",
+        "\n".join(codes) + "\n",
+        _MOVED,
+        *_commands(get_command(sinkbench), "sinkbench"),
+        *_commands(get_command(loadgen), "loadgen"),
+        "## Keys of a plan\n",
+        "A plan is YAML. `sinkbench race --show FILE` prints one with every key; an unknown key is refused.\n",
+        _table(keys_of(Plan)),
+        "## Settings\n",
+        "Variables of the environment, or lines of a file `.env` in the checkout; the environment wins.\n"
+        "`sinkbench settings` prints those in force, and [.env.example](../.env.example) groups them.\n",
+        _table(keys_of(Settings), prefix=PREFIX),
+    ]
+    return "\n".join(parts)
+
+
+def env_example() -> str:
+    """The file .env.example: every setting in a comment, with its default."""
+    left, lines = dict(Settings.model_fields), []
+    for line in _ENV.splitlines():
+        if line.startswith("= "):
+            for name in [name for name in left if re.fullmatch(line[2:], name)]:
+                field = left.pop(name)
+                lines += [f"# {field.description}", f"#{PREFIX}{name.upper()}={field.default}"]
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def keys_of(model: type[BaseModel]) -> list[Key]:
+    """Every key of a model, those of a section after it."""
+    schema = model.model_json_schema()
+    return list(_keys(schema, schema.get("$defs", {}), ""))
+
+
+def _keys(schema: Mapping[str, Any], models: Mapping[str, Any], above: str) -> Iterator[Key]:
+    for name, field in schema["properties"].items():
+        known = _without_null(field)
+        yield Key(f"{above}{name}", {**field, **known}, name in schema.get("required", ()))
+        for inner, mark in ((known, ""), (known.get("items", {}), "[]")):
+            if "$ref" in inner:
+                yield from _keys(models[inner["$ref"].rpartition("/")[2]], models, f"{above}{name}{mark}.")
+
+
+def _without_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices: Sequence[Mapping[str, Any]] = [each for each in field.get("anyOf", [field]) if each.get("type") != "null"]
+    return choices[0]
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if schema.get("type") == "array":
+        return f"list of {_plural(_type(schema['items']))}"
+    if "$ref" in schema:
+        return "mapping"
+    if schema.get("type") == "object":
+        return f"mapping to {_type(schema['additionalProperties'])}"
+    return "path" if schema.get("format") == "path" else _TYPES[schema["type"]]
+
+
+def _plural(name: str) -> str:
+    return name if name == "text" else f"{name}s"
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    default = schema.get("default", {})
+    if isinstance(default, dict):
+        # The keys of a section have their own.
+        return "" if "$ref" in schema else "{}"
+    return default if isinstance(default, str) else json.dumps(default)
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    if schema.get("type") == "array":
+        return ", each ".join(filter(None, ["at least one", _allowed(schema["items"])]))
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    if "examples" in schema:
+        return f"such as {' or '.join(map(str, schema['examples']))}"
+    if "maxLength" in schema:
+        return f"at most {schema['maxLength']} characters"
+    low, above, high = (schema.get(each) for each in ("minimum", "exclusiveMinimum", "maximum"))
+    if above is not None and schema.get("type") == "integer":
+        low, above = above + 1, None
+    found = [f"from {low}" if low is not None else "", f"above {above}" if above is not None else ""]
+    return " ".join(filter(None, [*found, "" if high is None else f"to {high}"]))
+
+
+def _table(keys: Sequence[Key], prefix: str = "") -> str:
+    rows = [(f"{prefix}{key.name.upper()}" if prefix else key.name, *key.row) for key in keys]
+    headers = ("variable", *_HEADERS[1:]) if prefix else _HEADERS
+    return "\n".join(markdown_table(headers, rows, codes=[0])) + "\n"
+
+
+def _commands(command: Any, name: str) -> Iterator[str]:
+    context = command.context_class(command, info_name=name)
+    if not isinstance(command, TyperGroup):
+        yield get_docs_for_click(obj=command, ctx=context, indent=2, name=name).rstrip() + "\n"
+        return
+    yield f"### `{name}`\n\n{command.help}\n"
+    for each in command.list_commands(context):
+        found = command.get_command(context, each)
+        if found is not None:
+            yield from _commands(found, f"{name} {each}")
+
+
+if __name__ == "__main__":
+    (CHECKOUT / "docs" / "reference.md").write_text(reference(), encoding="utf-8")
+    (CHECKOUT / ".env.example").write_text(env_example(), encoding="utf-8")

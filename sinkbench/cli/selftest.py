@@ -1,0 +1,117 @@
+"""The commands `sinkbench selftest ...`: the benchmark measures itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+
+from sinkbench.errors import EXIT_CHECK_FAILED, PlanError
+from sinkbench.plan.connectors import known_pipelines
+from sinkbench.plan.plan import Plan
+from sinkbench.race.session import run_plan
+from sinkbench.results import Noise, Overhead, TrialRecord
+from sinkbench.runs.store import read_summary, read_trials
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.sinks import stamping_sinks
+from sinkbench.stack.choice import open_stack
+from sinkbench.suggest import did_you_mean
+from sinkbench.summary.cells import cpu_by_block, valid_by_block
+from sinkbench.summary.selftest import (
+    LABELS,
+    noise_lines,
+    noise_of,
+    noise_plan,
+    overhead_lines,
+    overhead_of,
+    overhead_plan,
+)
+from sinkbench.tables import cells as table
+
+__all__ = ["selftest"]
+
+selftest = typer.Typer(no_args_is_help=True, help=__doc__)
+
+
+@selftest.callback()
+def _group() -> None:
+    """How far the figures of this machine can be trusted."""
+
+
+PIPELINE = "postgres/jdbc"
+Minutes = Annotated[float, typer.Option(min=1, max=1440, help="how long blocks are taken")]
+Results = Annotated[Path, typer.Option(help="folder for the results of all runs")]
+StackName = Annotated[
+    str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
+]
+Outcome = TypeVar("Outcome", bound=Noise | Overhead)
+TOO_FEW = "Fewer than 5 blocks in which both are valid: too few to compare; give it more --minutes."
+
+
+@selftest.command()
+def noise(
+    pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced against itself")] = PIPELINE,
+    minutes: Minutes = 10,
+    results: Results = Path("results"),
+    stack_name: StackName = None,
+) -> None:
+    """Races a pipeline against itself: how often a difference is claimed, and the smallest that would be found.
+
+    Exit code 1 if a cell does not pass, or the trials are too few to tell.
+    """
+
+    def outcome_of(trials: Sequence[TrialRecord]) -> Noise | None:
+        taken = [[trial for trial in trials if trial.label == label] for label in LABELS]
+        by_rate, by_cpu = (noise_of(*map(measured, taken)) for measured in (valid_by_block, cpu_by_block))
+        return None if by_rate is None else by_rate.model_copy(update={"by_cpu": by_cpu})
+
+    _race(pipeline, noise_plan, minutes, results, stack_name, outcome_of, noise_lines)
+
+
+@selftest.command()
+def overhead(
+    pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced with and without probes")] = PIPELINE,
+    minutes: Minutes = 10,
+    results: Results = Path("results"),
+    stack_name: StackName = None,
+) -> None:
+    """Races a pipeline with all probes against the same with none: what looking costs.
+
+    Exit code 1 if a cell does not pass, or the trials are too few to tell.
+    """
+    plan = partial(overhead_plan, stamping=stamping_sinks())
+    _race(pipeline, plan, minutes, results, stack_name, overhead_of, overhead_lines)
+
+
+def _race(
+    pipeline: str,
+    plan_of: Callable[[str, float], Plan],
+    minutes: float,
+    results: Path,
+    stack_name: str | None,
+    outcome_of: Callable[[Sequence[TrialRecord]], Outcome | None],
+    lines_of: Callable[[Outcome, str], list[str]],
+) -> None:
+    """Races the plan of a selftest, adds what its trials show to the summary, and prints both."""
+    known = known_pipelines(CHECKOUT / "connectors")
+    if pipeline not in known:
+        raise PlanError(f"unknown pipeline '{pipeline}'{did_you_mean(pipeline, known)}")
+    settings = load_settings()
+    stack = open_stack(stack_name or settings.stack, settings)
+    console = Console(soft_wrap=True)
+    plan = plan_of(pipeline, minutes)
+    folder, summary = run_plan(stack, plan, results, console, 60 * minutes)
+    outcome = outcome_of(read_trials(folder.trials_path))
+    if outcome is not None:
+        # The field of the summary has the plan's name.
+        folder.write_summary(summary.model_copy(update={plan.name: outcome}))
+    table.show(read_summary(folder.path))
+    lines = [TOO_FEW] if outcome is None else lines_of(outcome, pipeline)
+    for line in [*lines, f"results: {folder.path}"]:
+        console.print(line, markup=False, highlight=False)
+    if outcome is None or not summary.passed:
+        raise typer.Exit(EXIT_CHECK_FAILED)

@@ -1,0 +1,58 @@
+"""What the services have used while a plain client wrote, from a reading before and one after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sinkbench.analysis.limits import CLIENT
+from sinkbench.analysis.samples import Sample, cpu_seconds_per_million
+from sinkbench.analysis.warm import compiling_share
+from sinkbench.analysis.words import percent
+
+__all__ = ["Costs", "costs_between", "disturbance"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a measurement took.
+
+    Attributes:
+        cpu_seconds_per_million: of each service, of sinkbench itself, and of the clients as `CLIENT`; None could not
+            be seen; empty if nothing was looked at.
+        compiling_share: share of all their CPU time that went into compiling; None if that is not known.
+        restarted: services whose counters began again.
+    """
+
+    cpu_seconds_per_million: Mapping[str, float | None] = field(default_factory=dict)
+    compiling_share: float | None = None
+    restarted: tuple[str, ...] = ()
+
+
+def costs_between(before: Sample, after: Sample, records: int, clients_seconds: float) -> Costs:
+    """What was used between two readings, in which `records` were stored; the clients used `clients_seconds` of CPU.
+
+    A service that started again in between tells nothing of its CPU.
+    """
+    pairs = {name: (before.cpu_seconds.get(name), seconds) for name, seconds in after.cpu_seconds.items()}
+    restarted = tuple(name for name, (had, has) in pairs.items() if had is not None and has is not None and has < had)
+    known = {name: seconds for name, seconds in after.cpu_seconds.items() if name not in restarted}
+    samples = (
+        replace(before, stored=0, cpu_seconds={**before.cpu_seconds, CLIENT: 0.0}),
+        replace(after, stored=records, cpu_seconds={**known, CLIENT: clients_seconds}),
+    )
+    share = compiling_share(samples, before.seconds, after.seconds)
+    return Costs(cpu_seconds_per_million(samples, records), share, restarted)
+
+
+def disturbance(costs: Costs, most_compiling: float) -> str | None:
+    """Why a measurement does not count, by what it took; None if it does.
+
+    `most_compiling` is the largest share of the CPU time that compiling may take.
+    """
+    if costs.restarted:
+        return f"{' and '.join(costs.restarted)} started again meanwhile"
+    share = costs.compiling_share
+    if share is not None and share > most_compiling:
+        return f"not warm: {percent(share)} of the CPU time went into compiling"
+    return None

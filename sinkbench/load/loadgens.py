@@ -1,0 +1,176 @@
+"""Fills a trial's topic, by load generators that run as services or by one child process.
+
+Each is a process of its own, so that its CPU time is not the controller's, and is controlled by the HTTP interface of
+`loadgen.server`. Several share a load by ranges of `seq`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import httpx
+
+from loadgen.state import LoadName
+from loadgen.summary import Summary
+from sinkbench.errors import TrialFailed
+from sinkbench.load.client import ANSWER_SECONDS, Part
+from sinkbench.load.process import LoadgenChild
+from sinkbench.plan.plan import PlanLoad
+from sinkbench.stack import Endpoints
+
+__all__ = ["LoadResult", "Loadgens", "add", "split"]
+
+POLL_SECONDS = 0.5
+CHILD = "loadgen"
+# The keys of a plan's load that are options of loadgen, too.
+_SHARED = {
+    "partitions", "replication", "keys", "record_bytes", "compression", "acks", "linger_ms", "batch_bytes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """The sum of the parts of a load, without latencies: quantiles cannot be summed."""
+
+    asked: int
+    sent: int
+    acknowledged: int
+    failed: int
+    errors: Mapping[str, int]
+    """Number of failed records by reason."""
+    bytes: int
+    """The bytes of all values sent."""
+    cpu_seconds: float
+    """User and system time of all load generators."""
+    elapsed_seconds: float
+    """The longest part's."""
+    in_time: int | None = None
+    """Records sent by the time that the last one was due; None without a rate."""
+
+
+def split(records: int, generators: int) -> list[tuple[int, int]]:
+    """Splits seqs 0 to `records` - 1 into contiguous ranges whose lengths differ by at most one.
+
+    Returns (first seq, count) for each generator, without empty ranges.
+    """
+    each, more = divmod(records, generators)
+    counts = [each + 1] * more + [each] * (generators - more)
+    return [(sum(counts[:number]), count) for number, count in enumerate(counts) if count]
+
+
+def add(summaries: Sequence[Summary]) -> LoadResult:
+    """Adds up the summaries of one load's parts."""
+    in_time = [summary.behind.records_in_time for summary in summaries if summary.behind is not None]
+    return LoadResult(
+        asked=sum(summary.asked or 0 for summary in summaries),
+        sent=sum(summary.sent for summary in summaries),
+        acknowledged=sum(summary.acknowledged for summary in summaries),
+        failed=sum(summary.failed for summary in summaries),
+        errors=sum((Counter(summary.errors) for summary in summaries), Counter()),
+        bytes=sum(summary.bytes for summary in summaries),
+        cpu_seconds=round(sum(summary.cpu_seconds for summary in summaries), 3),
+        elapsed_seconds=max((summary.elapsed_seconds for summary in summaries), default=0.0),
+        in_time=sum(in_time) if len(in_time) == len(summaries) else None,
+    )
+
+
+class Loadgens:
+    """The load generators of one stack. A child process, if needed, starts with the first load."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._child: LoadgenChild | None = None
+
+    def load(
+        self,
+        topic: str,
+        run: str,
+        records: int,
+        plan_load: PlanLoad,
+        progress: Callable[[int], None],
+        rate: float | None = None,
+        stop: threading.Event | None = None,
+    ) -> LoadResult:
+        """Creates the topic and produces records into it. If it ends early, no load generator goes on with the load.
+
+        Args:
+            topic: the topic to create.
+            run: the records' `bench.run`; unique to this load.
+            records: how many, at least 1.
+            plan_load: the plan's load.
+            progress: called about twice a second with the number of records acknowledged so far.
+            rate: records per second, open loop, of all load generators together; None for as fast as possible.
+            stop: once set, ends the load as failed.
+
+        Raises:
+            TrialFailed: a record was not acknowledged, or a load generator (named) died, is busy or refuses the load.
+            StackError: the child process cannot be started.
+        """
+        if records < 1:
+            raise ValueError(f"records: found {records}; a load has at least one")
+        generators = self._generators().items()
+        options = plan_load.model_dump(include=_SHARED)
+        options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
+        # A new client for each load: the other side may have closed an older connection.
+        with httpx.Client(trust_env=False, timeout=ANSWER_SECONDS) as client:
+            parts = [
+                Part(client, name, url, LoadName(run=run, topic=topic, first_seq=first_seq, count=count))
+                for (name, url), (first_seq, count) in zip(generators, split(records, len(generators)), strict=False)
+            ]
+            try:
+                _in_parallel(lambda part: part.begin(options | part.share_of(rate, records)), parts)
+                summaries = _follow(parts, progress, stop or threading.Event())
+            except BaseException as error:
+                _in_parallel(Part.cancel, parts)
+                if isinstance(error, TrialFailed):
+                    raise TrialFailed(f"the topic could not be loaded: {error}{self._last_words()}") from None
+                raise
+        return add(summaries)
+
+    def close(self) -> None:
+        """Ends the child process, if there is one. May be called again."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def __enter__(self) -> Loadgens:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _generators(self) -> Mapping[str, str]:
+        if self._endpoints.loadgens:
+            return self._endpoints.loadgens
+        if self._child is not None and not self._child.answers():
+            self.close()
+        if self._child is None:
+            self._child = LoadgenChild(self._endpoints.kafka_settings)
+        return {CHILD: self._child.url}
+
+    def _last_words(self) -> str:
+        if self._child is None or self._child.answers():
+            return ""
+        return f" ({self._child.last_words()})"
+
+
+def _in_parallel(step: Callable[[Part], None], parts: Sequence[Part]) -> None:
+    with ThreadPoolExecutor(max_workers=len(parts)) as pool:
+        results = pool.map(step, parts)
+    # Only now may an error be raised: every step has ended.
+    list(results)
+
+
+def _follow(parts: Sequence[Part], progress: Callable[[int], None], stop: threading.Event) -> list[Summary]:
+    while True:
+        summaries = [part.summary or part.look() for part in parts]
+        progress(sum(part.acknowledged for part in parts))
+        done = [summary for summary in summaries if summary is not None]
+        if len(done) == len(parts):
+            return done
+        if stop.wait(POLL_SECONDS):
+            raise TrialFailed("the load was broken off")

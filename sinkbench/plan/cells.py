@@ -1,0 +1,124 @@
+"""The cells of a plan, and the order in which their trials are taken."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sinkbench.errors import PlanError
+from sinkbench.plan.plan import Plan
+
+__all__ = ["Cell", "blocks", "expand"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a plan: a pipeline at a number of workers and tasks, under the plan's load."""
+
+    label: str
+    pipeline: str
+    sink: str
+    multiple: int
+    workers: int
+    overrides: Mapping[str, str] = field(default_factory=dict, hash=False)
+    mode: str = "drain"
+    offered: float | None = None
+    """The rate offered by a sustain trial, in records per second."""
+    before: int | None = None
+    """The multiple that a re-scale trial starts with; in the middle of its drain it changes to `multiple`."""
+    probes: bool = True
+    """Whether the services are probed while a trial runs."""
+
+    @property
+    def tasks(self) -> int:
+        return self.multiple * self.workers
+
+    @property
+    def tasks_before(self) -> int | None:
+        """The tasks that a re-scale trial starts with; None for any other."""
+        return None if self.before is None else self.before * self.workers
+
+    @property
+    def at_start(self) -> Cell:
+        """The cell as a trial begins with it: with the multiple before, where it is given another one later."""
+        return self if self.before is None else replace(self, multiple=self.before, before=None)
+
+    @property
+    def key(self) -> str:
+        """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
+
+        With an offered rate `postgres/jdbc@3x2@5000`; of a re-scale `postgres/jdbc@3x1to2`.
+        """
+        if self.before is not None:
+            return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
+        return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}"
+
+    def identity(self) -> dict[str, Any]:
+        """The fields that identify the cell in a trial's record and in a cell's summary."""
+        return {
+            "cell": self.key,
+            "label": self.label,
+            "pipeline": self.pipeline,
+            "sink": self.sink,
+            "mode": self.mode,
+            "workers": self.workers,
+            "tasks": self.tasks,
+            "tasks_per_worker": self.multiple,
+            "overrides": dict(self.overrides),
+        }
+
+    @property
+    def place(self) -> str:
+        """The key without offered rate and multiple before: cells with the same place share pilot and cold start."""
+        return f"{self.label}@{self.workers}x{self.multiple}"
+
+
+def expand(plan: Plan, workers: int) -> list[Cell]:
+    """All cells of a plan on `workers` workers, at least 1, in the plan's order of pipelines and multiples.
+
+    Under `rescale` each pipeline's cold starts come first, then its steps from each multiple to the next, and back.
+    Raises PlanError if a cell would have more tasks than partitions: the others would have nothing to do.
+    """
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, found {workers}")
+    cells = []
+    mode = "drain" if plan.drains else plan.mode
+    for index, entry in enumerate(plan.pipelines):
+        names = entry.shown_name, entry.pipeline, entry.sink
+        for place, multiple in enumerate(plan.multiples_of(entry)):
+            cell = Cell(*names, multiple, workers, entry.overrides, mode, probes=entry.probes)
+            if cell.tasks > plan.load.partitions:
+                raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
+            rates = plan.rates_of(entry)
+            cells += [replace(cell, offered=rate) for rate in rates] if rates else [cell]
+        if plan.mode == "rescale":
+            cells += [replace(cell, multiple=multiple, before=before) for before, multiple in plan.rescales_of(entry)]
+    return cells
+
+
+def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
+    """`trials` blocks, each with every cell once, in an order drawn from `seed`.
+
+    So drift of the machine (heat, a neighbour, a cache that fills) hits all cells alike, not only the last ones.
+    """
+    draw = random.Random(seed)
+    return [draw.sample(cells, len(cells)) for _ in range(trials)]
+
+
+def _where(plan: Plan, index: int, place: int) -> str:
+    if plan.pipelines[index].multiples is not None:
+        return plan.where("pipelines", index, "multiples", place)
+    # Without a line for multiples, the pipeline's is the next best.
+    return plan.where("multiples", place) if "multiples" in plan.model_fields_set else plan.where("pipelines", index)
+
+
+def _too_many(cell: Cell, partitions: int) -> str:
+    most = partitions // cell.workers
+    mend = f"raise load.partitions to {cell.tasks}"
+    mend += f" or lower the multiple to {most}" if most else " or start fewer workers"
+    return (
+        f"multiple {cell.multiple} on {cell.workers} workers makes {cell.tasks} tasks of {cell.label},"
+        f" but the topic has {partitions} partitions; {mend}"
+    )

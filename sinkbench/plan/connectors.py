@@ -1,0 +1,33 @@
+"""Connector files: `connectors/<sink>/<name>.json`, each the body of a `POST /connectors`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from loadgen.reading import parse_json, read_text
+from sinkbench.errors import PlanError
+
+__all__ = ["known_pipelines", "read_connector"]
+
+
+def known_pipelines(connectors: Path) -> list[str]:
+    """Sorted names of the pipelines in the folder `connectors`: `<sink>/<name>` for each `<sink>/<name>.json`."""
+    return sorted(f"{file.parent.name}/{file.stem}" for file in connectors.glob("*/*.json"))
+
+
+def read_connector(path: Path) -> dict[str, Any]:
+    """The `config` of a connector file. Raises PlanError, with the file and what is wrong, if it holds none."""
+    try:
+        found = parse_json(read_text(path, PlanError))
+    except FileNotFoundError:
+        raise PlanError(f"{path}: there is no such connector file; restore it, or leave the pipeline out") from None
+    except ValueError as broken:
+        raise PlanError(f"{path}: not a connector file ({broken}); mend it") from None
+    config = found.get("config") if isinstance(found, dict) else None
+    if not isinstance(config, dict):
+        raise PlanError(f"{path}: not a connector file (an object with name and config); mend it")
+    for key, value in config.items():
+        if isinstance(value, dict | list):
+            raise PlanError(f"{path}: not a connector file (config.{key} is no text, number, true or false); mend it")
+    return config

@@ -1,0 +1,232 @@
+"""The plan: what to measure. Its file is YAML 1.2, read strictly: what is wrong is refused, with its line."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Collection
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
+
+from sinkbench.errors import PlanError
+from sinkbench.plan.connectors import known_pipelines
+from sinkbench.plan.prices import Prices
+from sinkbench.plan.sections import Capacity, Multiples, PipelineEntry, PlanDrain, PlanLoad, PlanSustain, Until
+from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
+
+__all__ = [
+    "Capacity",
+    "PipelineEntry",
+    "Plan",
+    "PlanDrain",
+    "PlanLoad",
+    "PlanSustain",
+    "Until",
+    "load_plan",
+]
+
+_FEWEST_SAMPLES_A_WINDOW = 10
+_FEWEST_SAMPLES_A_LOAD = 40
+
+
+class Plan(Section):
+    """A plan with every default filled in. Made by `load_plan`."""
+
+    name: str = Field(max_length=60, description="the plan's name, part of its runs' names (default: its file's name)")
+    pipelines: Annotated[tuple[PipelineEntry, ...], Field(strict=False, min_length=1)] = Field(
+        description="the pipelines to measure: names, or mappings with the keys of a pipeline"
+    )
+    mode: Literal["drain", "sustain", "capacity", "rescale"] = Field(
+        default="drain",
+        description="drain: how fast a full topic empties; sustain: whether a constant rate is kept up with, and the"
+        " latency; capacity: the highest rate that is kept up with; rescale: what it costs to give a running connector"
+        " another number of tasks",
+    )
+    multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
+    trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
+        default=3, description="trials of each cell, one in each block; with 'until' the fewest"
+    )
+    until: Until | None = Field(
+        default=None, description="take more trials until the intervals are narrow; null: take as many as 'trials' says"
+    )
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
+        default=None, description="seed of the order of trials; null: drawn at random and recorded"
+    )
+    load: PlanLoad = Field(default=PlanLoad(), description="the records and how they are produced")
+    drain: PlanDrain = Field(default=PlanDrain(), description="how long a drain trial takes")
+    sustain: PlanSustain = Field(default=PlanSustain(), description="the constant load")
+    capacity: Capacity = Field(default=Capacity(), description="the search for a capacity")
+    limits: bool = Field(
+        default=False,
+        description="whether the limits of Kafka, Connect and the sinks are measured, those of sinks in each block",
+    )
+    prices: Prices | None = Field(
+        default=None,
+        description="what is paid for cores, memory and disk; null: records have no cost",
+    )
+    probe_interval_ms: Annotated[int, Field(gt=0, le=60_000)] = Field(
+        250, description="time between two readings of the services, in milliseconds"
+    )
+
+    _source: YamlFile | None = PrivateAttr(default=None)
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise mistake(f"{{name}} may hold only letters, digits, '.', '_' and '-', found {shown(value)}")
+        return value
+
+    @model_validator(mode="after")
+    def _labels_are_distinct(self) -> Self:
+        first: dict[str, int] = {}
+        for index, entry in enumerate(self.pipelines):
+            if first.setdefault(entry.shown_name, index) != index:
+                text = f"'{entry.shown_name}' names two entries of pipelines; give one of them a label of its own"
+                raise mistake(text, "pipelines", index, "label")
+        return self
+
+    @model_validator(mode="after")
+    def _unwatched_rates_are_known(self, info: ValidationInfo) -> Self:
+        # Whoever reads a plan that is there already need not know the sinks.
+        stamping = (info.context or {}).get("stamping")
+        those = f" ({', '.join(stamping)})" if stamping else ""
+        for index, entry in enumerate(self.pipelines):
+            if not entry.probes and (self.mode != "drain" or (stamping is not None and entry.sink not in stamping)):
+                text = f"probes: false needs mode drain and a sink that keeps the time of every insertion{those}"
+                found = f"found mode {self.mode} and {entry.pipeline}"
+                raise mistake(f"{text}; {found}", "pipelines", index, "probes")
+        return self
+
+    @model_validator(mode="after")
+    def _until_goes_beyond_trials(self) -> Self:
+        if self.until is not None and self.until.trials < self.trials:
+            text = f"until.trials {self.until.trials} is less than trials {self.trials}, which is the least; raise it"
+            raise mistake(text, "until", "trials")
+        return self
+
+    @model_validator(mode="after")
+    def _rates_fit_the_mode(self) -> Self:
+        for entry in self.pipelines:
+            if self.mode == "sustain" and not self.rates_of(entry):
+                text = f"mode sustain offers {entry.shown_name} a rate, but none is given"
+                raise mistake(f"{text}; set sustain.records_per_second, or records_per_second of the pipeline", "mode")
+        given: list[tuple[str | int, ...]] = [
+            ("pipelines", index) for index, each in enumerate(self.pipelines) if each.records_per_second is not None
+        ]
+        given += [("sustain",)] if self.sustain.records_per_second is not None else []
+        if self.mode != "sustain" and given:
+            text = f"records_per_second is for mode sustain; mode {self.mode} finds the rate itself"
+            raise mistake(text, *given[0], "records_per_second")
+        if self.mode == "capacity" and self.until is not None:
+            raise mistake("until is for trials in blocks; mode capacity confirms a rate by 'trials'", "until")
+        return self
+
+    @model_validator(mode="after")
+    def _rescale_has_steps(self) -> Self:
+        for index, entry in enumerate(self.pipelines):
+            if self.mode == "rescale" and len(self.multiples_of(entry)) < 2:
+                text = f"mode rescale goes from one multiple to the next, but {entry.shown_name} has only one"
+                place = () if entry.multiples is None else ("pipelines", index)
+                raise mistake(f"{text}; list several", *place, "multiples")
+        return self
+
+    @model_validator(mode="after")
+    def _load_is_sampled(self) -> Self:
+        samples = int(self.sustain.seconds * 1000 / self.probe_interval_ms)
+        if not self.drains and samples < _FEWEST_SAMPLES_A_LOAD:
+            at = f"at probe_interval_ms {self.probe_interval_ms}; at least {_FEWEST_SAMPLES_A_LOAD} are needed"
+            raise mistake(
+                f"sustain.seconds {self.sustain.seconds:g} gives {samples} samples {at}", "sustain", "seconds"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _window_is_sampled(self) -> Self:
+        samples = int(self.drain.window_seconds * 1000 / self.probe_interval_ms)
+        if samples < _FEWEST_SAMPLES_A_WINDOW:
+            window = f"a window of {self.drain.window_seconds:g} s; at least {_FEWEST_SAMPLES_A_WINDOW} are needed"
+            text = f"probe_interval_ms {self.probe_interval_ms} gives {samples} samples in {window}"
+            raise mistake(text, "probe_interval_ms")
+        return self
+
+    @property
+    def drains(self) -> bool:
+        """Whether its trials drain a full topic."""
+        return self.mode in ("drain", "rescale")
+
+    def rescales_of(self, entry: PipelineEntry) -> list[tuple[int, int]]:
+        """Under `mode: rescale` the (multiple before, multiple after) of each step: to the list's end, and back."""
+        there = list(pairwise(self.multiples_of(entry)))
+        return there + [(after, before) for before, after in reversed(there)]
+
+    def multiples_of(self, entry: PipelineEntry) -> tuple[int, ...]:
+        """An entry's own multiples, else the plan's."""
+        return self.multiples if entry.multiples is None else entry.multiples
+
+    def rates_of(self, entry: PipelineEntry) -> tuple[float, ...]:
+        """The rates offered to an entry: its own, else those under `sustain`."""
+        return (self.sustain.records_per_second or ()) if entry.records_per_second is None else entry.records_per_second
+
+    def where(self, *path: str | int) -> str:
+        """`file:line` of a key or item, such as `where("pipelines", 0)`; the plan's name if it has no file."""
+        return f"plan {self.name}" if self._source is None else self._source.where(*path)
+
+    def seeded(self) -> Plan:
+        """The plan with its own seed, or one drawn at random."""
+        return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})
+
+    def whole(self) -> dict[str, Any]:
+        """Every key with its value, as plain values."""
+        whole = self.model_dump(mode="json")
+        for printed, entry in zip(whole["pipelines"], self.pipelines, strict=True):
+            printed["label"] = entry.shown_name
+            printed["multiples"] = list(self.multiples_of(entry))
+        return whole
+
+    def show(self) -> str:
+        """The plan as YAML with every key; reading it gives the same plan."""
+        return to_yaml(self.whole())
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of `show()` without what changes no result: the seed orders trials, and prices come after them."""
+        measured = {**self.whole(), "seed": None}
+        del measured["prices"]
+        return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
+
+
+def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = None) -> Plan:
+    """Reads the plan in the file `path`; its pipelines must be among those in the folder `connectors`.
+
+    `stamping` names the sinks that keep the time of every insertion; None: that is not looked at.
+
+    Raises PlanError with a line for each mistake, up to five: the file, the line, what was found, and what to do.
+    """
+    source = YamlFile(path, "plan", PlanError)
+    known = known_pipelines(connectors)
+    if not known:
+        raise PlanError(f"{connectors}: no pipelines found; there must be files <sink>/<name>.json in this folder")
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:60]
+    try:
+        plan = Plan.model_validate(
+            {"name": stem or "plan", **source.content}, context={"pipelines": known, "stamping": stamping}
+        )
+    except ValidationError as invalid:
+        models: dict[str, type[BaseModel]] = {
+            "": Plan,
+            "pipelines": PipelineEntry,
+            "until": Until,
+            "sustain": PlanSustain,
+            "capacity": Capacity,
+            "load": PlanLoad,
+            "drain": PlanDrain,
+            "prices": Prices,
+        }
+        raise PlanError(source.explain(invalid, models)) from None
+    plan._source = source
+    return plan

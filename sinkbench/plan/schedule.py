@@ -1,0 +1,198 @@
+"""What of a plan is taken and what is left, told by the trials that there are: pure decisions."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sinkbench.analysis.intervals import interval_of_median, relative_width
+from sinkbench.analysis.lag import GROWING
+from sinkbench.analysis.limits import GENERATOR, best
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.beside import LimitOf, limits_in_blocks, most_blocks, with_limits_beside
+from sinkbench.plan.capacity import INVALID, CapacitySearch
+from sinkbench.plan.cells import Cell, blocks
+from sinkbench.plan.plan import Plan
+from sinkbench.results import Limit, TrialRecord
+
+__all__ = [
+    "BlockLeft",
+    "block_of",
+    "blocks_left",
+    "cells_left",
+    "feed",
+    "is_enough",
+    "is_over",
+    "new_search",
+    "searches_of",
+]
+
+# The generator was alone when it was measured; beside a pipeline it has less of the machine.
+GENERATOR_SHARE = 0.8
+LEAST_OFFER = 0.1
+
+
+@dataclass(frozen=True)
+class BlockLeft:
+    """A block of which something is left: its number, from 1, and what it is, in the order in which it is taken."""
+
+    number: int
+    steps: list[Cell | LimitOf]
+    begun: bool
+    """Whether something of it is taken, so that the rest belongs to the run, too, however sure its figures are."""
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of which a trial is left."""
+        return [step for step in self.steps if isinstance(step, Cell)]
+
+    @property
+    def limits(self) -> list[LimitOf]:
+        """The limits that are still to be measured."""
+        return [step for step in self.steps if isinstance(step, LimitOf)]
+
+
+def blocks_left(
+    plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord], limits: Sequence[Limit] = ()
+) -> list[BlockLeft]:
+    """All that a plan in blocks may still take, at most; `plan` has its seed.
+
+    A trial that was invalid is taken, and so is a limit without a rate. A trial that was too short, and is marked as a
+    pilot, is not; its block has begun.
+    """
+    taken = {(trial.block, trial.cell) for trial in trials if not trial.pilot}
+    measured = {(each.block, LimitOf(limit.sink, limit.way)) for limit in limits for each in limit.in_blocks}
+    begun = {trial.block for trial in trials} | {block for block, _ in measured}
+    beside = limits_in_blocks(plan, limits)
+    found = []
+    for number, block in enumerate(blocks(cells, most_blocks(plan), plan.seed or 0), start=1):
+        steps = [
+            step
+            for step in with_limits_beside(block, beside, f"{plan.seed or 0} {number}")
+            if ((number, step.key) not in taken if isinstance(step, Cell) else (number, step) not in measured)
+        ]
+        if steps:
+            found.append(BlockLeft(number, steps, number in begun))
+    return found
+
+
+def is_over(plan: Plan, cells: Sequence[Cell], trials: Iterable[TrialRecord], block: BlockLeft) -> bool:
+    """Whether that block is not to be taken, since the run is sure enough of its figures."""
+    rates = _valid_rates([cell.key for cell in cells], trials)
+    return not block.begun and is_enough(plan, block.number - 1, rates)
+
+
+def cells_left(
+    plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord], limits: Sequence[Limit] = ()
+) -> list[Cell]:
+    """The cells of which trials are still to be taken, or whose sink's limit is, in their order.
+
+    None if the run has all. ValueError as of `searches_of`.
+    """
+    if plan.mode == "capacity":
+        searches = searches_of(plan, cells, trials, limits)
+        return [cell for cell in cells if cell.key not in searches or searches[cell.key].next() is not None]
+    left = blocks_left(plan, cells, trials, limits)
+    if not left or is_over(plan, cells, trials, left[0]):
+        return []
+    keys = {cell.key for block in left for cell in block.cells}
+    sinks = {limit.sink for block in left for limit in block.limits}
+    return [cell for cell in cells if cell.key in keys or cell.sink in sinks]
+
+
+def new_search(plan: Plan, start: float, limits: Iterable[Limit]) -> CapacitySearch:
+    """The search for a cell's capacity that offers `start` records per second first, or what the generator can do.
+
+    Both are rounded as they are in a trial's record, so that the search can be taken up again from its trials.
+    """
+    most = GENERATOR_SHARE * (best(limits, GENERATOR) or math.inf)
+    first, last = (max(round(rate, 1), LEAST_OFFER) for rate in (start, most))
+    return CapacitySearch(first, last, plan.capacity.precision_percent / 100, plan.trials)
+
+
+def block_of(search: CapacitySearch) -> int:
+    """The number of the trial that takes the search's next offer: of a candidate's confirmations from 1, else 0."""
+    offer = search.next()
+    if offer is None or not offer.confirms:
+        return 0
+    rate = round(offer.records_per_second, 1)
+    return 1 + sum(step.confirms and step.offered == rate for step in search.path)
+
+
+def feed(search: CapacitySearch, trial: TrialRecord) -> None:
+    """Tells a search what came of the load that it offered last.
+
+    A trial that is invalid only since too much was left to be stored in time has told enough, if its lag grew.
+    """
+    overloaded = trial.lag is not None and trial.lag.verdict == GROWING
+    late = all(reason.code == ReasonCode.TIMED_OUT for reason in trial.reasons)
+    if trial.lag is None or (trial.reasons and not (overloaded and late)):
+        search.take(INVALID, problem="; ".join(trial.invalid))
+    else:
+        search.take(trial.lag.verdict, trial.lag.growth_per_second)
+
+
+def searches_of(
+    plan: Plan, cells: Iterable[Cell], trials: Iterable[TrialRecord], limits: Iterable[Limit]
+) -> dict[str, CapacitySearch]:
+    """The search of each cell that has trials, by its key, as far as they lead; none unless the plan searches.
+
+    ValueError if a trial offered what the search would not have: it is of another sinkbench, or a line is missing.
+    """
+    if plan.mode != "capacity":
+        return {}
+    by_cell: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
+    for trial in trials:
+        by_cell.setdefault(trial.cell, []).append(trial)
+    limits = list(limits)
+    return {key: _replayed(plan, taken, limits) for key, taken in by_cell.items() if taken}
+
+
+def _replayed(plan: Plan, trials: Sequence[TrialRecord], limits: Sequence[Limit]) -> CapacitySearch:
+    search = new_search(plan, trials[0].offered_records_per_second or LEAST_OFFER, limits)
+    for trial in trials:
+        offer = search.next()
+        wanted = None if offer is None else (round(offer.records_per_second, 1), not offer.confirms)
+        if wanted != (trial.offered_records_per_second, trial.pilot):
+            raise ValueError(f"trial {trial.trial} of {trial.cell} is not what the search offers after those before it")
+        feed(search, trial)
+    return search
+
+
+def is_enough(plan: Plan, blocks_done: int, rates: Mapping[str, Sequence[float]]) -> bool:
+    """Whether no further block is needed.
+
+    Args:
+        plan: says how many blocks at least, and until what.
+        blocks_done: whole blocks that were taken.
+        rates: valid rates of every cell so far, in records per second; a cell without one has none.
+
+    Returns:
+        True after `until.trials` blocks in any case (without `until`: after `trials`); before that if at least `trials`
+        were taken and every cell has an interval whose width, high - low, is at most `until.interval_percent` of its
+        median. A cell of which fewer than 5 trials are valid has no interval, so it is never narrow enough.
+    """
+    if blocks_done >= most_blocks(plan):
+        return True
+    if plan.until is None or blocks_done < plan.trials:
+        return False
+    widths = (_relative_width(values) for values in rates.values())
+    return all(width is not None and 100 * width <= plan.until.interval_percent for width in widths)
+
+
+def _relative_width(rates: Sequence[float]) -> float | None:
+    """The width of the interval of these rates, as a share of their median; None without, or of a median of 0."""
+    interval = interval_of_median(rates)
+    return None if interval is None else relative_width(interval, statistics.median(rates))
+
+
+def _valid_rates(cells: Iterable[str], trials: Iterable[TrialRecord]) -> dict[str, list[float]]:
+    """The valid rates of each cell, by its key, in the order of its trials; pilots and cold ones are left out."""
+    rates: dict[str, list[float]] = {key: [] for key in cells}
+    for trial in trials:
+        usable = not trial.pilot and not trial.invalid and trial.warm is not False
+        if usable and trial.records_per_second is not None:
+            rates[trial.cell].append(trial.records_per_second)
+    return rates

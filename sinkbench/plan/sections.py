@@ -1,0 +1,207 @@
+"""The sections of a plan file: keys, defaults, bounds, and the messages about wrong values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from sinkbench.suggest import did_you_mean
+from sinkbench.yamlfile import Section, mistake, shown
+
+__all__ = ["Capacity", "Multiples", "PipelineEntry", "PlanDrain", "PlanLoad", "PlanSustain", "Until"]
+
+# Keys of a connector that a plan must not override, and what to use instead.
+_SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
+
+Number = TypeVar("Number", int, float)
+
+
+def _as_text(value: object) -> object:
+    # In a connector's configuration every value is text.
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return value
+    raise mistake(f"{{name}} must be text, a number, true or false, found {shown(value)}")
+
+
+def _acks(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise mistake(f"{{name}} lists {value:.15g} {count} times; use 'trials' to measure a cell more often")
+    return values
+
+
+Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+
+Rate = Annotated[float, Field(gt=0, le=10**8)]
+
+
+def _one_or_more(value: object) -> object:
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Rates = Annotated[
+    tuple[Rate, ...], BeforeValidator(_one_or_more), Field(strict=False, min_length=1), AfterValidator(_distinct)
+]
+
+
+# Fits the longest station name and key, with every number at its longest.
+LEAST_RECORD_BYTES = 360
+
+
+class PipelineEntry(Section):
+    """One pipeline to measure. A name stands for a mapping with only `pipeline`."""
+
+    pipeline: str = Field(description="name of the pipeline: connectors/<sink>/<name>.json without folder and ending")
+    multiples: Multiples | None = Field(default=None, description="multiples for this pipeline, instead of the plan's")
+    records_per_second: Rates | None = Field(
+        default=None, description="rates offered to this pipeline, instead of those under 'sustain'"
+    )
+    overrides: dict[str, Annotated[str, BeforeValidator(_as_text)]] = Field(
+        default_factory=dict, description="keys of the connector's configuration to change, with their values"
+    )
+    probes: bool = Field(
+        default=True,
+        description="false: a trial reads nothing but the sink, every 2 s, to see whether all is stored; its rate comes"
+        " from the times that the sink stores with the records",
+    )
+    label: str | None = Field(
+        default=None,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        max_length=60,
+        description="name shown in tables (default: the pipeline's); needed where a pipeline is listed twice",
+    )
+
+    @property
+    def shown_name(self) -> str:
+        return self.label if self.label is not None else self.pipeline
+
+    @property
+    def sink(self) -> str:
+        return self.pipeline.split("/")[0]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"pipeline": value}
+        if not isinstance(value, dict | PipelineEntry):
+            raise mistake(f"a pipeline must be a name or a mapping, found {shown(value)}")
+        return value
+
+    @field_validator("pipeline")
+    @classmethod
+    def _is_known(cls, value: str, info: ValidationInfo) -> str:
+        known = (info.context or {}).get("pipelines")
+        if known is not None and value not in known:
+            raise mistake(f"unknown pipeline '{value}'{did_you_mean(value, known)}")
+        return value
+
+    @field_validator("overrides")
+    @classmethod
+    def _leaves_ours_alone(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if key in _SET_BY_SINKBENCH:
+                instead = _SET_BY_SINKBENCH[key]
+                raise mistake(f"'{key}' is set by sinkbench" + (f"; use {instead} for it" if instead else ""), key)
+        return value
+
+
+class PlanLoad(Section):
+    """The records of a trial's topic, and how they are produced."""
+
+    partitions: Count = Field(default=24, description="partitions of the topic; no pipeline can use more tasks")
+    replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
+    keys: Annotated[int, Field(gt=0, le=1_000_000)] = Field(
+        default=10_000, description="distinct record keys; too few leave partitions empty"
+    )
+    record_bytes: Annotated[int, Field(ge=LEAST_RECORD_BYTES, le=1_000_000)] = Field(
+        default=512, description="size of a record's value, in bytes"
+    )
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
+        default="none", description="the producer's codec"
+    )
+    acks: Annotated[Literal["all", "1", "0"], BeforeValidator(_acks)] = Field(
+        default="all", description="replicas that must acknowledge a record before it counts as sent"
+    )
+    linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
+        default=5, description="how long the producer waits for a batch to fill, in milliseconds"
+    )
+    batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(
+        default=262_144, description="most bytes in one batch of the producer"
+    )
+
+
+class PlanDrain(Section):
+    """How long a drain trial takes, and when it is given up."""
+
+    pilot_seconds: Seconds = Field(
+        default=5,
+        description="a pilot, which warms a cell up and sizes its first trial, ends when its rate over so many seconds"
+        " is no higher than over as many before and its JVMs no longer compile, or after nine times as long",
+    )
+    warm_up_seconds: Seconds = Field(
+        default=60,
+        description="pilots go round the cells until all are warm, or until so many seconds for each cell are spent",
+    )
+    compiling_percent: Annotated[float, Field(gt=0, le=100)] = Field(
+        default=15,
+        description="a trial is warm if no more of the services' CPU time than this went into compiling, in percent",
+    )
+    window_seconds: Seconds = Field(
+        default=15, description="how long a trial's drain should take, from its first record to its last, in seconds"
+    )
+    stall_seconds: Seconds = Field(default=30, description="a trial ends after this many seconds without progress")
+    timeout_seconds: Seconds = Field(default=300, description="longest trial, in seconds")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.timeout_seconds <= self.window_seconds:
+            text = f"window_seconds {self.window_seconds:g} does not fit into timeout_seconds {self.timeout_seconds:g}"
+            raise mistake(f"{text}; shorten the window or raise timeout_seconds", "window_seconds")
+        return self
+
+
+class PlanSustain(Section):
+    """The constant load of trials under `mode: sustain` and `mode: capacity`."""
+
+    records_per_second: Rates | None = Field(
+        default=None, description="rates to offer, open loop: one, or a list; each makes cells of its own"
+    )
+    seconds: Seconds = Field(default=30, description="how long a rate is offered, in seconds")
+    arrival_interval_ms: Annotated[int, Field(gt=0, le=10_000)] = Field(
+        default=50,
+        description="time between two readings of the progress of a sink that stores no times, in milliseconds",
+    )
+    latency_records: Annotated[int, Field(gt=0, le=10_000_000)] = Field(
+        default=100_000, description="latency is measured on about this many records of a trial, at most"
+    )
+
+
+class Capacity(Section):
+    """The search for the highest sustained rate under `mode: capacity`; `trials` trials confirm it."""
+
+    precision_percent: Annotated[float, Field(ge=0.1, le=100)] = Field(
+        default=5,
+        description="largest gap in the end between a rate that is sustained and one that is not, in percent",
+    )
+
+
+class Until(Section):
+    """When a run has enough trials: it takes further blocks until either bound is reached."""
+
+    interval_percent: Annotated[float, Field(gt=0, le=100)] = Field(
+        description="widest 95 % interval of a cell's rate, in percent of its median"
+    )
+    trials: Annotated[int, Field(gt=0, le=10_000)] = Field(description="most trials of a cell")

@@ -1,0 +1,46 @@
+"""The number of records with which a drain trial takes as long as its plan asks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.analysis.rates import progress
+
+__all__ = ["MAXIMUM_RECORDS", "MINIMUM_RECORDS", "rate_from_pilot", "records_for"]
+
+MINIMUM_RECORDS = 2_000
+MAXIMUM_RECORDS = 20_000_000
+
+
+def records_for(
+    rate_per_second: float, window_seconds: float, minimum: int = MINIMUM_RECORDS, maximum: int = MAXIMUM_RECORDS
+) -> int:
+    """Records whose drain at `rate_per_second` takes `window_seconds`, from the first record to the last.
+
+    Rounded to three significant digits, then kept between `minimum` and `maximum`. Raises ValueError unless the rate is
+    finite and at least 0, and the window finite and above 0.
+    """
+    if not (math.isfinite(rate_per_second) and rate_per_second >= 0):
+        raise ValueError(f"rate_per_second must be a finite number of at least 0, found {rate_per_second}")
+    if not (math.isfinite(window_seconds) and window_seconds > 0):
+        raise ValueError(f"window_seconds must be a finite number above 0, found {window_seconds}")
+    records = min(rate_per_second * window_seconds, 10.0 * maximum)
+    return min(max(round(float(f"{records:.3g}")), minimum), maximum)
+
+
+def rate_from_pilot(times_seconds: npt.ArrayLike, stored: npt.ArrayLike) -> float | None:
+    """Records per second over the last half of a pilot, by the records `stored` at each time; None if none were.
+
+    The half is of the time between the first and the last record stored.
+    """
+    # A fresh worker's JVM is much slower at first: a trial sized by that would be too short.
+    times, counts = progress(times_seconds, stored)
+    if times.size < 2 or counts[-1] == counts[0]:
+        return None
+    start = int(np.searchsorted(counts, counts[0], side="right")) - 1
+    end = int(np.searchsorted(counts, counts[-1], side="left"))
+    middle = (times[start] + times[end]) / 2
+    return float((counts[end] - np.interp(middle, times, counts)) / (times[end] - middle))

@@ -1,0 +1,146 @@
+"""Which keys of a connector's configuration nobody knows. Pure: which ones are declared, Connect tells."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from sinkbench.suggest import nearest
+
+__all__ = ["URL", "CheckedKeys", "check_keys", "check_url"]
+
+# Keys of Kafka's consumer that a plan may vary. Connect tells whether the consumer knows a key, but not which it knows.
+_TUNING = (
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "group.protocol",
+    "isolation.level",
+    "max.partition.fetch.bytes",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "partition.assignment.strategy",
+    "receive.buffer.bytes",
+    "session.timeout.ms",
+)
+_SUGGESTED = frozenset(f"consumer.override.{key}" for key in _TUNING)
+# What takes keys that Connect does not list: other clients, Hibernate, naming strategies, Camel's registry of beans.
+_HANDED_ON = (
+    "producer.override.",
+    "admin.override.",
+    "hibernate.",
+    "collection.naming.strategy.",
+    "column.naming.strategy.",
+    "camel.beans.",
+)
+# With a key that these do not know Camel does not start, so that the tasks fail; likewise a property of a bean.
+_CHECKED_AT_START = (
+    "camel.component.",
+    "camel.context.",
+    "camel.dataformat.",
+    "camel.health.",
+    "camel.language.",
+    "camel.main.",
+)
+_BEAN_PROPERTY = re.compile(r"camel\.beans\.[^.]+\..+")
+# Parts that Camel makes the URL of, if it is not given whole.
+_PARTS_OF_URL = ("camel.sink.endpoint.", "camel.sink.path.")
+URL = "camel.sink.url"
+"""What Camel writes to, with options in its query. Camel looks at them when the first record comes. With the Bulk API a
+task then only logs which ones it does not know, and goes on.
+"""
+_ELASTICSEARCH = "elasticsearch:"
+_OPTIONS = (
+    "certificatePath",
+    "clusterName",
+    "connectionTimeout",
+    "disconnect",
+    "documentClass",
+    "enableDocumentOnlyMode",
+    "enableSSL",
+    "enableSniffer",
+    "from",
+    "hostAddresses",
+    "indexName",
+    "lazyStartProducer",
+    "maxRetryTimeout",
+    "operation",
+    "scrollKeepAliveMs",
+    "size",
+    "sniffAfterFailureDelay",
+    "snifferInterval",
+    "socketTimeout",
+    "useScroll",
+    "waitForActiveShards",
+)
+# Only newer workers list the keys of converters.
+_CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
+# Keys that are more alike than this are one key and its misspelling.
+_MISSPELT = 0.85
+
+
+@dataclass(frozen=True)
+class CheckedKeys:
+    """What became of the keys of a configuration that are in no list.
+
+    Attributes:
+        unread: those that nobody reads, and why, for a person.
+        unconfirmed: those that somebody may read who lists none.
+    """
+
+    unread: dict[str, str]
+    unconfirmed: tuple[str, ...]
+
+
+def check_keys(keys: Collection[str], listed: Collection[str], overrides: Collection[str]) -> CheckedKeys:
+    """Finds the keys that are in no list.
+
+    A connector may read what it does not declare. So a key of its file is taken for unread only if it is spelled nearly
+    like a listed one; likewise one that is handed on to something that lists none.
+
+    Args:
+        keys: all of the configuration.
+        listed: the keys that the connector, its converters, its transforms and its clients declare.
+        overrides: those of `keys` that the plan sets.
+    """
+    open_ended = _HANDED_ON + tuple(each for each in _CONVERTERS if not any(key.startswith(each) for key in listed))
+    known = {*listed, *_SUGGESTED}
+    unread: dict[str, str] = {}
+    unconfirmed = []
+    for key in keys:
+        if key in listed or key.startswith(_CHECKED_AT_START) or _BEAN_PROPERTY.fullmatch(key):
+            continue
+        if key.startswith(_PARTS_OF_URL):
+            if URL in keys:
+                unread[key] = f"is not read beside '{URL}'; set it in that URL"
+        elif (key not in overrides or key.startswith(open_ended)) and not _is_misspelt(key, known, open_ended):
+            unconfirmed.append(key)
+        else:
+            near = nearest(key, known - {key})
+            meant = f"; did you mean '{near}'?" if near else ""
+            unread[key] = f"is known neither to the connector nor to Connect{meant}"
+    return CheckedKeys(unread, tuple(unconfirmed))
+
+
+def check_url(url: str) -> CheckedKeys:
+    """The same of the options in the query of a `camel.sink.url` for Elasticsearch, each as `camel.sink.url?option`."""
+    options = [name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)]
+    unread, unconfirmed = {}, []
+    for option in options if url.startswith(_ELASTICSEARCH) else ():
+        if option in _OPTIONS:
+            continue
+        if _is_misspelt(option, _OPTIONS, ()):
+            unread[f"{URL}?{option}"] = f"is none of Camel's options; did you mean '{nearest(option, _OPTIONS)}'?"
+        else:
+            unconfirmed.append(f"{URL}?{option}")
+    return CheckedKeys(unread, tuple(unconfirmed))
+
+
+def _is_misspelt(key: str, known: Iterable[str], prefixes: Iterable[str]) -> bool:
+    # What both begin with makes no two keys alike.
+    common = next(filter(key.startswith, (*prefixes, "consumer.override.")), "")
+    names = [name.removeprefix(common).casefold() for name in known if name != key and name.startswith(common)]
+    return bool(difflib.get_close_matches(key.removeprefix(common).casefold(), names, n=1, cutoff=_MISSPELT))

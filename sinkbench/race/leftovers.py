@@ -1,0 +1,102 @@
+"""What runs that were killed have left behind: on a stack of one's own all that is named like a trial's, on clusters
+of others only what runs of this account on this machine have made. Somebody else's run may go on there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.services.kafka import group_of
+from sinkbench.sinks import sinks_of
+from sinkbench.stack import Stack
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL, Names
+
+__all__ = ["Book", "check_alone", "is_leftover", "note_run", "sweep"]
+
+
+class Book:
+    """The tokens of runs that began on clusters of others, a line each, in a file beside the stack's lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @classmethod
+    def of(cls, stack: Stack) -> Book:
+        """The book of that stack."""
+        return cls(stack.lock_file.with_name("runs"))
+
+    def tokens(self) -> list[str]:
+        """The tokens of all runs that have begun since the book was last emptied."""
+        lines = self._path.read_text(encoding="ascii", errors="replace").splitlines() if self._path.exists() else []
+        return [line for line in lines if TOKEN.fullmatch(line)]
+
+    def begin(self, token: str) -> None:
+        """Writes down a run, before it creates anything."""
+        with self._path.open("a", encoding="ascii") as file:
+            file.write(f"{token}\n")
+
+    def clear(self) -> None:
+        """Forgets all runs: what they left behind is gone."""
+        self._path.unlink(missing_ok=True)
+
+
+def note_run(stack: Stack, token: str) -> None:
+    """Writes down that a run begins, so that a later one can tell what it may leave behind."""
+    if stack.endpoints.shared:
+        Book.of(stack).begin(token)
+
+
+def is_leftover(stack: Stack) -> Callable[[str], bool]:
+    """Whether a thing of that name was left behind by an earlier run."""
+    if not stack.endpoints.shared:
+        return lambda name: name.startswith(PREFIX)
+    tokens = "|".join(Book.of(stack).tokens())
+    pattern = re.compile(rf"{PREFIX}({tokens}){NUMBER}")
+    return lambda name: bool(tokens) and pattern.fullmatch(name) is not None
+
+
+def sweep(bench: Bench) -> list[str]:
+    """Removes what trials of a run that was killed have left behind, but for a consumer group that still has members.
+
+    Returns:
+        What was removed, for a person.
+    """
+    swept = []
+    mine = is_leftover(bench.stack)
+    for connector in filter(mine, bench.connect.connectors()):
+        bench.stop_connector(Names("", "", connector))
+        bench.kafka.delete_group(group_of(connector))
+        swept.append(f"connector {connector}")
+    for name in sinks_of(bench.stack.endpoints):
+        for target in filter(mine, bench.sink(name).leftovers(PREFIX)):
+            bench.sink(name).drop(target)
+            swept.append(f"{name}'s {target}")
+    for topic in filter(mine, bench.kafka.topics()):
+        bench.kafka.delete_topic(topic)
+        swept.append(f"topic {topic}")
+    # A run may be killed between the end of a connector and that of its group.
+    groups = [name for name in bench.kafka.groups() if mine(name.removeprefix(group_of("")))]
+    empty = [name for name in groups if bench.kafka.is_empty(name)]
+    for group in empty:
+        bench.kafka.delete_group(group)
+        swept.append(f"consumer group {group}")
+    if bench.stack.endpoints.shared and empty == groups:
+        Book.of(bench.stack).clear()
+    return swept
+
+
+def check_alone(bench: Bench) -> None:
+    """Makes sure, after `sweep`, that no other run measures here: both would be wrong.
+
+    Raises:
+        StackError: a connector of another run's trial is on the Connect cluster.
+    """
+    others = [name for name in bench.connect.connectors() if TRIAL.fullmatch(name)]
+    if others:
+        raise StackError(
+            f"another run's connector {others[0]} is on this Connect cluster, and two races would spoil each"
+            " other's figures; wait until that run has ended or, if it was killed, delete the connector"
+        )

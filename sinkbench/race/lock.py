@@ -1,0 +1,138 @@
+"""Who races: one race at a time on a stack and in a checkout, and one in a run's folder, told by locks on files.
+
+The kernel drops a lock with its holder, however that ends, so a file that is left means nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from loadgen.reading import parse_json
+from sinkbench.errors import ResultsError, StackError
+
+__all__ = ["CHECKOUT_LOCK", "held_folder", "only_race"]
+
+CHECKOUT_LOCK = Path("results") / ".race.lock"
+"""Below the checkout; containers share this folder with the machine, and no other."""
+# Between taking a lock and writing down who has it.
+WRITING_SECONDS = 1.0
+
+
+@contextmanager
+def only_race(
+    stack_lock: Path, checkout: Path, plan: str, container: str | None = None
+) -> Iterator[Callable[[str], None]]:
+    """Holds what makes this the only race on a stack, and the only one of a checkout, whatever its stack.
+
+    Two stacks of one checkout are measured from the same machine, and mostly are on it.
+
+    Args:
+        stack_lock: the stack's lock file.
+        checkout: where sinkbench's own files are. One that cannot be written is not guarded.
+        plan: its name, for whoever is refused.
+        container: the one of the stack that this race is in; whoever is refused is told it, for in there a process may
+            have another id.
+
+    Returns:
+        A function that takes down the run's id, once there is one.
+
+    Raises:
+        StackError: another race has one of the locks; says its process, its plan and run, and since when.
+    """
+    wheres = {(checkout / CHECKOUT_LOCK).resolve(): "in this checkout"}
+    wheres.setdefault(stack_lock.resolve(), "on this stack")
+    who = {"pid": os.getpid()} if container is None else {"container": container}
+    holder = {**who, "plan": plan, "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"}
+    with ExitStack() as held:
+        files = []
+        for path, where in wheres.items():
+            file = _opened(path, needed=path == stack_lock.resolve())
+            if file is not None:
+                held.enter_context(file)
+                _take(file, where)
+                held.callback(_write, file, {})
+                files.append(file)
+
+        def tell(run: str | None) -> None:
+            for file in files:
+                _write(file, {**holder, "run": run})
+
+        tell(None)
+        yield tell
+
+
+@contextmanager
+def held_folder(folder: Path) -> Iterator[None]:
+    """Holds the folder of a run while trials are taken into it; ResultsError if another race does, of any checkout."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ResultsError(f"{folder}: its race still goes on; wait for it") from None
+        except OSError:
+            # Not every network file system can lock a folder; most races need no more than the other locks.
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: Path, *, needed: bool) -> TextIO | None:
+    """The lock file, made if need be; None if it cannot be made and is not needed."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+", encoding="utf-8")
+    except OSError:
+        if needed:
+            raise
+    # Another account's, which can be locked, though not written.
+    with suppress(OSError):
+        return path.open(encoding="utf-8")
+    return None
+
+
+def _take(file: TextIO, where: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StackError(f"another race is running {where} ({_holder(file)}); wait for it") from None
+
+
+def _write(file: TextIO, holder: dict[str, object]) -> None:
+    if file.writable():
+        file.truncate(0)
+        file.write(json.dumps(holder) if holder else "")
+        file.flush()
+
+
+def _holder(file: TextIO) -> str:
+    """Who has written into a lock file: `pid 7, plan quick, run 20261121T034800Z-quick, since ...`."""
+    deadline = time.monotonic() + WRITING_SECONDS
+    while not (text := _read(file)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    known: dict[str, object] = {}
+    with suppress(ValueError, TypeError):
+        found = parse_json(text)
+        # An earlier sinkbench wrote its process's id alone.
+        known |= {"pid": found} if isinstance(found, int) else found
+    if not {"pid", "container"} & set(known):
+        known["pid"] = "unknown"
+    keys = ("container", "pid", "plan", "run", "since")
+    return ", ".join(f"{key} {known[key]}" for key in keys if known.get(key) is not None)
+
+
+def _read(file: TextIO) -> str:
+    # A machine that lost its power may leave anything in it.
+    with suppress(ValueError):
+        file.seek(0)
+        return file.read().strip()
+    return "null"

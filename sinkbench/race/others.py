@@ -1,0 +1,72 @@
+"""Who else uses a stack when a race begins: on one's own stack what runs is refused, elsewhere it is named."""
+
+from __future__ import annotations
+
+import time
+
+from sinkbench.errors import StackError
+from sinkbench.sinks import sinks_of
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.others import Others, risen
+
+__all__ = ["also_there", "in_words", "refusal"]
+
+# So long others' records are counted; PostgreSQL tells of its tables once a second.
+LOOK_SECONDS = 1.5
+# What says less is no load: Connect's own topics, and a table that is used now and then.
+LEAST_PER_SECOND = 50.0
+MOST_NAMED = 5
+
+
+def also_there(bench: Bench) -> list[str]:
+    """Looks who else is there, after `sweep`, before anything is created.
+
+    Returns:
+        A line for each, for a person.
+
+    Raises:
+        StackError: a connector of somebody else runs on a stack of one's own, where it can be stopped.
+    """
+    sinks = sinks_of(bench.stack.endpoints)
+    before = bench.others(sinks=sinks)
+    endpoints = bench.stack.endpoints
+    if before.connectors and not endpoints.shared:
+        raise StackError(refusal(before, next(iter(endpoints.connect.values()))))
+    time.sleep(LOOK_SECONDS)
+    return in_words(before, bench.others(sinks=sinks))
+
+
+def refusal(found: Others, worker: str) -> str:
+    """That connectors run which are none of a race's, and what to do; `worker` is the address of a worker."""
+    (first, _), *others = found.connectors.items()
+    them = "it" if not others else "each"
+    verb = "runs" if not others else "run"
+    return (
+        f"{' and '.join(_tasks(found))} {verb} on this stack, and would share workers, CPU and connections with every"
+        f" trial; delete {them}, as by `curl -X DELETE {worker}/connectors/{first}`, or stop {them} by"
+        f" `curl -X PUT {worker}/connectors/{first}/stop`"
+    )
+
+
+def in_words(before: Others, after: Others) -> list[str]:
+    """Who was there in two looks that are `LOOK_SECONDS` apart, a line each."""
+    lines = [f"{each} running: it shares workers, CPU and connections" for each in _tasks(after)]
+    written = {**risen(before.topics, after.topics), **risen(before.tables, after.tables)}
+    lines += [
+        f"records going into {where}: they share Kafka, the sinks and CPU"
+        for where, count in written.items()
+        if count >= LEAST_PER_SECOND * LOOK_SECONDS
+    ]
+    for sink, count in after.connections.items():
+        if open_ones := min(count, before.connections.get(sink, 0)):
+            what = "1 connection" if open_ones == 1 else f"{open_ones} connections"
+            lines.append(f"{what} to {sink} open: no trial counts them, but they share what it has of these")
+    return lines
+
+
+def _tasks(found: Others) -> list[str]:
+    named = [
+        f"connector {name} ({tasks} {'task' if tasks == 1 else 'tasks'})" for name, tasks in found.connectors.items()
+    ]
+    more = len(named) - MOST_NAMED
+    return [*named[:MOST_NAMED], *([f"{more} more connectors"] if more > 0 else [])]

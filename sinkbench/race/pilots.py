@@ -1,0 +1,135 @@
+"""The pilots of a run: a short look at every cell, before its first trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from sinkbench.analysis.limits import GENERATOR
+from sinkbench.live.events import Events
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.sizing import MINIMUM_RECORDS
+from sinkbench.race.journal import Journal
+from sinkbench.race.recovery import recover
+from sinkbench.race.sizes import Sizes
+from sinkbench.results import Limit
+from sinkbench.tables.stages import limit_line
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.drain import Pilot, take_pilot
+from sinkbench.trial.names import Names
+from sinkbench.trial.trial import Trial
+
+__all__ = ["Pilots", "is_warm"]
+
+# A pilot's topic must not run dry before its time is over, at the highest rate that a pipeline may have.
+PILOT_RECORDS_PER_SECOND = 100_000
+# But large records would fill the disk with what is only a first look.
+PILOT_BYTES = 600_000_000
+
+
+# Rates of two visits that differ by less are the same.
+STEADY = 1.15
+# JVMs that take no larger share of the CPU time for compiling at the first visit were warm before.
+WARM_AT_ONCE = 0.15
+
+
+class Pilots:
+    """Warm up the workers, tell how many records trials need, and find how the sinks are set."""
+
+    def __init__(self, bench: Bench, journal: Journal, events: Events) -> None:
+        self._bench = bench
+        self._journal = journal
+        self._events = events
+        wanted = int(2 * bench.plan.drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
+        self._records = max(min(wanted, PILOT_BYTES // bench.plan.load.record_bytes), MINIMUM_RECORDS)
+        self._taken = 0
+        self._shared = Names.of(f"{journal.token}_pilot")
+
+    def take(self, cells: Sequence[Cell], sizes: Sizes, begin: Callable[[Cell, int, float], None]) -> None:
+        """Goes round the cells, all on one topic, until each is warm or the plan's time for that is spent.
+
+        Args:
+            cells: one of each place.
+            sizes: is told what was found.
+            begin: is called before each pilot, with its cell, the number of pilots of this round from it on, and the
+                seconds that are left for all rounds.
+        """
+        events, records = self._events, self._records
+        try:
+            self._bench.check_disk(records)
+            events.phase("loading the pilots' topic")
+            loaded = self._bench.load(self._shared, records, lambda done: events.progress(done, records))
+            self._calibrate(loaded.records_per_second)
+            visits: dict[str, list[Pilot]] = {cell.place: [] for cell in cells}
+            deadline = time.monotonic() + self._bench.plan.drain.warm_up_seconds * len(cells)
+            waiting = list(cells)
+            while waiting:
+                for place, cell in enumerate(waiting):
+                    begin(cell, len(waiting) - place, max(deadline - time.monotonic(), 0.0))
+                    visits[cell.place].append(self._take(cell, sizes))
+                waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]
+                if time.monotonic() > deadline:
+                    break
+            self._tell_of(waiting)
+        finally:
+            self._bench.kafka.delete_topic(self._shared.topic)
+
+    def _is_warm(self, visits: Sequence[Pilot]) -> bool:
+        return is_warm(visits, self._bench.plan.drain.compiling_percent / 100)
+
+    def _tell_of(self, waiting: Sequence[Cell]) -> None:
+        if waiting:
+            names = ", ".join(cell.place for cell in waiting)
+            self._events.say(f"not warm when drain.warm_up_seconds were over: {names}; the trials go on warming up")
+
+    def _take(self, cell: Cell, sizes: Sizes) -> Pilot:
+        self._events.phase("pilot")
+        self._taken += 1
+        names = Names(self._shared.trial, self._shared.topic, f"{self._shared.connector}_{self._taken}")
+        with cleaning(lambda: self._bench.clean(cell, names, topic=False)):
+            found = take_pilot(Trial(self._bench, cell, names, self._records, self._events))
+            recover(self._bench, self._events)
+            # Now that it has an index, or a table, as all trials will have.
+            self._journal.add_sink(cell.sink, self._bench.sink(cell.sink).settings(names.target))
+        if found.records_per_second is None:
+            self._events.say(f"pilot of {cell.place}: {found.problem}")
+            return found
+        sizes.learn(cell.place, found.records_per_second)
+        share = found.compiling_share
+        compiling = "" if share is None else f", {share:.0%} of the CPU time spent compiling"
+        self._events.say(f"pilot of {cell.place}: about {found.records_per_second:,.0f} records/s{compiling}")
+        return found
+
+    def _calibrate(self, records_per_second: float) -> None:
+        """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""
+        if self._bench.plan.drains or any(limit.sink == GENERATOR for limit in self._journal.limits):
+            return
+        limit = Limit(sink=GENERATOR, way="loadgen", records_per_second=round(records_per_second, 1))
+        self._journal.add_limit(limit)
+        self._events.say(limit_line(limit))
+        for cell in self._journal.cells:
+            if cell.offered is not None and cell.offered > records_per_second:
+                self._events.say(f"{cell.key}: is more than the generator makes; its trials will be invalid")
+
+
+def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:
+    """Whether a pipeline needs no further pilot.
+
+    Args:
+        visits: its pilots so far, in turn; at least one.
+        most_compiling: the largest share of the CPU time that compiling may take.
+
+    Returns:
+        Whether its JVMs have stopped compiling, and it is not faster than at the visit before. JVMs that compile less
+        than `WARM_AT_ONCE` at the first visit were warm before, whatever a plan allows. Another visit would not warm
+        what stores nothing.
+    """
+    last, before = visits[-1], visits[-2] if len(visits) > 1 else None
+    if last.records_per_second is None:
+        return True
+    if last.compiling_share is not None and last.compiling_share > most_compiling:
+        return False
+    if before is None or before.records_per_second is None:
+        return last.compiling_share is not None and last.compiling_share <= WARM_AT_ONCE
+    return last.records_per_second <= STEADY * before.records_per_second

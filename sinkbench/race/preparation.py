@@ -1,0 +1,58 @@
+"""What a race makes sure of before it creates anything: sinks, plugins and disk space are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sinkbench.errors import ConnectError, StackError
+from sinkbench.plan.cells import Cell
+from sinkbench.stack import Stack
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.names import Names
+
+__all__ = ["check_disk", "preflight"]
+
+LEAST_FREE_BYTES = 4_000_000_000
+
+
+def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
+    """Makes sure, before anything is created, that every cell has its sink and Connect the plugin that it needs.
+
+    Returns:
+        The version of each plugin that the cells use, by its class.
+
+    Raises:
+        StackError: there is no such sink, or it does not answer.
+        ConnectError: Connect has no such plugin; says which sink connectors it has.
+        PlanError: a pipeline's file is no connector file.
+    """
+    for name in dict.fromkeys(cell.sink for cell in cells):
+        bench.sink(name)
+    there = bench.connect.plugins()
+    used = {}
+    for cell in cells:
+        wanted = bench.config(cell, Names.of("preflight")).get("connector.class", "")
+        found = next((name for name in there if wanted in _spellings(name)), None)
+        if found is None:
+            raise ConnectError(
+                f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; install it on every"
+                f" worker, or leave the pipeline out; its sink connectors: {', '.join(sorted(there)) or 'none'}"
+            )
+        used[found] = there[found]
+    return used
+
+
+def check_disk(stack: Stack) -> None:
+    """Raises StackError if the services have too little space for any trial."""
+    free = stack.free_bytes()
+    if free is not None and free < LEAST_FREE_BYTES:
+        raise StackError(
+            f"{free / 1e9:.1f} GB free where the services keep their data, at least {LEAST_FREE_BYTES / 1e9:.0f} GB "
+            "are needed; free some, or (local stack) set SINKBENCH_HOME to a folder on another disk"
+        )
+
+
+def _spellings(plugin: str) -> tuple[str, ...]:
+    """What Connect takes for a plugin's class: its full name, its simple one, and that without "Connector"."""
+    simple = plugin.rpartition(".")[2]
+    return plugin, simple, simple.removesuffix("Connector")

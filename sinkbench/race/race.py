@@ -1,0 +1,275 @@
+"""A run: all trials of a plan on one stack, block by block, into one folder of results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+from sinkbench.errors import TrialFailed
+from sinkbench.live.events import RunStep, Ui
+from sinkbench.plan.beside import LimitOf, most_blocks
+from sinkbench.plan.capacity import CapacitySearch
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.schedule import (
+    BlockLeft,
+    block_of,
+    blocks_left,
+    cells_left,
+    feed,
+    is_over,
+    new_search,
+    searches_of,
+)
+from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
+from sinkbench.race.journal import Journal
+from sinkbench.race.leftovers import note_run
+from sinkbench.race.limiting import Limits
+from sinkbench.race.pilots import Pilots
+from sinkbench.race.recovery import recover
+from sinkbench.race.sizes import Sizes, is_too_short
+from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.drain import Drain
+from sinkbench.trial.kind import Kind
+from sinkbench.trial.names import Names
+from sinkbench.trial.rescale import LiveRescale
+from sinkbench.trial.sustain import Sustain, records_offered
+from sinkbench.trial.trial import Trial
+
+__all__ = ["Race"]
+
+# A search begins a little below what a full topic drains at: a pipeline that has to wait for records does no better.
+START_SHARE = 0.8
+# A trial that was too short is taken again so often.
+MOST_RETAKES = 3
+# So many trials of a cell that were not warm are taken again in a run.
+MOST_WARMING = 3
+
+
+class Race:
+    """One run of a plan, from its beginning or from where it was interrupted."""
+
+    def __init__(self, bench: Bench, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
+        """
+        Args:
+            bench: the stack, its clients and the plan, with its seed drawn.
+            journal: what the run has already, and where the rest goes.
+            ui: what a person sees.
+            seconds: no block begins that would be expected to end later than so long after the run's start.
+
+        Raises ValueError if the trials that the run has are not those of its plan and its cells.
+        """
+        plan, cells, trials, limits = bench.plan, journal.cells, journal.trials, journal.limits
+        self._bench = bench
+        self._plan = plan
+        self._journal = journal
+        self._ui = ui
+        self._sizes = Sizes(plan.drain)
+        self._step = 0
+        self._numbered = 0
+        self._cold = False
+        self._cells_left = cells_left(plan, cells, trials, limits)
+        # Cells that differ only in the rate offered share a pilot.
+        self._pilots_left = len({cell.place for cell in self._cells_left})
+        self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
+        self._limits = Limits(bench, journal, ui)
+        self._searches = searches_of(plan, cells, trials, limits)
+        self._blocks_left: list[BlockLeft] = []
+        self._find_blocks()
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+
+    def run(self) -> RunSummary:
+        """Takes all pilots and trials, or those that are left.
+
+        There is a summary of the finished trials all the time, also after a power cut. Whatever ends the run early,
+        what a trial created is removed.
+
+        Returns:
+            The summary, which is also in the run's folder.
+        """
+        note_run(self._bench.stack, self._journal.token)
+        self._announce()
+        try:
+            self._journal.write(complete=False)
+            self._take_pilots(self._cells_left)
+            self._measure_limits()
+            if self._plan.mode == "capacity":
+                self._take_searches()
+            else:
+                self._take_blocks()
+        except BaseException:
+            self._journal.write(complete=False)
+            raise
+        return self._journal.write(complete=True)
+
+    def _announce(self) -> None:
+        journal = self._journal
+        trials = None if self._plan.mode == "capacity" else most_blocks(self._plan)
+        self._ui.begin(journal.folder.run, [cell.key for cell in journal.cells], trials, journal.trials)
+        name = journal.folder.run
+        kept = f"going on with {name}: {len(journal.trials)} trials are kept"
+        self._ui.say(kept if journal.resumed else f"run {name}; Ctrl-C keeps the trials that are finished")
+
+    def _take_pilots(self, cells: Sequence[Cell]) -> None:
+        places = list({cell.place: cell for cell in cells}.values())
+
+        def begin(cell: Cell, left: int, seconds: float) -> None:
+            same_place = [each for each in self._journal.cells if each.place == cell.place]
+            self._pilots_left, self._warm_up_left = left, seconds
+            self._begin(f"pilot of {cell.place}", "pilot", same_place)
+
+        Pilots(self._bench, self._journal, self._ui).take(places, self._sizes, begin)
+        self._pilots_left, self._warm_up_left = 0, 0.0
+
+    def _measure_limits(self) -> None:
+        """What Kafka, Connect and the sinks can do alone, now that they are warm; see `sinkbench.limits`."""
+
+        def begin(name: str) -> None:
+            self._find_blocks()
+            self._begin(name, "limit")
+
+        self._limits.search(begin, self._recover)
+        self._find_blocks()
+
+    def _find_blocks(self) -> None:
+        """What is left of the blocks, with each limit whose way was settled by now."""
+        journal = self._journal
+        if self._plan.mode != "capacity":
+            self._blocks_left = blocks_left(self._plan, journal.cells, journal.trials, journal.limits)
+
+    def _take_blocks(self) -> None:
+        at_most = "" if self._plan.until is None and self._deadline is None else "at most "
+        most = f"{at_most}{most_blocks(self._plan)}"
+        while self._blocks_left and not self._is_over(block := self._blocks_left[0]):
+            while block.steps:
+                step = block.steps[0]
+                if isinstance(step, Cell):
+                    self._warm_up_again(step)
+                    self._take_cell(step, block.number, f"{step.key}, trial {block.number} of {most}")
+                else:
+                    self._take_limit(step, block.number, f"{self._limits.name(step)}, block {block.number} of {most}")
+                block.steps.pop(0)
+            self._blocks_left.pop(0)
+
+    def _is_over(self, block: BlockLeft) -> bool:
+        """Whether this block is not to be taken; only whole blocks are, so that ratios have both of their trials."""
+        if self._deadline is not None and block.number > 1:
+            left = StepsLeft(0, 0, len(self._journal.cells), len(block.limits))
+            return time.monotonic() + seconds_left(self._plan, left, self._journal.seconds) > self._deadline
+        return is_over(self._plan, self._journal.cells, self._journal.trials, block)
+
+    def _take_limit(self, of: LimitOf, block: int, name: str) -> None:
+        """Measures a limit beside the trials of its block."""
+        self._warm_up_again(next(cell for cell in self._journal.cells if cell.sink == of.sink))
+        self._begin(name, "limit")
+        self._limits.measure(of, block, self._recover)
+
+    def _take_cell(self, cell: Cell, block: int, name: str) -> None:
+        if cell.offered is not None:
+            trial = self._trial(cell, records_offered(self._plan, cell.offered))
+            self._take(trial, Sustain(cell.offered), block, name)
+            return
+        for retakes_left in range(MOST_RETAKES, -1, -1):
+            kind = Drain() if cell.before is None else LiveRescale()
+            trial = self._trial(cell, self._sizes.records(cell))
+            record = self._take(trial, kind, block, name, retake=retakes_left > 0)
+            self._sizes.see(cell, record)
+            if not record.pilot:
+                return
+            short = "sized by too low a rate; once more, with more records"
+            why = short if is_too_short(record) else "was not warm; once more"
+            self._ui.say(f"{cell.key}: {why}")
+
+    def _take_searches(self) -> None:
+        for cell in self._cells_left:
+            search = self._searches.get(cell.key)
+            if search is None:
+                start = START_SHARE * self._sizes.rate(cell)
+                search = self._searches[cell.key] = new_search(self._plan, start, self._journal.limits)
+            self._take_search(cell, search)
+
+    def _take_search(self, cell: Cell, search: CapacitySearch) -> None:
+        """Searches the highest rate that a cell sustains."""
+        while (offer := search.next()) is not None:
+            rate = offer.records_per_second
+            what = "confirming" if offer.confirms else "searching at"
+            name = f"{cell.key}, {what} {rate:,.0f} records/s"
+            self._warm_up_again(cell)
+            trial = self._trial(cell, records_offered(self._plan, rate))
+            kind = Sustain(rate, search=not offer.confirms)
+            feed(search, self._take(trial, kind, block_of(search), name))
+        found = search.problem if search.capacity is None else f"{search.capacity:,.0f} records/s confirmed"
+        self._ui.say(f"{cell.key}: {found}")
+
+    def _trial(self, cell: Cell, records: int) -> Trial:
+        """The next trial, not begun yet; trials are numbered, whatever the number of pilots before them."""
+        self._numbered += 1
+        names = Names.of(f"{self._journal.token}_{self._numbered:03d}")
+        return Trial(self._bench, cell, names, records, self._ui)
+
+    def _take(self, trial: Trial, kind: Kind[Trial], block: int, name: str, *, retake: bool = False) -> TrialRecord:
+        """Takes a trial, keeps what came of it, and removes what it has created.
+
+        If it will be taken again where it was too short, or not warm (`retake`), it is then kept as a pilot.
+        """
+        self._begin(name, "trial", [trial.cell])
+        with cleaning(lambda: self._bench.clean(trial.cell, trial.names)):
+            record = trial.take(kind, block, self._recover)
+            if retake and (is_too_short(record) or self._may_warm(record)):
+                record = record.model_copy(update={"pilot": True})
+            record = self._journal.add_trial(record, trial.samples)
+            self._ui.phase("cleaning up")
+            self._recover()
+        self._journal.seconds.append(trial.seconds())
+        self._journal.write(complete=False)
+        self._ui.ended(record)
+        return record
+
+    def _recover(self) -> bool:
+        """Makes the stack whole again; what was started again is cold until the next trial's cell was warmed up.
+
+        Returns whether anything had died.
+        """
+        died = recover(self._bench, self._ui)
+        self._cold |= died
+        return died
+
+    def _warm_up_again(self, cell: Cell) -> None:
+        """Takes pilots of the cell whose trial is next, if a service was started again."""
+        if not self._cold:
+            return
+        self._cold = False
+        try:
+            self._take_pilots([cell])
+        except TrialFailed as failed:
+            self._ui.say(f"pilot of {cell.place}: {failed}")
+
+    def _may_warm(self, record: TrialRecord) -> bool:
+        """Whether nothing is wrong with a trial but that it was not warm, and its cell may have another one."""
+        if record.warm is not False or record.reasons or record.audit is None or not record.audit.clean:
+            return False
+        pilots = (trial for trial in self._journal.trials if trial.pilot and trial.cell == record.cell)
+        return sum(not trial.reasons for trial in pilots) < MOST_WARMING
+
+    def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
+        """Tells whoever watches which step begins, and how long the rest takes."""
+        in_blocks = self._limits.in_blocks_left(self._blocks_left)
+        left = StepsLeft(
+            self._pilots_left, self._limits.searches_left, self._trials_left(), in_blocks, self._warm_up_left
+        )
+        seconds = seconds_left(self._plan, left, self._journal.seconds)
+        if self._deadline is not None:
+            seconds = min(seconds, max(self._deadline - time.monotonic(), 0.0))
+        total = self._step + left.steps
+        self._step += 1
+        self._ui.step(RunStep(self._step, total, name, kind, tuple(cell.key for cell in cells), seconds))
+
+    def _trials_left(self) -> int:
+        """How many trials are still to be taken; of a search, about."""
+        if self._plan.mode != "capacity":
+            return sum(len(block.cells) for block in self._blocks_left)
+        begun = sum(search.steps_left for search in self._searches.values())
+        unbegun = sum(cell.key not in self._searches for cell in self._cells_left)
+        return begun + unbegun * (USUAL_SEARCH_STEPS + self._plan.trials)

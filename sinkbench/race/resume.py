@@ -1,0 +1,187 @@
+"""Taking up a run that was interrupted or killed: what is left of it, and whether that may still be measured here.
+
+Trials of one run are compared with each other, so nothing may have changed between them that could make a difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from sinkbench.environment import SINK_KEYS
+from sinkbench.errors import ResultsError
+from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.schedule import cells_left
+from sinkbench.results import ALSO_THERE, RunSummary, TrialRecord
+from sinkbench.runs.differences import ABSENT, Difference, connector_differences, environment_differences
+from sinkbench.runs.reader import load_connectors, load_summary
+from sinkbench.runs.store import RunFolder, read_summary, read_trials
+from sinkbench.secrets import HIDDEN, redacted_values
+from sinkbench.summary.run import summary_of
+from sinkbench.summary.selftest import is_selftest
+
+__all__ = ["Unfinished", "as_kept", "changes", "load_unfinished", "plan_changes", "run_folder", "with_others"]
+
+# What cannot be seen, such as a service's CPU time, is none of the pipelines' business.
+_OF_NO_EFFECT = {"unmeasured", "unconfirmed_keys", ALSO_THERE}
+# A kernel takes a little more or less of the memory for itself each time that it starts.
+_MEMORY, _MEMORY_SHARE = "memory_bytes", 0.01
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that has not ended, read back to be taken up."""
+
+    folder: RunFolder
+    plan: Plan
+    cells: list[Cell]
+    summary: RunSummary
+    """Up to its last whole trial."""
+    trials: list[TrialRecord]
+    connectors: Mapping[str, JsonValue]
+    """The content of each connector file that was kept, by the name of its pipeline."""
+
+    @property
+    def left(self) -> list[Cell]:
+        """The cells of which trials are still to be taken; none if only the run's end was not written down."""
+        return cells_left(self.plan, self.cells, self.trials, self.summary.limits)
+
+    def check(self, environment: Mapping[str, JsonValue], connectors: Path) -> None:
+        """Makes sure that what is left can be measured as the rest was.
+
+        Args:
+            environment: as it is now, or the part of it that is known.
+            connectors: the folder with the connector files as they are now.
+
+        Raises:
+            ResultsError: something changed that matters; lists all of it.
+        """
+        files = load_connectors(connectors)
+        there = {
+            name: as_kept(kept, redacted_values(files[name])) for name, kept in self.connectors.items() if name in files
+        }
+        was = {key: _as_far_as_told(key, self.summary.environment.get(key), now) for key, now in environment.items()}
+        cleaned = {key: redacted_values(value) for key, value in environment.items()}
+        found = [
+            *plan_changes(self.plan, self.summary),
+            *(each.in_words for each in [*changes(was, cleaned), *connector_differences(self.connectors, there)]),
+        ]
+        if found:
+            raise ResultsError(
+                f"{self.folder.path}: cannot be resumed, since trials before and after would not be alike;"
+                f" {'; '.join(found)}; undo that, or race again"
+            )
+
+    def finish(self) -> RunSummary:
+        """Writes down that the run has ended; for one that has all of its trials."""
+        summary = summary_of(
+            self.folder.run,
+            self.plan,
+            self.cells,
+            self.trials,
+            complete=True,
+            environment=self.summary.environment,
+            limits=self.summary.limits,
+            resumed=self.summary.resumed,
+        )
+        self.folder.write_summary(summary)
+        return summary
+
+
+def run_folder(path: Path) -> RunFolder:
+    """The folder of a run under its own name, also from a link to it such as results/latest, or its summary.json."""
+    whole = (path if path.is_dir() else path.parent).resolve()
+    here = Path.cwd()
+    # As a person would name it, where that is shorter.
+    return RunFolder(whole.relative_to(here) if here in whole.parents else whole)
+
+
+def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
+    """Reads a run that is to be taken up.
+
+    Args:
+        path: the run's folder, a link to it, or its summary.json.
+        connectors: the folder with the connector files.
+
+    Returns:
+        The run; None if it is complete.
+
+    Raises:
+        UserError: it is no run, or is damaged, or cannot be taken up; says why.
+    """
+    if not path.is_dir():
+        # So that a file that is missing, or something else, is named as it was given.
+        read_summary(path)
+    folder = run_folder(path)
+    summary = load_summary(folder.path)
+    if summary.complete:
+        return None
+    if not folder.summary_path.exists():
+        raise ResultsError(f"{folder.path}: has no summary.json, which says what it was measured on; race again")
+    plan = load_plan(folder.plan_path, connectors)
+    if is_selftest(plan):
+        raise ResultsError(f"{folder.path}: is a selftest, which ends with its time; run `sinkbench selftest` again")
+    cells = expand(plan, summary.cells[0].workers) if summary.cells else []
+    if not cells:
+        raise ResultsError(f"{folder.summary_path}: lists no cells; race again")
+    trials = read_trials(folder.trials_path)
+    unfinished = Unfinished(folder, plan, cells, summary, trials, load_connectors(folder.path / "connectors"))
+    try:
+        summary_of("", plan, cells, trials, complete=False, environment={}, limits=summary.limits)
+    except ValueError as broken:
+        raise ResultsError(f"{folder.trials_path}: does not follow from its plan ({broken}); race again") from None
+    return unfinished
+
+
+def plan_changes(plan: Plan, summary: RunSummary) -> list[str]:
+    """In what the plan that was kept is not the one that ran, in words: by its digest and its seed."""
+    if plan.sha256 == summary.plan.sha256 and summary.plan.seed in (None, plan.seed):
+        return []
+    if HIDDEN in plan.show():
+        return [f"plan.yaml has {HIDDEN} where a secret was, which only the first race knew"]
+    if plan.sha256 == summary.plan.sha256:
+        return [f"plan seed was {summary.plan.seed}, is {ABSENT if plan.seed is None else plan.seed}"]
+    return ["plan.yaml is not the plan that ran: it was edited, or this sinkbench has other defaults"]
+
+
+def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[Difference]:
+    """What changed in an environment that could change a rate: all but what cannot be measured, and a little memory."""
+    had, has = ({key: value for key, value in each.items() if key not in _OF_NO_EFFECT} for each in (was, now))
+    before, after = had.get(_MEMORY), has.get(_MEMORY)
+    if isinstance(before, int) and isinstance(after, int) and abs(after - before) <= _MEMORY_SHARE * before:
+        has[_MEMORY] = before
+    return environment_differences(had, has)
+
+
+def with_others(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The environment as it was, with who else is there now that it is taken up again."""
+    both = [each.get(ALSO_THERE) for each in (was, now)]
+    there = list(dict.fromkeys(str(line) for lines in both if isinstance(lines, list) for line in lines))
+    return {**was, ALSO_THERE: list[JsonValue](there)} if there else dict(was)
+
+
+def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:
+    """What stands in a file now, with the texts as kept where a secret was taken out of these and the rest is the same.
+
+    A secret itself is not compared: the run does not know it.
+    """
+    if isinstance(kept, dict) and isinstance(now, dict):
+        return {key: as_kept(kept.get(key), value) for key, value in now.items()}
+    if isinstance(kept, list) and isinstance(now, list) and len(kept) == len(now):
+        return [as_kept(*each) for each in zip(kept, now, strict=True)]
+    if isinstance(kept, str) and isinstance(now, str) and HIDDEN in kept:
+        pattern = ".*".join(map(re.escape, kept.split(HIDDEN)))
+        return kept if re.fullmatch(pattern, now, re.DOTALL) else now
+    return now
+
+
+def _as_far_as_told(key: str, was: JsonValue, now: JsonValue) -> JsonValue:
+    """Without the sinks, of whose settings nothing is known before a pilot; the race compares them then."""
+    if key in SINK_KEYS and isinstance(was, dict) and isinstance(now, dict):
+        return {service: value for service, value in was.items() if service in now}
+    return was

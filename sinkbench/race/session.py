@@ -1,0 +1,250 @@
+"""A run from its beginning to its end: the stack started if it is down, all trials taken, what was started stopped."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+
+from sinkbench.environment import commit, describe, machine
+from sinkbench.errors import ResultsError, SinkbenchError
+from sinkbench.live.state import LiveRun
+from sinkbench.live.views import choose_ui
+from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.plan import Plan
+from sinkbench.race.journal import Earlier, Journal
+from sinkbench.race.leftovers import check_alone, sweep
+from sinkbench.race.lock import held_folder, only_race
+from sinkbench.race.others import also_there
+from sinkbench.race.preparation import check_disk, preflight
+from sinkbench.race.race import Race
+from sinkbench.race.resume import Unfinished, with_others
+from sinkbench.race.starter import StarterNote
+from sinkbench.race.validation import validate_configs
+from sinkbench.results import ALSO_THERE, RunSummary
+from sinkbench.runs.store import RunFolder, check_writable, read_trials
+from sinkbench.secrets import redacted
+from sinkbench.services.kafka import Kafka
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import open_sink, sinks_of
+from sinkbench.stack import Stack
+from sinkbench.trial.bench import Bench
+
+__all__ = ["Interrupted", "offer_by_hand", "resume_run", "run_plan"]
+
+BY_HAND_PARTITIONS = 24
+
+
+class Interrupted(SystemExit):
+    """Ctrl-C, a closed terminal, or a polite request to end.
+
+    Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since for that psycopg
+    breaks off a query, so that its connection can be used to clean up.
+    """
+
+
+def run_plan(
+    stack: Stack,
+    plan: Plan,
+    results: Path,
+    console: Console,
+    seconds: float | None = None,
+    live_port: int | None = None,
+) -> tuple[RunFolder, RunSummary]:
+    """Takes all trials of a plan.
+
+    Args:
+        stack: is started if it is down, and then stopped in the end.
+        plan: what to measure.
+        results: folder for the results of all runs.
+        console: where lines for the user go.
+        seconds: no block begins that would be expected to end later than so long after the first pilot's start.
+        live_port: where a browser can follow the run; 0 takes any port that is free, None serves none.
+
+    Returns:
+        The run's folder, and its summary, which is in it, too.
+
+    Raises:
+        UserError: the plan, the machine, the port or the stack is not usable.
+        Interrupted: after what the trial that was going on had created was removed.
+    """
+    plan = plan.seeded()
+    cells = expand(plan, stack.workers)
+    for pipeline in {cell.pipeline for cell in cells}:
+        read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
+    check_writable(results)
+    with _Session(stack, plan, cells, console) as session:
+        environment = session.open(live_port)
+        folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
+        session.enter_context(held_folder(folder.path))
+        journal = Journal(folder, plan, cells, environment)
+        return folder, session.race(journal, seconds)
+
+
+def resume_run(
+    stack: Stack, run: Unfinished, console: Console, live_port: int | None = None
+) -> tuple[RunFolder, RunSummary]:
+    """Takes the trials that a run has left, into its own folder; the rest as of `run_plan`.
+
+    Raises:
+        ResultsError: what the run was measured on changed in what matters, or its race still goes on.
+    """
+    connectors = CHECKOUT / "connectors"
+    # What can be told without a service is, before one is started.
+    here = {**machine(), "commit": commit(CHECKOUT)}
+    run.check({"stack": stack.name, "workers": stack.workers, **here}, connectors)
+    check_writable(run.folder.path)
+    with held_folder(run.folder.path), _Session(stack, run.plan, run.cells, console) as session:
+        now = session.open(live_port)
+        run.check(now, connectors)
+        if read_trials(run.folder.trials_path) != run.trials:
+            raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
+        earlier = Earlier(run.trials, run.summary.limits, run.summary.resumed)
+        environment = with_others(run.summary.environment, now)
+        journal = Journal(run.folder, run.plan, run.cells, environment, earlier)
+        return run.folder, session.race(journal)
+
+
+class _Session(ExitStack):
+    """A stack that is locked, started and asked; what this opened it closes, in the opposite order, however it ends."""
+
+    def __init__(self, stack: Stack, plan: Plan, cells: Sequence[Cell], console: Console) -> None:
+        super().__init__()
+        self._stack = stack
+        self._plan = plan
+        self._cells = cells
+        self._console = console
+        self._live = LiveRun()
+        self._starter = StarterNote(stack)
+
+    def open(self, live_port: int | None) -> dict[str, JsonValue]:
+        """Makes everything ready for the first pilot.
+
+        Returns:
+            What the run is measured on.
+
+        Raises:
+            UserError: the machine, the port or the stack is not usable, or another race runs here.
+        """
+        self._live.begin("", [cell.key for cell in self._cells], None)
+        only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
+        self._tell = self.enter_context(only)
+        self.enter_context(_followed(self._live, live_port, self._say))
+        check_disk(self._stack)
+        self._start()
+        self._bench = self.enter_context(closing(Bench(self._stack, self._plan, CHECKOUT)))
+        plugins = preflight(self._bench, self._cells)
+        unconfirmed = validate_configs(self._bench, self._cells, self._say)
+        for thing in sweep(self._bench):
+            self._say(f"removed what an earlier run left behind: {thing}")
+        check_alone(self._bench)
+        for line in (there := also_there(self._bench)):
+            self._say(f"also there: {line}")
+        environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)
+        if unconfirmed:
+            environment["unconfirmed_keys"] = unconfirmed
+        if there:
+            environment[ALSO_THERE] = list(there)
+        return environment
+
+    def race(self, journal: Journal, seconds: float | None = None) -> RunSummary:
+        """Takes the trials that the journal lacks; `seconds` as of `run_plan`."""
+        folder = journal.folder
+        self._tell(folder.run)
+        if not self._found_running:
+            self._starter.write(folder.run)
+        try:
+            with choose_ui(self._console, self._live) as ui:
+                summary = Race(self._bench, journal, ui, seconds).run()
+        except (Interrupted, SinkbenchError, OSError) as ended:
+            how = "interrupted" if isinstance(ended, Interrupted) else "broken off"
+            with suppress(OSError):
+                self._say(f"{how}; {_how_to_go_on(folder.path, self._stack, resumable=seconds is None)}")
+            raise
+        if self._found_running:
+            offer_by_hand(self._stack)
+            self._say_up()
+        return summary
+
+    def _start(self) -> None:
+        running, killed = self._stack.running(), self._starter.run()
+        # A container cannot stop the stack that it is part of.
+        taken_over = running and killed is not None and self._stack.own_container is None
+        self._found_running = running and not taken_over
+        # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
+        if not self._found_running:
+            self.callback(self._stop)
+        if taken_over:
+            self._say(f"the stack was started by the race of {killed}, which was killed; it is stopped in the end")
+        elif not running:
+            self._starter.write(self._plan.name)
+        self._say("asking the services" if running else "starting the stack")
+        self._live.phase("getting ready")
+        self._stack.up(self._say)
+        if not running:
+            self._starter.write(self._plan.name)
+
+    def _stop(self) -> None:
+        # A terminal that was closed takes no more lines.
+        with suppress(OSError):
+            self._say("stopping the stack")
+        self._live.phase("stopping the stack")
+        self._stack.down()
+        self._starter.remove()
+
+    def _say_up(self) -> None:
+        """Says that the stack was up before, and is now; the others' always are, and a container is part of its own."""
+        if not self._stack.endpoints.shared and self._stack.own_container is None:
+            self._say("the stack was up before and stays up; `sinkbench down` stops it")
+
+    def _say(self, line: str) -> None:
+        self._live.say(line)
+        self._console.print(redacted(line), markup=False, highlight=False)
+
+
+def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
+    """What a race that was interrupted leaves, and the command that takes it up."""
+    line = f"the finished trials are in {folder}"
+    if not resumable:
+        return line
+    file = stack.endpoints.stack_file
+    on = [] if file is None else ["--stack", str(file)]
+    return f"{line}; the others are taken by: sinkbench {shlex.join(['resume', str(folder), *on])}"
+
+
+def offer_by_hand(stack: Stack) -> None:
+    """Makes the topic, the index and the table that connector files name, so that they can be posted as they stand."""
+    if stack.endpoints.shared:
+        return
+    Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings).create_topic("tides", BY_HAND_PARTITIONS)
+    for name in sinks_of(stack.endpoints):
+        sink = open_sink(name, stack.endpoints, CHECKOUT)
+        sink.offer_by_hand()
+        sink.close()
+
+
+@contextmanager
+def _followed(live: LiveRun, port: int | None, say: Callable[[str], None]) -> Iterator[None]:
+    """Serves the live run at a port if there is one, says where, and tells it in the end how the run has ended."""
+    with ExitStack() as opened:
+        if port is not None:
+            # Here, since most runs need none of it.
+            from sinkbench.live.page import LivePage
+
+            say(f"live: {opened.enter_context(LivePage(live, port)).address}")
+        try:
+            yield
+        except SystemExit:
+            live.end("interrupted")
+            raise
+        except BaseException as error:
+            if isinstance(error, SinkbenchError):
+                live.say(str(error))
+            live.end("failed")
+            raise
+        live.end("complete")

@@ -1,0 +1,140 @@
+"""What differs between two runs besides their figures: environment, plan and connector files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from sinkbench.runs.reader import StoredRun
+
+__all__ = [
+    "ABSENT",
+    "Difference",
+    "connector_differences",
+    "differences",
+    "durability_differences",
+    "environment_differences",
+    "record_differences",
+]
+
+ABSENT = "(none)"
+_SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
+# In an address: user:secret@host, and ?password=secret.
+_IN_ADDRESS = re.compile(r"(://[^/@:\s]*:|(?:password|secret|token)=)[^@&;\s]+(?=[@&;\s]|$)", re.IGNORECASE)
+# The seed only orders the trials, and prices are put on what was measured: neither changes a result.
+_OF_NO_EFFECT = {"seed", "prices"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A key whose values differ, as text; `ABSENT` in a run without the key."""
+
+    what: str
+    a: str
+    b: str
+
+    @property
+    def in_words(self) -> str:
+        """As `plan trials was 3, is 5`."""
+        return f"{self.what} was {self.a}, is {self.b}"
+
+
+def differences(a: StoredRun, b: StoredRun) -> list[Difference]:
+    """All keys whose values differ: of the environment, the plan and the connector files.
+
+    A pipeline or connector file of only one run is one difference. A value whose key sounds like a secret is not shown.
+    """
+    return [
+        *environment_differences(a.summary.environment, b.summary.environment),
+        *_between("plan", _plan(a.plan), _plan(b.plan)),
+        *_of_named("plan pipelines", _pipelines(a.plan), _pipelines(b.plan)),
+        *connector_differences(a.connectors, b.connectors),
+    ]
+
+
+def environment_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
+    """What differs between two environments; a nested key as `environment versions.connect`."""
+    return list(_between("environment", dict(a), dict(b)))
+
+
+def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
+    """What differs between connector files, by their pipelines."""
+    return list(_of_named("connectors", a, b))
+
+
+def record_differences(a: StoredRun, b: StoredRun) -> list[Difference]:
+    """What differs in the records and their topic: the keys of the plan's `load`."""
+    return list(_between("", a.plan.get("load", {}), b.plan.get("load", {})))
+
+
+def durability_differences(a: StoredRun, b: StoredRun, sink: str) -> list[Difference]:
+    """What differs in the durability of Kafka and a sink, as far as both runs stored it.
+
+    Keys of the plan's `load` are left out, which `record_differences` has.
+    """
+    found = _between("", *(_durability(run, sink) for run in (a, b)))
+    return [each for each in found if ABSENT not in (each.a, each.b)]
+
+
+def _durability(run: StoredRun, sink: str) -> JsonValue:
+    kept, load = run.summary.environment.get("durability"), run.plan.get("load")
+    if not isinstance(kept, dict):
+        return {}
+    said = load if isinstance(load, dict) else {}
+    return {
+        service: {key: value for key, value in found.items() if key not in said}
+        for service, found in kept.items()
+        if service in ("kafka", sink) and isinstance(found, dict)
+    }
+
+
+def _plan(plan: Mapping[str, JsonValue]) -> JsonValue:
+    return {key: value for key, value in plan.items() if key != "pipelines" and key not in _OF_NO_EFFECT}
+
+
+def _pipelines(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    found = plan.get("pipelines")
+    entries = [entry for entry in (found if isinstance(found, list) else []) if isinstance(entry, dict)]
+    return {str(entry.get("label") or entry.get("pipeline")): entry for entry in entries}
+
+
+def _of_named(what: str, a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> Iterator[Difference]:
+    for name in dict.fromkeys([*a, *b]):
+        if name in a and name in b:
+            yield from _between(f"{what} {name}", a[name], b[name])
+        else:
+            yield Difference(f"{what} {name}", *("listed" if name in each else ABSENT for each in (a, b)))
+
+
+def _between(what: str, a: JsonValue, b: JsonValue) -> Iterator[Difference]:
+    first, second = dict(_flat(a)), dict(_flat(b))
+    for key in dict.fromkeys([*first, *second]):
+        one, other = (
+            None if each.get(key) is None else json.dumps(each[key], sort_keys=True) for each in (first, second)
+        )
+        if one != other:
+            name = " ".join(filter(None, [what, key]))
+            yield Difference(name, *(_shown(key, each) for each in (first, second)))
+
+
+def _flat(content: JsonValue, above: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """Each value that is no mapping, by its dotted key."""
+    if not isinstance(content, dict):
+        yield above, content
+        return
+    for key, value in content.items():
+        yield from _flat(value, f"{above}.{key}" if above else str(key))
+
+
+def _shown(key: str, values: Mapping[str, JsonValue]) -> str:
+    value = values.get(key)
+    if value is None:
+        return ABSENT
+    if _SECRET.search(key):
+        return "(not shown)"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _IN_ADDRESS.sub(r"\1***", text)

@@ -1,0 +1,285 @@
+"""The folder of a run: its plan, a line for each trial, samples, and the summary.
+
+    results/
+    ├── latest -> <run>
+    └── <run>/
+        ├── plan.yaml         the plan as it ran, with every default and the seed
+        ├── connectors/       the connector files as they were
+        ├── trials.jsonl      a TrialRecord a line
+        ├── samples/          <trial>.csv: a sample a row
+        └── summary.json      a RunSummary
+
+docs/format.md describes them. What cannot be read or written is a UserError that names it and says what to do. A
+service's answer may quote a secret, so every text is redacted before it is written.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from pydantic import JsonValue, ValidationError
+from ruamel.yaml import YAML
+
+from loadgen.reading import parse_json, read_bytes
+from sinkbench.errors import UserError
+from sinkbench.plan.plan import Plan
+from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.secrets import redacted, redacted_values
+from sinkbench.yamlfile import to_yaml
+
+__all__ = ["RunFolder", "check_writable", "make_folder", "read_summary", "read_trials", "write_bytes", "write_text"]
+
+_NEEDED_BYTES = 2**20
+# A year of trials has fewer.
+_MOST_BYTES = 2**30
+_FIRST_COLUMNS = ("seconds", "stored", "uncommitted")
+
+_ADVICE = {
+    errno.ENOSPC: "free some space on its disk",
+    errno.EDQUOT: "free some of your quota on its disk",
+    errno.EACCES: "make it writable for you, or choose another folder",
+    errno.EPERM: "make it writable for you, or choose another folder",
+    errno.EROFS: "its disk is read-only; choose another folder",
+    errno.EEXIST: "move away the file that is in its place, or choose another folder",
+    errno.ENOTDIR: "move away the file that is in its place, or choose another folder",
+    errno.EISDIR: "move away the folder that is in its place",
+}
+
+
+def check_writable(root: Path) -> None:
+    """Checks that a run can be stored in the folder `root`, which is made if need be.
+
+    It writes a megabyte there and removes it, so that a full disk shows before anything is started.
+    """
+    with _writing(root):
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root) as trial:
+            trial.write(b"\0" * _NEEDED_BYTES)
+            trial.flush()
+            os.fsync(trial.fileno())
+
+
+class RunFolder:
+    """The folder of a run; `create` makes a new one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.plan_path = path / "plan.yaml"
+        self.trials_path = path / "trials.jsonl"
+        self.summary_path = path / "summary.json"
+
+    @property
+    def run(self) -> str:
+        """The run's id: its start in UTC and its plan, as `20261121T034800Z-quick`."""
+        return self.path.name
+
+    @classmethod
+    def create(cls, root: Path, plan: Plan, connectors: Path, now: datetime | None = None) -> Self:
+        """A new folder below `root` with the plan and its connector files; `latest` points at it from now on.
+
+        Of two runs of the same second the later one's id ends in -2.
+        """
+        stem = f"{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan.name}"
+        folder = cls(_make_unique(root, stem))
+        with _writing(folder.path):
+            (folder.path / "samples").mkdir()
+            _replace(folder.plan_path, _clean_yaml(plan.show()))
+            for pipeline in sorted({entry.pipeline for entry in plan.pipelines}):
+                copy = folder.path / "connectors" / f"{pipeline}.json"
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                _copy_clean(connectors / f"{pipeline}.json", copy)
+        folder._become_latest()
+        return folder
+
+    def append_trial(self, trial: TrialRecord) -> None:
+        """Adds a line to trials.jsonl, and returns when it is on the disk."""
+        line = _clean_json(trial.model_dump(mode="json"), None).encode()
+        with _writing(self.trials_path):
+            with self.trials_path.open("ab") as trials:
+                if self.trials_path.is_file():
+                    # A killed run may have left a part of a line.
+                    trials.truncate(self.trials_path.read_bytes().rfind(b"\n") + 1)
+                trials.write(line)
+                trials.flush()
+                os.fsync(trials.fileno())
+            _sync_folder(self.path)
+
+    def write_samples(self, trial: str, rows: Sequence[Mapping[str, float | int | str | None]]) -> str:
+        """Writes a trial's samples as CSV; returns the file's path relative to the run's folder.
+
+        The columns are all keys of all rows: `seconds`, `stored` and `uncommitted` first, the others by name, so that a
+        service that dies does not change their order. A key that a row lacks is empty.
+        """
+        if Path(trial).name != trial:
+            raise ValueError(f"trial {trial!r} cannot be the name of a file")
+        keys = {key for row in rows for key in row}
+        columns = [key for key in _FIRST_COLUMNS if key in keys] + sorted(keys.difference(_FIRST_COLUMNS))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: redacted_values(value) for key, value in row.items()} for row in rows)
+        relative = f"samples/{trial}.csv"
+        with _writing(self.path / relative):
+            _replace(self.path / relative, text.getvalue())
+        return relative
+
+    def write_summary(self, summary: RunSummary) -> None:
+        """Writes summary.json as a whole or not at all, and points `latest` at this run."""
+        with _writing(self.summary_path):
+            _replace(self.summary_path, _clean_json(summary.model_dump(mode="json"), 2))
+        self._become_latest()
+
+    def _become_latest(self) -> None:
+        latest = self.path.parent / "latest"
+        with _writing(latest):
+            link = self.path.parent / f".latest-{os.getpid()}"
+            link.unlink(missing_ok=True)
+            link.symlink_to(self.run)
+            try:
+                link.replace(latest)
+            except OSError:
+                link.unlink()
+                raise
+
+
+def read_trials(path: Path) -> list[TrialRecord]:
+    """The trials in a trials.jsonl; none if there is no such file.
+
+    A last line that is not whole, as a killed run may leave, is skipped. Any other line that is no trial is a UserError
+    with its number.
+    """
+    lines = _read(path).split(b"\n") if path.exists() else [b""]
+    trials = []
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            trials.append(TrialRecord.model_validate(parse_json(line)))
+        except ValidationError as invalid:
+            reason = _first(invalid)
+        except ValueError as broken:
+            reason = str(broken)
+        else:
+            continue
+        raise UserError(f"{path}:{number}: is not a trial ({reason}); restore or remove the line")
+    return trials
+
+
+def read_summary(path: Path) -> RunSummary:
+    file = path / "summary.json" if path.is_dir() else path
+    content = _read(file)
+    try:
+        found = parse_json(content)
+        if isinstance(found, dict) and found.get("format") != 1:
+            raise UserError(f"{file}: {_of_format(found.get('format'))}")
+        return RunSummary.model_validate(found)
+    except ValidationError as invalid:
+        raise UserError(f"{file}: is not the summary of a run ({_first(invalid)}); name a folder of results") from None
+    except ValueError as broken:
+        raise UserError(f"{file}: is not JSON ({broken}); name a folder of results") from None
+
+
+def _of_format(found: object) -> str:
+    if isinstance(found, int) and found > 1:
+        return f"has format {found}, but only 1 is known; use a newer sinkbench"
+    return "is not the summary of a run (it does not say that its format is 1); name a folder of results"
+
+
+def make_folder(path: Path) -> None:
+    with _writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with _writing(path):
+        path.write_bytes(content)
+
+
+def _clean_json(content: JsonValue, indent: int | None) -> str:
+    separators = (",", ":") if indent is None else None
+    return json.dumps(redacted_values(content), indent=indent, separators=separators, ensure_ascii=False) + "\n"
+
+
+def _clean_yaml(text: str) -> str:
+    if redacted(text) == text:
+        return text
+    content: dict[str, JsonValue] = YAML(typ="safe", pure=True).load(text)
+    return to_yaml({key: redacted_values(value) for key, value in content.items()})
+
+
+def _copy_clean(source: Path, copy: Path) -> None:
+    text = source.read_text(encoding="utf-8")
+    if redacted(text) == text:
+        shutil.copyfile(source, copy)
+    else:
+        copy.write_text(_clean_json(json.loads(text), 2), encoding="utf-8")
+
+
+def _make_unique(root: Path, stem: str) -> Path:
+    make_folder(root)
+    path, number = root / stem, 1
+    while True:
+        with _writing(path), suppress(FileExistsError):
+            path.mkdir()
+            return path
+        number += 1
+        path = root / f"{stem}-{number}"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Writes a file so that a reader, or a crash, finds the old content or the new one."""
+    beside = path.with_name(f".{path.name}.tmp")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        _sync_folder(path.parent)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Puts the names in a folder on the disk; without it a power cut may bring an old file back."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_bytes(path, UserError, _MOST_BYTES)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file; name a run below the folder of results") from None
+
+
+def _first(invalid: ValidationError) -> str:
+    detail = invalid.errors()[0]
+    where = ".".join(map(str, detail["loc"]))
+    return f"{where}: {detail['msg']}" if where else detail["msg"]
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as failed:
+        advice = _ADVICE.get(failed.errno or 0, "check the folder, or choose another one")
+        raise UserError(f"{path}: cannot be written ({failed.strerror or failed}); {advice}") from failed

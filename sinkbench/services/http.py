@@ -1,0 +1,44 @@
+"""HTTP as all clients speak it: what a service wants before it answers, and what becomes of httpx's exceptions."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from sinkbench.errors import ServiceError, ServiceTimeout
+from sinkbench.services.access import Access
+from sinkbench.services.failures import map_exceptions
+
+__all__ = ["USER_AGENT", "http_client", "http_errors", "tls"]
+
+USER_AGENT = "sinkbench"
+"""The controller's own name, so that no probe counts its connections as a connector's, or as somebody else's."""
+
+
+def tls(access: Access) -> ssl.SSLContext:
+    """What a TLS client trusts: the access's own certificates, or those of the system.
+
+    Raises ServiceError if the file cannot be read or holds no certificate.
+    """
+    try:
+        return ssl.create_default_context(cafile=access.ca)
+    except OSError as error:
+        raise ServiceError(f"{access.ca}: cannot be used as the CA: {error.strerror or error}") from None
+
+
+@contextmanager
+def http_errors() -> Iterator[None]:
+    """Raises what httpx raises as ServiceError; as ServiceTimeout where no answer comes in time."""
+    with map_exceptions(httpx.HTTPError), map_exceptions(httpx.TimeoutException, to=ServiceTimeout):
+        yield
+
+
+def http_client(access: Access, timeout_seconds: float) -> httpx.Client:
+    """A client that shows its credentials with every request. A proxy set in the environment is not used."""
+    auth = None if access.user is None else httpx.BasicAuth(access.user, access.password or "")
+    key = {} if access.api_key is None else {"authorization": f"ApiKey {access.api_key}"}
+    headers = {"user-agent": USER_AGENT, **key}
+    return httpx.Client(timeout=timeout_seconds, trust_env=False, verify=tls(access), auth=auth, headers=headers)

@@ -1,0 +1,206 @@
+"""What the controller asks of Kafka itself: topics and the offsets of consumer groups."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+
+from sinkbench.errors import StackError
+from sinkbench.services.failures import map_exceptions, maps_exceptions
+
+__all__ = ["Kafka", "group_of", "kafka_errors"]
+
+TIMEOUT_SECONDS = 10.0
+# What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
+FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
+LOOK_SECONDS = 2.0
+# Offsets of so many partitions are one quick answer of each broker.
+MOST_PARTITIONS = 5_000
+TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)
+
+# librdkafka reports every refused connection by itself; what matters here comes back as an error.
+SILENT = logging.getLogger("sinkbench.services.kafka")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+
+
+def kafka_errors() -> AbstractContextManager[None]:
+    """Raises what Kafka's client raises as ServiceError."""
+    return map_exceptions(KafkaException)
+
+
+def group_of(connector: str) -> str:
+    """The consumer group of a sink connector, as Connect names it."""
+    return f"connect-{connector}"
+
+
+@maps_exceptions(KafkaException)
+class Kafka:
+    """One Kafka cluster, asked by an admin client. Raises ServiceError where it does not answer."""
+
+    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None) -> None:
+        """
+        Args:
+            bootstrap: host:port of brokers, separated by commas.
+            settings: further settings of librdkafka, such as those for SASL and TLS.
+
+        Raises:
+            StackError: librdkafka knows no such setting, or cannot use its value.
+        """
+        self.bootstrap = bootstrap
+        self._told: deque[Any] = deque(maxlen=50)
+        wanted = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
+        try:
+            self._admin = AdminClient(wanted, logger=SILENT)
+        except KafkaException as error:
+            raise StackError(f"Kafka's settings cannot be used: {error.args[0].str()}") from None
+
+    def problem(self, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
+        """What keeps the cluster from answering, in librdkafka's words; None if it answers."""
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                self._admin.list_topics(timeout=min(LOOK_SECONDS, timeout_seconds))
+            except KafkaException as error:
+                cause = self._cause(error)
+                # librdkafka itself would go on trying until the time is over.
+                if time.monotonic() > deadline or any(told.code() in FINAL for told in self._told):
+                    return cause
+            else:
+                return None
+
+    def _cause(self, error: KafkaException) -> str:
+        """Why a request failed: a broker that refuses a password is, for the request itself, one that is not there."""
+        self._admin.poll(0)
+        telling = [told for code in TELLING for told in self._told if told.code() == code]
+        return str((telling or error.args)[0].str())
+
+    def topics(self) -> list[str]:
+        """Names of all topics. Raises StackError if the cluster does not answer."""
+        try:
+            return sorted(self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics)
+        except KafkaException as error:
+            raise StackError(f"Kafka at {self.bootstrap} does not answer: {self._cause(error)}") from None
+
+    def broker_settings(self, names: Iterable[str]) -> dict[str, str | None]:
+        """How one of the brokers is set, by Kafka's names; "not set" for what has no value.
+
+        None for what it does not tell: others' clusters may let us see no settings.
+        """
+        found: Mapping[str, Any] = {}
+        with suppress(KafkaException, ValueError):
+            broker = min(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
+            asked = [ConfigResource(ConfigResource.Type.BROKER, str(broker))]
+            (answer,) = self._admin.describe_configs(asked, request_timeout=TIMEOUT_SECONDS).values()
+            found = answer.result()
+        return {name: (found[name].value or "not set") if name in found else None for name in names}
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """The end offset of each partition of `topic`, by the partition's number."""
+        described = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
+        answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS)
+        return {partition.partition: future.result().offset for partition, future in answers.items()}
+
+    def written(self) -> dict[str, int]:
+        """How many records each topic has taken so far; empty if there are too many partitions to ask for them all.
+
+        Kafka's own topics are left out.
+        """
+        described = self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics
+        asked = {
+            TopicPartition(name, number): OffsetSpec.latest()
+            for name, topic in described.items()
+            if not name.startswith("__")
+            for number in topic.partitions
+        }
+        if not 0 < len(asked) <= MOST_PARTITIONS:
+            return {}
+        counts: dict[str, int] = {}
+        for partition, future in self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS).items():
+            # A topic may be deleted meanwhile, or be none of what we may see.
+            with suppress(KafkaException):
+                counts[partition.topic] = counts.get(partition.topic, 0) + future.result().offset
+        return counts
+
+    def committed(self, group: str, topic: str) -> int:
+        """Sum of the offsets that `group` has committed for `topic`; 0 for a group that has committed nothing."""
+        asked = [ConsumerGroupTopicPartitions(group)]
+        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
+        try:
+            partitions = answer[group].result().topic_partitions
+        except KafkaException:
+            return 0
+        return sum(max(p.offset, 0) for p in partitions if p.topic == topic and p.error is None)
+
+    def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
+        """Waits until `group` has no members, so that nothing more is written. Raises StackError if it keeps some."""
+        deadline = time.monotonic() + timeout_seconds
+        while time.monotonic() < deadline:
+            if self.is_empty(group):
+                return
+            time.sleep(0.1)
+        raise StackError(f"the consumer group {group} still has members after {timeout_seconds:.0f} s")
+
+    def groups(self) -> list[str]:
+        """Names of all consumer groups that this user may see."""
+        listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS).result()
+        return sorted(each.group_id for each in listed.valid)
+
+    def is_empty(self, group: str) -> bool:
+        """Whether `group` has no members, or is not there."""
+        described = self._described(group)
+        return described is None or described.state in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+
+    def members(self, group: str) -> int | None:
+        """How many members a stable `group` has; None while it rebalances, and of a group that is not there."""
+        described = self._described(group)
+        stable = described is not None and described.state == ConsumerGroupState.STABLE
+        return len(described.members) if stable else None
+
+    def _described(self, group: str) -> Any:
+        """What the cluster says of `group`; None of one that is not there."""
+        answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+        try:
+            return answer[group].result()
+        except KafkaException:
+            return None
+
+    def create_topic(self, topic: str, partitions: int, replication: int = 1) -> None:
+        """Makes a topic; one that exists is left as it is."""
+        wanted = [NewTopic(topic, partitions, replication)]
+        futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
+        _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
+
+    def delete_topic(self, topic: str) -> None:
+        """Deletes a topic; one that is not there is fine."""
+        futures = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)
+        _finish(futures, "delete", "UNKNOWN_TOPIC_OR_PART")
+
+    def delete_group(self, group: str) -> None:
+        """Deletes a consumer group's offsets; one that is not there is fine."""
+        futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+        _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
+
+
+def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:
+    """Waits for what was asked. Raises StackError unless it is done, or failed as is `harmless`."""
+    for name, future in futures.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].name() != harmless:
+                raise StackError(f"Kafka did not {what} {name}: {error.args[0].str()}") from None

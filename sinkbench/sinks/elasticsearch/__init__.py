@@ -1,0 +1,22 @@
+"""Elasticsearch as a sink: an index a trial, behind the alias that the connector files write to."""
+
+from __future__ import annotations
+
+from sinkbench.sinks.elasticsearch.rules import RULES
+from sinkbench.sinks.elasticsearch.service import SERVICE
+from sinkbench.sinks.elasticsearch.sink import REJECTED, open_elasticsearch
+from sinkbench.sinks.elasticsearch.writer import Bulk
+from sinkbench.sinks.kind import SinkKind
+
+__all__ = ["KIND"]
+
+KIND = SinkKind(
+    name="elasticsearch",
+    services=(SERVICE,),
+    open=open_elasticsearch,
+    writers={"bulk": Bulk},
+    ways=("bulk",),
+    rules=RULES,
+    rejected=REJECTED,
+    clients=("elasticsearch",),
+)

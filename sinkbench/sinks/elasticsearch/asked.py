@@ -1,0 +1,150 @@
+"""What `index.json` asks for, against the index that Elasticsearch made of it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Comparison", "compare", "fields_of", "is_same"]
+
+# What Elasticsearch sets of every index itself, and the numbers that it has unless somebody says otherwise.
+ITS_OWN = re.compile(
+    r"index\.(creation_date|uuid|provided_name|version\..*|routing\.allocation\.include\._tier_preference)"
+)
+USUAL = {"index.number_of_shards": "1", "index.number_of_replicas": "1"}
+# What is asked for as it is by default is not shown: of the mappings, and of an object.
+ALL = {"_source.enabled": True, "_routing.required": False}
+OBJECT = {"enabled": True, "include_in_parent": False, "include_in_root": False}
+UNITS = {
+    **{"nanos": ("time", 1e-9), "micros": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0)},
+    **{"m": ("time", 60.0), "h": ("time", 3600.0), "d": ("time", 86400.0), "": ("", 1.0)},
+    **{f"{letter}b": ("bytes", 1024.0**power) for power, letter in enumerate(("", "k", "m", "g", "t", "p"))},
+}
+QUANTITY = re.compile(r"(-?\d+(?:\.\d+)?)([a-z]*)")
+
+Tree = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Each as a line for a person.
+
+    Attributes:
+        lacking: what was asked for, and is absent or otherwise.
+        added: what nobody has asked for in the file: an index template of the cluster has it.
+    """
+
+    lacking: list[str]
+    added: list[str]
+
+
+def fields_of(answer: Tree) -> dict[str, Tree]:
+    """The parameters of each field by its full name, by what `GET /INDEX/_mapping/field` tells of the index."""
+    return {name: next(iter(field["mapping"].values()), {}) for name, field in answer.items()}
+
+
+def compare(asked: Tree, found: Tree, fields: Tree | None = None) -> Comparison:
+    """What became of a body of `PUT /INDEX`.
+
+    Args:
+        asked: the body.
+        found: what `GET /INDEX` tells, with flat settings and their defaults.
+        fields: the defaults of each field's parameters, and of the mappings' own, by full name; as far as known.
+    """
+    (mappings, became), defaults = (each.get("mappings", {}) for each in (asked, found)), fields or {}
+    settings = {name: value for name, value in found.get("settings", {}).items() if not _is_usual(name, value)}
+    kept = {**found.get("defaults", {}), **found.get("settings", {})}
+    parts = [
+        _differences("", _settings(asked.get("settings", {})), settings, kept),
+        _differences("", _of_all(mappings), _of_all(became), {**ALL, **dict(_leaves(defaults))}),
+        *_of_fields(dict(_fields(mappings)), dict(_fields(became)), defaults),
+    ]
+    aliases = [f"the alias {name}" for name in found.get("aliases", {}) if name not in asked.get("aliases", {})]
+    return Comparison(
+        [line for each in parts for line in each.lacking], [*(line for each in parts for line in each.added), *aliases]
+    )
+
+
+def is_same(asked: Any, found: Any) -> bool:
+    """Whether two values are one, however they are written: true and "true", 1s and 1000ms, a and [a]."""
+    if isinstance(asked, list) or isinstance(found, list):
+        these, those = (each if isinstance(each, list) else [each] for each in (asked, found))
+        return len(these) == len(those) and all(map(is_same, these, those))
+    if isinstance(asked, Mapping) and isinstance(found, Mapping):
+        return asked.keys() == found.keys() and all(is_same(value, found[name]) for name, value in asked.items())
+    return _text(asked) == _text(found) or (None is not _quantity(asked) == _quantity(found))
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quantity(value: Any) -> tuple[str, float] | None:
+    found = QUANTITY.fullmatch(_text(value).lower())
+    if found is None or found[2] not in UNITS:
+        return None
+    kind, factor = UNITS[found[2]]
+    return kind, round(float(found[1]) * factor, 12)
+
+
+def _is_usual(name: str, value: Any) -> bool:
+    return bool(ITS_OWN.fullmatch(name)) or value == USUAL.get(name)
+
+
+def _differences(of: str, wanted: Tree, there: Tree, defaults: Tree) -> Comparison:
+    """Of values by name; `of` begins the name that a person reads."""
+    known = {**defaults, **there}
+    return Comparison(
+        [
+            f"{of}{name} {_shown(value)} was asked for, and is {_shown(known.get(name))}"
+            for name, value in wanted.items()
+            if not is_same(value, known.get(name))
+        ],
+        [f"{of}{name} {_shown(value)}" for name, value in there.items() if name not in wanted],
+    )
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is None else f'"{value}"' if value == "" else _text(value)
+
+
+def _settings(asked: Tree) -> dict[str, Any]:
+    """Settings as Elasticsearch names them: nested ones with dots, all of them below `index`; null asks for nothing."""
+    flat = {name: value for name, value in _leaves(asked) if value is not None}
+    return {name if name.startswith("index.") else f"index.{name}": value for name, value in flat.items()}
+
+
+def _leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _fields(mapping: Tree, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each field by its full name, with its own parameters."""
+    for part in ("properties", "fields"):
+        for name, field in mapping.get(part, {}).items():
+            own = {key: value for key, value in field.items() if key not in ("properties", "fields")}
+            # It is an object by having properties.
+            yield f"{prefix}{name}", {"type": "object", **own}
+            yield from _fields(field, f"{prefix}{name}.")
+
+
+def _of_all(mappings: Tree) -> dict[str, Any]:
+    """What mappings say of the whole index, but for the mark of who has made it."""
+    return dict(_leaves({name: each for name, each in mappings.items() if name not in ("properties", "_meta")}))
+
+
+def _of_fields(wanted: Tree, there: Tree, defaults: Tree) -> Iterator[Comparison]:
+    for name, field in wanted.items():
+        if name in there:
+            yield _differences(f"{name}'s ", field, there[name], {**OBJECT, **defaults.get(name, {})})
+        else:
+            yield Comparison([f"the field {name} was asked for, and is absent"], [])
+    # A name with dots makes objects.
+    parents = {name[: dot.start()] for name in wanted for dot in re.finditer(r"\.", name)}
+    yield Comparison([], [f"the field {name}" for name in there if name not in wanted and name not in parents])

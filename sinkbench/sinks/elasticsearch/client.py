@@ -1,0 +1,69 @@
+"""How sinkbench connects to Elasticsearch, and what it asks of it in more than one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from elasticsearch import Elasticsearch
+from sinkbench.errors import StackError
+from sinkbench.services.http import USER_AGENT, tls
+from sinkbench.stack import Endpoint
+
+__all__ = ["buckets_of", "connect", "highest_numbers"]
+
+TIMEOUT_SECONDS = 60.0
+NUMBERS = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.primary"
+# A composite aggregation gives this many buckets a page; 65,536 is the most.
+PAGE = 50_000
+
+
+def connect(endpoint: Endpoint, **more: Any) -> Elasticsearch:
+    """A client with one connection; `more` are options of its own. Raises ServiceError if the CA cannot be used."""
+    access = endpoint.access
+    options: dict[str, Any] = {"ssl_context": tls(access)} if endpoint.address.startswith("https:") else {}
+    return Elasticsearch(
+        endpoint.address,
+        request_timeout=TIMEOUT_SECONDS,
+        connections_per_node=1,
+        headers={"user-agent": USER_AGENT},
+        basic_auth=None if access.user is None else (access.user, access.password or ""),
+        api_key=access.api_key,
+        **options,
+        **more,
+    )
+
+
+def highest_numbers(client: Elasticsearch, index: str) -> list[tuple[int, int]]:
+    """Each shard of an index, with the highest `_seq_no` that its primary has stored: -1 of an empty one."""
+    stats: Any = client.indices.stats(index=index, metric="docs", level="shards", filter_path=NUMBERS)
+    return [
+        (int(number), copy["seq_no"]["max_seq_no"])
+        for found in stats.get("indices", {}).values()
+        for number, copies in found["shards"].items()
+        for copy in copies
+        if copy["routing"]["primary"]
+    ]
+
+
+def buckets_of(
+    client: Elasticsearch, index: str, run: str, fields: tuple[str, ...], what: str, **where: Any
+) -> Iterator[list[Any]]:
+    """The buckets of the documents of `run` that agree in all `fields`, a page at a time.
+
+    Raises StackError, which says that `what` could not be read, if a shard of it was not.
+    """
+    after: dict[str, Any] = {}
+    while True:
+        composite = {"size": PAGE, "sources": [{name: {"terms": {"field": name}}} for name in fields], **after}
+        aggregation = {"documents": {"composite": composite}}
+        query = {"term": {"bench.run": run}}
+        answer: Any = client.search(index=index, size=0, query=query, aggs=aggregation, **where)
+        if answer["_shards"]["failed"] or answer["timed_out"]:
+            raise StackError(f"Elasticsearch could not read {what}")
+        found = answer["aggregations"]["documents"]
+        if found["buckets"]:
+            yield found["buckets"]
+        if "after_key" not in found or not found["buckets"]:
+            return
+        after = {"after": found["after_key"]}

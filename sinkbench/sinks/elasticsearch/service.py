@@ -1,0 +1,82 @@
+"""Elasticsearch as a service: its section of a stack file, whether it is ready, and what it tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import httpx
+from pydantic import Field, model_validator
+
+from sinkbench.services.http import http_client, http_errors
+from sinkbench.stack import Endpoint
+from sinkbench.stack.readiness import refusal, said, shared_client
+from sinkbench.stack.registry import About, SinkService
+from sinkbench.stack.sections import HttpSection, Secret, SinkSection, Url
+from sinkbench.yamlfile import mistake
+
+__all__ = ["SERVICE"]
+
+TIMEOUT_SECONDS = 10.0
+ABOUT = {"filter_path": "nodes.*.version,nodes.*.jvm.version,nodes.*.jvm.input_arguments"}
+
+
+class ElasticsearchSection(HttpSection, SinkSection):
+    """The cluster that the connectors write to."""
+
+    address_key: ClassVar[str] = "url"
+
+    url: Url
+    index: str = Field(
+        default="tides", pattern=r"^[a-z0-9][a-z0-9._-]*$", description="the alias that connectors write to"
+    )
+    api_key: Secret | None = Field(default=None, repr=False)
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        if self.api_key is not None and self.user is not None:
+            raise mistake("{name} has both 'user' and 'api_key'; give one of them", "api_key")
+        return self
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.url, access=replace(self.access, api_key=self.api_key), options={"index": self.index})
+
+    def variables(self) -> Mapping[str, str]:
+        return {"ELASTICSEARCH_INDEX": self.index}
+
+
+def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    try:
+        answer = shared_client(endpoint.access, timeout_seconds).get(f"{endpoint.address}/_cluster/health")
+    except httpx.HTTPError as error:
+        return str(error) or type(error).__name__
+    # Whoever may not ask for the cluster's health has shown who they are all the same.
+    if answer.status_code == httpx.codes.FORBIDDEN:
+        return None
+    if (problem := refusal(answer)) is not None:
+        return problem
+    try:
+        status = answer.json()["status"]
+    except (ValueError, KeyError, TypeError):
+        return f"it is no Elasticsearch: {said(answer, 100)}"
+    return None if status in ("green", "yellow") else f"its state is {status}"
+
+
+def about(endpoint: Endpoint) -> About:
+    """What one node says of itself; nothing if it does not show that to us."""
+    with http_client(endpoint.access, TIMEOUT_SECONDS) as http, http_errors():
+        answer = http.get(f"{endpoint.address}/_nodes/_local", params=ABOUT)
+    nodes = answer.json().get("nodes", {}) if answer.status_code == httpx.codes.OK else {}
+    return about_of(next(iter(nodes.values()), {}))
+
+
+def about_of(node: Mapping[str, Any]) -> About:
+    """The same of what `_nodes` answers of the node."""
+    java = node.get("jvm", {})
+    return About(node.get("version"), java.get("version"), java.get("input_arguments"))
+
+
+SERVICE = SinkService(
+    name="elasticsearch", title="Elasticsearch", section=ElasticsearchSection, ready=ready, about=about, in_java=True
+)

@@ -1,0 +1,38 @@
+"""A plain client of Elasticsearch, by which its limit is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elasticsearch import ApiError, TransportError
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.elasticsearch.client import connect
+from sinkbench.sinks.writing import Destination, Refused
+
+__all__ = ["Bulk"]
+
+HEADERS = {"content-type": "application/x-ndjson", "accept": "application/json"}
+
+
+@maps_exceptions(ApiError, TransportError)
+class Bulk:
+    """Elasticsearch's Bulk API, with a body that is ready to send."""
+
+    def __init__(self, to: Destination) -> None:
+        # A batch that was sent again would hide that the sink did not take it.
+        self._client = connect(to.endpoint, max_retries=0)
+        # By the alias, as connectors write; and an index that is dropped meanwhile does not come back.
+        alias = to.endpoint.options["index"]
+        self._path = f"/{alias}/_bulk?require_alias=true&filter_path=errors,items.*.error.reason"
+
+    def batch(self, records: Sequence[bytes]) -> bytes:
+        return b"".join(b'{"index":{}}\n' + record + b"\n" for record in records)
+
+    def write(self, batch: bytes) -> None:
+        answer = self._client.perform_request("POST", self._path, headers=HEADERS, body=batch).body
+        if answer["errors"]:
+            reasons = [item["index"]["error"]["reason"] for item in answer["items"]]
+            raise Refused(f"{len(reasons):,} records of a bulk request were rejected: {reasons[0]}")
+
+    def close(self) -> None:
+        self._client.close()

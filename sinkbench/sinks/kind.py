@@ -1,0 +1,134 @@
+"""A sink: what a trial asks of it, and what its module declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.bottleneck.rules import Rule
+from sinkbench.sinks.arrivals import ArrivalWatch
+from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.writing import Destination, Writer
+from sinkbench.stack import Endpoints
+from sinkbench.stack.registry import DeclaredSink
+
+__all__ = ["Sink", "SinkKind"]
+
+
+class Sink(Protocol):
+    """A place for records, as a trial uses it. Not safe in two threads at once."""
+
+    name: str
+
+    def create(self, target: str) -> None:
+        """Makes an empty index or table named `target`, where the connectors will write from now on.
+
+        It bears a mark that it is sinkbench's. Raises TargetError, which ends the run, if the file that says what it is
+        like cannot be used, and StackError if it cannot be made for another reason, such as that it is there already.
+        """
+
+    def notes(self, target: str) -> list[str]:
+        """What whoever reads the figures of `target` should know of it, such as what the cluster has added to it.
+
+        The same texts for every target that is made alike. Asked once, after `create`.
+        """
+
+    def drop(self, target: str) -> None:
+        """Removes it; one that is not there is fine. Raises StackError for one without sinkbench's mark."""
+
+    def read(self, target: str) -> SinkReading:
+        """How things stand now; cheap enough to be asked four times a second."""
+
+    def others(self) -> SinkOthers:
+        """What others have there. A sink without this method does not tell."""
+
+    def set_apart(self) -> None:
+        """Connections that are open now belong to others: from now on `read` counts them as `OTHER_CONNECTIONS` and
+        `OTHER_POOL_CLIENTS` among its signs, for as long as they stay open.
+
+        A sink without this method cannot tell whose its connections are.
+        """
+
+    def arrivals(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        """A watch of when records arrive in `target`, for as long as the context lasts.
+
+        Where the sink does not keep that itself, it is looked at that often, in a thread of its own.
+        """
+
+    def diverted(self, target: str) -> str | None:
+        """Why what the connectors write no longer goes to `target`, for a person; None if it does."""
+
+    def stamped_rate(self, target: str, records: int) -> float | None:
+        """Records per second from the 10th to the 90th percent of `records`, by the times that the sink itself keeps.
+
+        None where it keeps none, or has not that many. Needs no look while records arrive.
+        """
+
+    def settle(self, target: str) -> None:
+        """Makes all that was written visible to `sequences` and `count`."""
+
+    def writes(self, target: str) -> int | None:
+        """Number of writes that the sink has taken so far: HTTP requests, or transactions that wrote. Only grows."""
+
+    def connection_limit(self) -> int | None:
+        """How many connections the server accepts; None if it has no such limit."""
+
+    def settings(self, target: str) -> SinkSettings:
+        """How the server, or `target` itself, is set, as far as it is told: it may be kept back, which is no error."""
+
+    def count(self, target: str) -> int:
+        """Number of records in `target`, exactly."""
+
+    def disk_bytes(self, target: str) -> int | None:
+        """Bytes that the records of `target` take on the sink's disk, with their indexes and without their copies.
+
+        What is still in memory is written first. None if the sink does not tell.
+        """
+
+    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+        """`bench.seq` of every record in `target` whose `bench.run` is `run`, in chunks, in any order."""
+
+    def leftovers(self, prefix: str) -> list[str]:
+        """The targets whose name begins with `prefix`, and that bear sinkbench's mark."""
+
+    def offer_by_hand(self) -> None:
+        """Makes what a connector file writes to as it stands, if it is not there: the index or table "tides"."""
+
+    def close(self) -> None:
+        """Closes its connections."""
+
+
+@dataclass(frozen=True)
+class SinkKind(DeclaredSink):
+    """All that is particular to one kind of sink. It is the entry point of that sink, in the group `sinkbench.sinks`:
+
+        [project.entry-points."sinkbench.sinks"]
+        postgres = "sinkbench.sinks.postgres:KIND"
+
+    Attributes:
+        open: connects to the sink of a stack that has it; is given the stack's endpoints and the checkout. Raises
+            ServiceError if it does not answer.
+        writers: the ways in which a plain client can write to it, by name: each opens a connection.
+        ways: those of them that its limit is searched by.
+        rules: the causes that can limit a trial within it. They look at the signs that its readings hold.
+        stamps: whether it keeps the time of every insertion, so that `stamped_rate` needs no probes.
+        rejected: the sign that counts the writes that it has rejected; None if it has none.
+        clients: the Python packages that speak to it, whose versions belong to a run's environment.
+        refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
+            not come about; None if it does, or cannot be tried. Asked where tasks have failed.
+    """
+
+    open: Callable[[Endpoints, Path], Sink]
+    writers: Mapping[str, Callable[[Destination], Writer]]
+    ways: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    stamps: bool = False
+    rejected: str | None = None
+    clients: tuple[str, ...] = ()
+    refusal: Callable[[Mapping[str, str]], str | None] | None = None

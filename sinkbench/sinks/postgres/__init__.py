@@ -1,0 +1,24 @@
+"""PostgreSQL as a sink: a table a trial, with PgBouncer's pools where the connector goes through it."""
+
+from __future__ import annotations
+
+from sinkbench.sinks.kind import SinkKind
+from sinkbench.sinks.postgres.jdbc import refusal
+from sinkbench.sinks.postgres.rules import RULES
+from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
+from sinkbench.sinks.postgres.sink import open_postgres
+from sinkbench.sinks.postgres.writers import SINGLY, Copy, Insert, InsertSingly
+
+__all__ = ["KIND"]
+
+KIND = SinkKind(
+    name="postgres",
+    services=(POSTGRES, PGBOUNCER),
+    open=open_postgres,
+    writers={"COPY": Copy, "INSERT": Insert, SINGLY: InsertSingly},
+    ways=("COPY", "INSERT"),
+    rules=RULES,
+    stamps=True,
+    clients=("psycopg",),
+    refusal=refusal,
+)

@@ -1,0 +1,75 @@
+"""The connection that a JDBC connector's configuration describes, tried from here.
+
+A connector may keep to itself what PostgreSQL has answered: without a connection, Debezium's says "Unable to determine
+Dialect".
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+__all__ = ["conninfo_of", "refusal"]
+
+SCHEME = "jdbc:postgresql:"
+TIMEOUT_SECONDS = 5
+# Of pgjdbc's many parameters those that libpq has, too, under the same name.
+SHARED = ("user", "password", "sslmode")
+
+
+def refusal(config: Mapping[str, str]) -> str | None:
+    """What comes of the connection that a connector's configuration describes.
+
+    Returns:
+        PostgreSQL's answer, or why there is none, in one line. None if the connection comes about, or if the
+        configuration describes none that can be tried from here: only the workers know its password, or its host.
+    """
+    conninfo = conninfo_of(config)
+    if conninfo is None or not _is_host_here(str(conninfo_to_dict(conninfo)["host"])):
+        return None
+    try:
+        psycopg.connect(conninfo, connect_timeout=TIMEOUT_SECONDS).close()
+    except psycopg.OperationalError as error:
+        # Without a password, that one is asked for tells nothing.
+        if error.pgconn is not None and error.pgconn.needs_password and "password=" not in conninfo:
+            return None
+        return " ".join(str(error).strip().splitlines()[0].split())
+    return None
+
+
+def _is_host_here(host: str) -> bool:
+    """Whether a host's name means anything here; within a network of containers there are others."""
+    try:
+        return bool(socket.getaddrinfo(host, None))
+    except OSError:
+        return False
+
+
+def conninfo_of(config: Mapping[str, str]) -> str | None:
+    """libpq's connection string for `connection.url`, `.username` and `.password`; None if the URL is no such address.
+
+    A value with a variable in it, which only the workers know, is left out. Without the host there is no address.
+    """
+    url = config.get("connection.url", "")
+    address, _, query = url.removeprefix(SCHEME).partition("?")
+    if not url.startswith(f"{SCHEME}//") or "${" in address:
+        return None
+    found = urlsplit(address)
+    try:
+        host, port = found.hostname, found.port
+    except ValueError:
+        # Several hosts: which of them was meant cannot be told.
+        return None
+    parts = {
+        **{key: value for key, value in parse_qsl(query) if key in SHARED},
+        "user": config.get("connection.username") or config.get("connection.user") or "",
+        "password": config.get("connection.password", ""),
+        "host": host or "localhost",
+        "port": str(port or 5432),
+        "dbname": found.path.lstrip("/"),
+    }
+    return make_conninfo("", **{key: value for key, value in parts.items() if value and "${" not in value})

@@ -1,0 +1,120 @@
+"""PostgreSQL and PgBouncer as services: their sections of a stack file, whether they are ready, and their versions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from sinkbench.services.failures import map_exceptions
+from sinkbench.stack import Endpoint
+from sinkbench.stack.registry import About, SinkService
+from sinkbench.stack.sections import Secret, SinkSection
+from sinkbench.stack.stackvalues import AS_REFERENCE, NOT_A_FILE, existing_file
+from sinkbench.yamlfile import mistake, shown
+
+__all__ = ["PGBOUNCER", "POSTGRES"]
+
+DSN_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
+SHOWN = ("host", "port", "dbname")
+CREATE_RIGHTS = "SELECT has_database_privilege(current_database(), 'CREATE'), has_schema_privilege('public', 'CREATE')"
+
+
+def _dsn(value: object, info: ValidationInfo) -> str:
+    """A connection string of libpq's, as key=value pairs, with its files found and no password in it."""
+    if not isinstance(value, str):
+        raise mistake(f"{{name}} must be a connection string, found {shown(value)}")
+    try:
+        parts: dict[str, Any] = conninfo_to_dict(value)
+    # What libpq says of a string that it cannot read quotes from it.
+    except psycopg.ProgrammingError:
+        raise mistake("{name} must be a connection string like 'host=db port=5432 dbname=bench user=bench'") from None
+    if "password" in parts:
+        raise mistake(f"{{name}} must not hold a password; use the key 'password', and {AS_REFERENCE}")
+    if "sslpassword" in parts:
+        raise mistake("{name} must not hold sslpassword; give a sslkey that needs none")
+    for key in DSN_FILES:
+        if key in parts and parts[key] not in NOT_A_FILE:
+            parts[key] = str(existing_file(parts[key], info))
+    return make_conninfo("", **parts)
+
+
+def _console(value: object, info: ValidationInfo) -> str:
+    """A connection string of PgBouncer's console."""
+    found = _dsn(value, info)
+    if conninfo_to_dict(found).get("dbname") != "pgbouncer":
+        raise mistake("{name} must name dbname=pgbouncer, PgBouncer's own console")
+    return found
+
+
+class _Dsn(SinkSection):
+    address_key: ClassVar[str] = "dsn"
+
+    dsn: Annotated[str, BeforeValidator(_dsn)] = Field(repr=False)
+    password: Secret | None = Field(default=None, repr=False)
+
+    def endpoint(self) -> Endpoint:
+        parts = conninfo_to_dict(self.dsn)
+        where = " ".join(f"{key}={parts[key]}" for key in SHOWN if key in parts)
+        return Endpoint(self.dsn if self.password is None else make_conninfo(self.dsn, password=self.password), where)
+
+
+class Postgres(_Dsn):
+    """The database, straight, as the controller reaches it."""
+
+
+class PgBouncer(_Dsn):
+    """PgBouncer's own console, where its pools are counted."""
+
+    dsn: Annotated[str, BeforeValidator(_console)] = Field(repr=False)
+
+
+def _asked(endpoint: Endpoint, question: str, timeout_seconds: float = 10.0) -> tuple[Any, ...]:
+    """The first row of what is answered, after the user that asks."""
+    seconds = max(2, round(timeout_seconds))
+    with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
+        return (connection.info.user, *connection.execute(question.encode()).fetchall()[0])
+
+
+def postgres_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    return _problem(endpoint, CREATE_RIGHTS if shared else "SELECT true", timeout_seconds)
+
+
+def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    return _problem(endpoint, "SHOW VERSION", timeout_seconds)
+
+
+def _problem(endpoint: Endpoint, question: str, timeout_seconds: float) -> str | None:
+    """Why a question is not answered, or a right that is asked for is not there."""
+    try:
+        user, *found = _asked(endpoint, question, timeout_seconds)
+    except psycopg.Error as error:
+        return str(error).strip().splitlines()[0]
+    return None if all(found) else f"{user} may not make schemas in this database, or tables in its schema public"
+
+
+def _version(question: str, endpoint: Endpoint) -> About:
+    with map_exceptions(psycopg.Error):
+        return About(str(_asked(endpoint, question)[1]))
+
+
+POSTGRES = SinkService(
+    name="postgres",
+    title="PostgreSQL",
+    section=Postgres,
+    ready=postgres_ready,
+    about=partial(_version, "SHOW server_version"),
+    usable_cores=lambda tasks: (float(tasks), "that a process for each task can use"),
+)
+PGBOUNCER = SinkService(
+    name="pgbouncer",
+    title="PgBouncer",
+    section=PgBouncer,
+    ready=pgbouncer_ready,
+    about=partial(_version, "SHOW VERSION"),
+    usable_cores=lambda tasks: (1.0, "that its only thread can use"),
+    measures="connections through a pooler",
+)

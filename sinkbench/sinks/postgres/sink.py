@@ -1,0 +1,350 @@
+"""One PostgreSQL database and the PgBouncer before it, as trials use them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import sql
+from psycopg.rows import DictRow, dict_row
+
+from loadgen.reading import read_text
+from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
+from sinkbench.errors import StackError, TargetError
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
+from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
+from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
+from sinkbench.stack import Endpoints
+
+__all__ = ["APPLICATION", "PostgresSink", "open_postgres"]
+
+APPLICATION = "sinkbench"
+"""The controller's own name, so that no probe counts its connections as a connector's."""
+# What the server promises of a row that is committed, and what else its speed depends on.
+DURABILITY = ("fsync", "synchronous_commit", "full_page_writes", "wal_level")
+TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
+# COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
+COPY_HEADER_BYTES = 19
+COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
+CLOCK_QUESTIONS = 9
+# A connector's connections to PgBouncer are closed within so long after its tasks are gone: a put may still go on.
+CLOSING_SECONDS = 15.0
+COPY_TRAILER = b"\xff\xff"
+
+# What each backend does at this moment. WAL's waits have names of their own within LWLock and IO; a backend that waits
+# for its client while no transaction is open has nothing to do.
+ACTIVITY = {
+    "backends": "count(*)",
+    OTHER_CONNECTIONS: "count(*) FILTER (WHERE backend_start < %s::timestamptz)",
+    "pg_busy": "count(*) FILTER (WHERE state <> 'idle')",
+    "pg_wait_lock": "count(*) FILTER (WHERE wait_event_type = 'Lock')",
+    "pg_wait_wal": "count(*) FILTER (WHERE wait_event_type IN ('LWLock', 'IO') AND wait_event ILIKE 'wal%%')",
+    "pg_wait_lwlock": "count(*) FILTER (WHERE wait_event_type = 'LWLock' AND wait_event NOT ILIKE 'wal%%')",
+    "pg_wait_io": "count(*) FILTER (WHERE wait_event_type = 'IO' AND wait_event NOT ILIKE 'wal%%')",
+    "pg_wait_client": "count(*) FILTER (WHERE wait_event_type = 'Client' AND state <> 'idle')",
+}
+OF_CLIENTS = """
+    FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
+"""
+READ = f"SELECT coalesce(pg_sequence_last_value(%s), 0), {', '.join(ACTIVITY.values())} {OF_CLIENTS}"
+BACKENDS = f"SELECT count(*) {OF_CLIENTS}"
+# Of another schema a table has its name before it, as a trial's own may.
+WRITTEN = """
+    SELECT CASE schemaname WHEN 'public' THEN relname ELSE schemaname || '.' || relname END,
+        n_tup_ins + n_tup_upd + n_tup_del
+    FROM pg_stat_user_tables
+"""
+# Whoever lacks this right sees of others' connections neither kind nor name.
+SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+# A partitioned table has no pages itself.
+SIZE = """
+    WITH RECURSIVE parts(oid) AS (
+        SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
+    ) SELECT sum(pg_total_relation_size(oid)) FROM parts
+"""
+LEFTOVERS = """
+    SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+        AND starts_with(relname, %s) AND obj_description(oid, 'pg_class') = %s
+    UNION SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) AND obj_description(oid, 'pg_namespace') = %s
+"""
+COMMENT = "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(quote_ident(%s))"
+
+
+@maps_exceptions(psycopg.Error)
+class PostgresSink:
+    """One PostgreSQL database, and the PgBouncer before it."""
+
+    name = "postgres"
+
+    def __init__(self, dsn: str, pgbouncer_admin: str | None, schema_file: Path, *, shared: bool = False) -> None:
+        """
+        Args:
+            dsn: connection string, straight to PostgreSQL.
+            pgbouncer_admin: connection string of PgBouncer's console; None where there is no PgBouncer.
+            schema_file: SQL that makes the table `tides`, and what that needs.
+            shared: whether others use this server, on whom no checkpoint is to be forced.
+
+        Raises:
+            StackError: PostgreSQL or PgBouncer does not answer.
+        """
+        self._schema_file = schema_file
+        self._shared = shared
+        self._sequences: dict[str, int] = {}
+        self._pooler: psycopg.Connection[DictRow] | None = None
+        self._since = datetime.min.replace(tzinfo=UTC)
+        self._pool_others: set[tuple[str, str]] = set()
+        try:
+            self._connection = psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
+            # A schema of the user's own would come first, and hide what a connector writes to.
+            self._connection.execute("SET search_path TO public")
+            self._sees_backends = bool(self._query(sql.SQL(SEES_BACKENDS))[0][0])
+            # PgBouncer's console knows no prepared statements, which psycopg makes of what it is asked often.
+            if pgbouncer_admin:
+                self._pooler = psycopg.connect(
+                    pgbouncer_admin, autocommit=True, prepare_threshold=None, row_factory=dict_row
+                )
+        except psycopg.Error as error:
+            raise StackError(f"PostgreSQL does not answer: {str(error).strip().splitlines()[0]}") from None
+        self._database = self._connection.info.dbname
+
+    def _query(self, query: sql.SQL | sql.Composed, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query, values or None).fetchall()
+
+    def create(self, target: str) -> None:
+        try:
+            make(self._connection, read_text(self._schema_file, TargetError), target)
+            # A checkpoint of the trial before would otherwise be paid for by this one.
+            if not self._shared:
+                with suppress(psycopg.errors.InsufficientPrivilege):
+                    self._connection.execute("CHECKPOINT")
+        except FileNotFoundError:
+            raise TargetError(f"{self._schema_file}: there is no such file; restore it") from None
+        except FileError as error:
+            # What a file has committed itself is there.
+            if schema_comment(self._connection, target) == MARK:
+                self.drop(target)
+            raise TargetError(f"PostgreSQL did not make the table {target} of {self._schema_file}: {error}") from None
+        except psycopg.Error as error:
+            reason = str(error).strip().splitlines()[0]
+            raise StackError(f"PostgreSQL did not make the table {target} of {self._schema_file}: {reason}") from None
+
+    def notes(self, target: str) -> list[str]:
+        # What the file does not get is refused, and nobody adds anything.
+        return []
+
+    def drop(self, target: str) -> None:
+        self._sequences.pop(target, None)
+        rows = self._query(sql.SQL(COMMENT), target)
+        if rows and rows[0][0] != MARK:
+            raise StackError(f"PostgreSQL: sinkbench has not made the table {target}, and does not drop it")
+        if schema_comment(self._connection, target) not in (None, MARK):
+            raise StackError(f"PostgreSQL: sinkbench has not made the schema {target}, and does not drop it")
+        remove(self._connection, target)
+
+    def _sequence(self, target: str) -> int:
+        """The sequence behind the table's identity column, which counts its insertions."""
+        if target not in self._sequences:
+            rows = self._query(
+                sql.SQL(
+                    "SELECT pg_get_serial_sequence(quote_ident(%s), attname)::regclass::oid FROM pg_attribute "
+                    "WHERE attrelid = to_regclass(quote_ident(%s)) AND attidentity <> ''"
+                ),
+                target,
+                target,
+            )
+            if not rows:
+                raise StackError(f"PostgreSQL: there is no table {target} with an identity column")
+            self._sequences[target] = rows[0][0]
+        return self._sequences[target]
+
+    def read(self, target: str) -> SinkReading:
+        sequence = self._sequence(target)
+        ((stored, *seen),) = self._query(sql.SQL(READ), sequence, self._since, APPLICATION)
+        signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
+        backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
+        if self._pooler is None:
+            return SinkReading(stored=stored, backends=backends, signs=signs)
+        pools = [pool for pool in self._pooler.execute("SHOW POOLS") if pool["database"] == self._database]
+
+        def added(*columns: str) -> int:
+            return sum(int(pool[column]) for pool in pools for column in columns)
+
+        if self._pool_others:
+            signs[OTHER_POOL_CLIENTS] = len(self._pool_others & self._pool_clients())
+        waits = (int(pool["maxwait"]) + int(pool["maxwait_us"]) / 1e6 for pool in pools)
+        signs |= {"pool_waiting": added("cl_waiting"), "pool_max_wait_seconds": max(waits, default=0.0)}
+        servers = added("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
+        return SinkReading(stored, backends, added("cl_active", "cl_waiting"), servers, signs)
+
+    def _pool_clients(self) -> set[tuple[str, str]]:
+        """The clients of this database in PgBouncer, each by its address in PgBouncer's memory and its beginning."""
+        rows = [] if self._pooler is None else self._pooler.execute("SHOW CLIENTS").fetchall()
+        return {(str(row["ptr"]), str(row["connect_time"])) for row in rows if row["database"] == self._database}
+
+    def set_apart(self) -> None:
+        # Those of the trial before may not be closed yet: they are nobody's, and hide no figure of this one.
+        deadline = time.monotonic() + CLOSING_SECONDS
+        # Whoever was there at the last look stays.
+        while self._pool_clients() - self._pool_others and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self._since = self._query(sql.SQL("SELECT clock_timestamp()"))[0][0]
+        self._pool_others = self._pool_clients()
+
+    def others(self) -> SinkOthers:
+        written = {str(table): int(rows) for table, rows in self._query(sql.SQL(WRITTEN))}
+        if not self._sees_backends:
+            return SinkOthers(None, written)
+        ((backends,),) = self._query(sql.SQL(BACKENDS), APPLICATION)
+        pooled = [] if self._pooler is None else self._pooler.execute("SHOW SERVERS").fetchall()
+        servers = sum(row["database"] == self._database for row in pooled)
+        return SinkOthers(max(int(backends) - servers, 0) + len(self._pool_clients()), written)
+
+    def arrivals(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        """The table keeps the time of every insertion itself, by the server's clock."""
+        return nullcontext(_Stamps(self, target))
+
+    def stamps(self, target: str, run: str, one_in: int) -> Arrivals:
+        """When the records of `run` whose seq is a multiple of `one_in` were due and inserted.
+
+        Raises:
+            StackError: the table has no column "stored" with the time of insertion.
+        """
+        query = sql.SQL(
+            "SELECT (payload #>> '{{bench,due_us}}')::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {} "
+            "WHERE payload #>> '{{bench,run}}' = %s AND (payload #>> '{{bench,seq}}')::bigint %% %s = 0"
+        ).format(sql.Identifier(target))
+        try:
+            rows = np.array(self._query(query, run, one_in), dtype=np.float64).reshape(-1, 2)
+        except psycopg.errors.UndefinedColumn:
+            raise StackError(
+                f'{self._schema_file}: the latency needs a column "stored" with the insertion time'
+            ) from None
+        offset_us, resolution_us = clock_offset([self._ask_clock() for _ in range(CLOCK_QUESTIONS)])
+        return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
+
+    def _ask_clock(self) -> tuple[float, float, float]:
+        """Microseconds since the epoch: by this machine's clock, by the server's, and by this machine's again."""
+        before = time.time_ns() / 1000
+        ((theirs,),) = self._query(sql.SQL("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"))
+        return before, float(theirs), time.time_ns() / 1000
+
+    def diverted(self, target: str) -> str | None:
+        # The connectors name the table itself.
+        return None
+
+    def stamped_rate(self, target: str, records: int) -> float | None:
+        # The rows are numbered as they are inserted, so two of them tell, whatever the size of the table.
+        first, last = max(1, round(LOW_SHARE * records)), round(HIGH_SHARE * records)
+        query = sql.SQL("SELECT extract(epoch FROM stored)::float8 FROM {} WHERE id IN (%s, %s) ORDER BY id")
+        try:
+            found = [float(stored) for (stored,) in self._query(query.format(sql.Identifier(target)), first, last)]
+        except psycopg.errors.UndefinedColumn:
+            return None
+        if len(found) < 2 or found[1] <= found[0]:
+            return None
+        return (last - first) / (found[1] - found[0])
+
+    def settle(self, target: str) -> None:
+        """Nothing to do: what is committed is visible."""
+
+    def writes(self, target: str) -> int | None:
+        # Only a transaction that writes gets an id, so the ids count commits of records and not the look-ups of the
+        # schema that a connector makes before every batch, which are transactions too.
+        return int(self._query(sql.SQL("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"))[0][0])
+
+    def connection_limit(self) -> int | None:
+        return int(self._query(sql.SQL("SHOW max_connections"))[0][0])
+
+    def settings(self, target: str) -> SinkSettings:
+        wanted = [*DURABILITY, *TUNING]
+        found: dict[str, str] = {}
+        with suppress(psycopg.Error):
+            query = sql.SQL("SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)")
+            found = {str(name): str(value) for name, value in self._query(query, wanted)}
+        return SinkSettings(*({name: found.get(name) for name in names} for names in (DURABILITY, TUNING)))
+
+    def count(self, target: str) -> int:
+        return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])
+
+    def disk_bytes(self, target: str) -> int | None:
+        # A table's files have the size of all of its pages, also of those that are not written yet.
+        ((size,),) = self._query(sql.SQL(SIZE), target)
+        return None if size is None else int(size)
+
+    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+        query = sql.SQL(
+            "COPY (SELECT (payload #>> '{{bench,seq}}')::bigint FROM {} WHERE payload #>> '{{bench,run}}' = {} "
+            "AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT (FORMAT binary)"
+        ).format(sql.Identifier(target), sql.Literal(run))
+        rest, header = b"", COPY_HEADER_BYTES
+        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+            for block in _joined(copy, 1 << 20):
+                rest, header = (rest + block)[header:], 0
+                whole = len(rest) // COPY_ROW.itemsize
+                rows = np.frombuffer(rest, dtype=COPY_ROW, count=whole)
+                rest = rest[whole * COPY_ROW.itemsize :]
+                yield rows["value"].astype(np.int64)
+        if rest != COPY_TRAILER:
+            raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
+
+    def leftovers(self, prefix: str) -> list[str]:
+        rows = self._query(sql.SQL(LEFTOVERS), prefix, MARK, prefix, MARK)
+        return sorted(str(name) for (name,) in rows)
+
+    def offer_by_hand(self) -> None:
+        if not self._query(sql.SQL(COMMENT), SCHEMA_TABLE):
+            self.create(SCHEMA_TABLE)
+
+    def close(self) -> None:
+        self._connection.close()
+        if self._pooler is not None:
+            self._pooler.close()
+
+
+def open_postgres(endpoints: Endpoints, checkout: Path) -> PostgresSink:
+    """The sink of a stack that has it."""
+    console = endpoints.sinks.get("pgbouncer")
+    return PostgresSink(
+        endpoints.sinks["postgres"].address,
+        None if console is None else console.address,
+        checkout / "postgres" / "schema.sql",
+        shared=endpoints.shared,
+    )
+
+
+@dataclass(frozen=True)
+class _Stamps(AbstractContextManager["_Stamps"]):
+    """The times that the table itself keeps, as an `ArrivalWatch`."""
+
+    sink: PostgresSink
+    target: str
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def read(self, run: str, one_in: int) -> Arrivals:
+        return self.sink.stamps(self.target, run, one_in)
+
+
+def _joined(blocks: Iterator[Any] | psycopg.Copy, least_bytes: int) -> Iterator[bytes]:
+    """The same bytes in pieces of at least `least_bytes`: COPY hands out a few rows at a time."""
+    gathered: list[bytes] = []
+    size = 0
+    for block in blocks:
+        gathered.append(bytes(block))
+        size += len(block)
+        if size >= least_bytes:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    yield b"".join(gathered)

@@ -1,0 +1,73 @@
+"""Plain clients of PostgreSQL, by which its limit is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+from psycopg import sql
+
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.sink import APPLICATION
+from sinkbench.sinks.writing import Destination
+
+__all__ = ["SINGLY", "Copy", "Insert", "InsertSingly"]
+
+SINGLY = "INSERT of single rows"
+"""A way that is there to compare with."""
+
+
+@maps_exceptions(psycopg.Error)
+class _Connection:
+    """A connection that commits each statement."""
+
+    def __init__(self, to: Destination) -> None:
+        self._connection = psycopg.connect(
+            to.endpoint.address, autocommit=True, application_name=APPLICATION, prepare_threshold=None
+        )
+        self._connection.execute("SET search_path TO public")
+        self._table = sql.Identifier(to.target)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@maps_exceptions(psycopg.Error)
+class Copy(_Connection):
+    """A COPY a batch, with a block of its text format that is ready to send."""
+
+    def __init__(self, to: Destination) -> None:
+        super().__init__(to)
+        self._statement = sql.SQL("COPY {} (payload) FROM STDIN").format(self._table)
+
+    def batch(self, records: Sequence[bytes]) -> bytes:
+        return b"".join(record.replace(b"\\", b"\\\\") + b"\n" for record in records)
+
+    def write(self, batch: bytes) -> None:
+        with self._connection.cursor() as cursor, cursor.copy(self._statement) as copy:
+            copy.write(batch)
+
+
+@maps_exceptions(psycopg.Error)
+class Insert(_Connection):
+    """One INSERT of many rows a batch, with a statement that is ready to send."""
+
+    def batch(self, records: Sequence[bytes]) -> bytes:
+        begins = sql.SQL("INSERT INTO {} (payload) VALUES ").format(self._table).as_bytes(self._connection)
+        return begins + b",".join(b"('" + record.replace(b"'", b"''") + b"')" for record in records)
+
+    def write(self, batch: bytes) -> None:
+        self._connection.execute(batch)
+
+
+@maps_exceptions(psycopg.Error)
+class InsertSingly(_Connection):
+    """An INSERT for each record of a batch, each committed: what batching is compared with."""
+
+    def batch(self, records: Sequence[bytes]) -> list[str]:
+        return [record.decode("ascii") for record in records]
+
+    def write(self, batch: Sequence[str]) -> None:
+        statement = sql.SQL("INSERT INTO {} (payload) VALUES (%s::jsonb)").format(self._table)
+        for record in batch:
+            self._connection.execute(statement, (record,), prepare=True)

@@ -1,0 +1,123 @@
+"""The home folder of the local stack: its folders, the account that owns them, and what the services start with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.settings import PORTS, Settings, reachable_by_others
+from sinkbench.stack.processes import SERVICES_OF
+from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
+
+__all__ = ["ACCOUNT", "HOST", "INDEX", "Home"]
+
+HOST = "127.0.0.1"
+# User, password and database. Everything listens on loopback only.
+ACCOUNT = "sinkbench"
+INDEX = "tides"
+SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer")
+SERVICE_FOLDERS = ("kafka", "connect", "elasticsearch", "postgres")
+
+
+class Home:
+    """The folder in which the local stack's services run, and their folder of sockets."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.path = settings.home
+        digest = hashlib.sha256(str(self.path).encode()).hexdigest()[:12]
+        # A Unix socket's path holds at most 107 characters; a checkout may lie deeper.
+        self.runtime = Path(tempfile.gettempdir()) / f"sinkbench-{os.geteuid()}-{digest}"
+
+    @property
+    def socket(self) -> Path:
+        """supervisord's."""
+        return self.runtime / "supervisor.sock"
+
+    def prepare(self) -> None:
+        """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""
+        try:
+            for folder in (self.path, self.path / "data", self.path / "log", self.runtime):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StackError(
+                f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write"
+            ) from None
+        self.runtime.chmod(0o700)
+        if self.runtime.stat().st_uid != os.geteuid():
+            raise StackError(f"{self.runtime}: belongs to another account; remove it")
+        if os.geteuid() == 0:
+            self._prepare_account()
+
+    def _prepare_account(self) -> None:
+        """As root: creates the services' account if it does not exist, and gives it the data folder."""
+        user = self._settings.user
+        try:
+            account = pwd.getpwnam(user)
+        except KeyError:
+            made = run(["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", user])
+            if made.returncode != 0:
+                raise StackError(f"SINKBENCH_USER={user}: {made.stderr.strip()}; name an account that exists") from None
+            account = pwd.getpwnam(user)
+        if account.pw_uid == 0:
+            raise StackError(f"SINKBENCH_USER={user}: Elasticsearch and PostgreSQL refuse to run as root; name another")
+        if not reachable_by_others(self.path):
+            raise StackError(f"{self.path}: the account {user} cannot enter it; set SINKBENCH_HOME to a folder it can")
+        if not reachable_by_others(find_java()):
+            raise StackError(f"{find_java()}: the account {user} cannot enter it; set JAVA_HOME to a JDK that it can")
+        os.chown(self.path / "data", account.pw_uid, account.pw_gid)
+
+    def stage(self, checkout: Path) -> None:
+        """Copies run scripts and configurations from `checkout`, which the services' account may not enter."""
+        staged = self.path / "services"
+        shutil.rmtree(staged, ignore_errors=True)
+        for name in SERVICE_FOLDERS:
+            shutil.copytree(checkout / name, staged / name, ignore=shutil.ignore_patterns("target", "pom.xml"))
+        for path in [staged, *staged.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+
+    def environment(self, programs: Mapping[str, str]) -> dict[str, str]:
+        """What the run scripts and `local/supervisord.conf` read; of the caller's own environment only PATH.
+
+        Args:
+            programs: where the programs are that come from Maven, by the variable that says so.
+        """
+        port = self._settings.port
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "JAVA_HOME": str(find_java()),
+            SERVICES_OF: str(self.path),
+            "SINKBENCH_HOME": str(self.path),
+            "SINKBENCH_SOCKET": str(self.socket),
+            "SINKBENCH_USER": self._settings.user,
+            "SINKBENCH_WORKERS": str(self._settings.workers),
+            **{f"{service.upper()}_DATA": str(self.path / "data" / service) for service in SERVICES},
+            **{f"{service.upper()}_LISTEN": HOST for service in SERVICES},
+            **{name.upper(): str(port(name)) for name in PORTS},
+            **programs,
+            "KAFKA_ADVERTISED_HOST": HOST,
+            "KAFKA_HEAP": self._settings.kafka_heap,
+            "KAFKA_BOOTSTRAP": f"{HOST}:{port('kafka_port')}",
+            "CONNECT_USER_PLUGINS": str(self.path / "services" / "connect" / "plugins"),
+            "CONNECT_ADVERTISED_HOST": HOST,
+            "CONNECT_BASE_PORT": str(port("connect_port")),
+            "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),
+            "CONNECT_HEAP": self._settings.connect_heap,
+            "ELASTICSEARCH_HEAP": self._settings.elasticsearch_heap,
+            "ELASTICSEARCH_HOSTS": f"{HOST}:{port('elasticsearch_port')}",
+            "ELASTICSEARCH_INDEX": INDEX,
+            "POSTGRES_BIN": str(find_postgres()),
+            "POSTGRES_HOST": HOST,
+            "POSTGRES_DB": ACCOUNT,
+            "POSTGRES_USER": ACCOUNT,
+            "POSTGRES_PASSWORD": ACCOUNT,
+            "PGBOUNCER_BIN": str(find_pgbouncer()),
+            "PGBOUNCER_HOST": HOST,
+        }

@@ -1,0 +1,150 @@
+"""The sinks that are installed, as entry points of the group `sinkbench.sinks`, and the services that they declare.
+
+The sinks stand above this room, and somebody's package may bring one: so they are found by name when they are needed,
+and never imported here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from sinkbench.errors import StackError
+from sinkbench.services.failures import in_one_line
+from sinkbench.stack import Endpoint
+from sinkbench.stack.sections import SinkSection
+
+__all__ = [
+    "GROUP",
+    "About",
+    "DeclaredSink",
+    "SinkService",
+    "declared_sink",
+    "declared_sinks",
+    "sink_service",
+    "sink_services",
+]
+
+GROUP = "sinkbench.sinks"
+# Names of other services, and of other keys of a stack file.
+TAKEN = ("kafka", "connect", "loadgen", "loadgens", "controller")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a service tells of itself; None is what it keeps back.
+
+    Attributes:
+        version: its own.
+        java: the version of the Java that it runs in.
+        java_arguments: what that Java was started with.
+    """
+
+    version: str | None = None
+    java: str | None = None
+    java_arguments: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class SinkService:
+    """One service that a sink consists of, or that may stand before it.
+
+    Attributes:
+        name: its section in a stack file; in tables and messages too.
+        title: its name as its makers write it.
+        section: what that section of a stack file may hold.
+        ready: None if it is ready for work, else what is missing, in one line. It is given where the service is,
+            whether others use it too, and how many seconds it may take to answer.
+        about: asks it for its version. Raises ServiceError if it does not answer.
+        usable_cores: how many cores it can use at a number of tasks, and why, for a person; None: as many as there are.
+        in_java: whether it runs in a Java virtual machine.
+        measures: what cannot be measured where the sink is there and this service is not; "" if it must be there.
+    """
+
+    name: str
+    title: str
+    section: type[SinkSection]
+    ready: Callable[[Endpoint, bool, float], str | None]
+    about: Callable[[Endpoint], About]
+    usable_cores: Callable[[int], tuple[float, str]] | None = None
+    in_java: bool = False
+    measures: str = ""
+
+
+@dataclass(frozen=True)
+class DeclaredSink:
+    """What this room needs to know of a sink; the rest is in `sinkbench.sinks.SinkKind`.
+
+    Attributes:
+        name: of the sink: the folder of its connector files. Its entry point and its first service bear it, too.
+        services: what it consists of, in the order in which they start.
+    """
+
+    name: str
+    services: tuple[SinkService, ...]
+
+
+@functools.cache
+def _registered() -> Mapping[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        if point.name in found:
+            both = " and ".join(_package(each) for each in (found[point.name], point))
+            raise StackError(f"the sink {point.name} comes twice, from {both}; uninstall one of them")
+        found[point.name] = point
+    return found
+
+
+def _package(point: EntryPoint) -> str:
+    return point.value if point.dist is None else f"the package {point.dist.name}"
+
+
+@functools.cache
+def declared_sink(name: str) -> DeclaredSink:
+    """The sink of that name. Raises StackError if there is none, or its package cannot be used."""
+    if name not in _registered():
+        there = ", ".join(_registered()) or "none: run scripts/setup, which registers those of sinkbench"
+        raise StackError(f"connectors/{name}: no sink is called that; there are {there}")
+    point = _registered()[name]
+    try:
+        found = point.load()
+    except Exception as error:
+        raise StackError(
+            f"the sink {name} of {_package(point)} cannot be loaded: {in_one_line(error)}; mend or uninstall it"
+        ) from error
+    if (
+        not isinstance(found, DeclaredSink)
+        or found.name != name
+        or [service.name for service in found.services][:1] != [name]
+    ):
+        raise StackError(
+            f"the sink {name} of {_package(point)}: {point.value} is no SinkKind with that name, whose first service"
+            " bears it; mend or uninstall it"
+        )
+    return found
+
+
+def declared_sinks() -> list[DeclaredSink]:
+    """All sinks that are installed, by name. Raises StackError if one cannot be used."""
+    return [declared_sink(name) for name in _registered()]
+
+
+@functools.cache
+def sink_services() -> Mapping[str, SinkService]:
+    """The services of all sinks, by name. Raises StackError if two bear one name."""
+    found: dict[str, SinkService] = {}
+    for sink in declared_sinks():
+        for service in sink.services:
+            if service.name in found or service.name in TAKEN:
+                raise StackError(f"the sink {sink.name}: its service {service.name} has a name that is taken")
+            found[service.name] = service
+    return found
+
+
+def sink_service(name: str) -> SinkService:
+    """The service of that name. Raises StackError if no sink has it."""
+    if name not in sink_services():
+        raise StackError(f"{name}: no sink that is installed has this service; scripts/setup registers sinkbench's own")
+    return sink_services()[name]

@@ -1,0 +1,69 @@
+"""What the sections of a stack file are made of: pydantic models that refuse what they do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from sinkbench import yamlfile
+from sinkbench.services.access import Access
+from sinkbench.stack import Endpoint
+from sinkbench.stack.stackvalues import address, ca_file, secret
+from sinkbench.yamlfile import mistake
+
+__all__ = ["CaFile", "HttpSection", "Secret", "SinkSection", "StackSection", "Url"]
+
+Secret = Annotated[str, BeforeValidator(secret)]
+"""Written as `{env: NAME}` or `{file: PATH}`; the value is what that holds."""
+Url = Annotated[str, AfterValidator(address)]
+CaFile = Annotated[Path, BeforeValidator(ca_file)]
+
+
+class StackSection(yamlfile.Section):
+    """A mapping of keys to values."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_mapping(cls, value: object) -> object:
+        # A text in its place may be an address with a password in it: it is not shown.
+        if not isinstance(value, dict):
+            raise mistake("{name} must be a mapping of keys to values")
+        return value
+
+
+class HttpSection(StackSection):
+    """How to get into a service that speaks HTTP."""
+
+    user: str | None = None
+    password: Secret | None = Field(default=None, repr=False)
+    ca: CaFile | None = Field(default=None, description="certificates (PEM) that sign the service's own")
+
+    @model_validator(mode="after")
+    def _user_has_password(self) -> Self:
+        for one, other in (("user", "password"), ("password", "user")):
+            if getattr(self, one) is not None and getattr(self, other) is None:
+                raise mistake(f"{{name}} has '{one}' and no '{other}'; give both or neither", one)
+        return self
+
+    @property
+    def access(self) -> Access:
+        """What the service wants before it answers."""
+        return Access(user=self.user, password=self.password, ca=self.ca)
+
+
+class SinkSection(StackSection):
+    """Where a service of a sink is."""
+
+    address_key: ClassVar[str]
+    """The key that says so: messages about the service name its line."""
+
+    def endpoint(self) -> Endpoint:
+        """How to reach it."""
+        raise NotImplementedError
+
+    def variables(self) -> Mapping[str, str]:
+        """What ${env:NAME} in a connector file must stand for, whatever the workers' own environment says."""
+        return {}

@@ -1,0 +1,48 @@
+"""A run's plan and trials made its summary, for the race and for readers of an unfinished run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import Plan
+from sinkbench.plan.schedule import searches_of
+from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
+from sinkbench.summary.cells import scalings, summarize
+from sinkbench.summary.cost import with_prices
+from sinkbench.summary.efficiency import with_limits
+
+__all__ = ["summary_of"]
+
+
+def summary_of(
+    run: str,
+    plan: Plan,
+    cells: Sequence[Cell],
+    trials: Sequence[TrialRecord],
+    *,
+    complete: bool,
+    environment: Mapping[str, JsonValue],
+    limits: Sequence[Limit] = (),
+    resumed: Sequence[str] = (),
+) -> RunSummary:
+    """The summary of a run with these trials, pilots included, in the order in which they were taken.
+
+    `plan` has its seed, `cells` are on the workers of the run, and `complete` means that no trial is left. ValueError
+    if a trial is of none of the cells, or does not follow from those before it.
+    """
+    # With `until` or a deadline only the end tells their number.
+    taken = max((trial.block for trial in trials), default=0) if complete else plan.trials
+    found = RunSummary(
+        run=run,
+        complete=complete,
+        plan=PlanRef(name=plan.name, sha256=plan.sha256, seed=plan.seed, trials=taken),
+        environment=dict(environment),
+        cells=with_limits(summarize(cells, trials, searches_of(plan, cells, trials, limits)), limits),
+        limits=list(limits),
+        scaling=scalings(cells, trials),
+        resumed=list(resumed),
+    )
+    return with_prices(found, None if plan.prices is None else plan.prices.as_kept())

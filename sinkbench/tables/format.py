@@ -1,0 +1,78 @@
+"""Numbers as tables and reports show them; `NOT_MEASURED` stands for None."""
+
+from __future__ import annotations
+
+import math
+
+from sinkbench.analysis.words import percent
+
+__all__ = [
+    "NOT_MEASURED",
+    "formatted",
+    "how_many",
+    "megabytes",
+    "milliseconds",
+    "money",
+    "percent",
+    "share_span",
+    "span",
+    "tenths",
+    "times",
+    "whole",
+]
+
+NOT_MEASURED = "-"
+
+
+def formatted(value: float | None, form: str) -> str:
+    """As Python's own format, such as `.3f`, shows it."""
+    return NOT_MEASURED if value is None else f"{value:{form}}"
+
+
+def how_many(count: int, what: str) -> str:
+    """As 1 cell, 2 cells."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def whole(value: float | None) -> str:
+    """As 12,345; `NOT_MEASURED` of NaN, too."""
+    # Rounded first, since -0 is no number to show.
+    return NOT_MEASURED if value is None or math.isnan(value) else f"{round(value):,}"
+
+
+def tenths(value: float | None, whole_from: float = math.inf) -> str:
+    """As 12.3; without a decimal from `whole_from` on."""
+    return whole(value) if value is None or value >= whole_from else f"{value:.1f}"
+
+
+def times(ratio: float) -> str:
+    """As 1.2, 99.9 and 117."""
+    return tenths(ratio, 99.95)
+
+
+def milliseconds(value: float | None) -> str:
+    """As 0.12, 1.2, 12.3 and 123."""
+    return f"{value:.2f}" if value is not None and value < 1 else tenths(value, 99.5)
+
+
+def megabytes(count: float | None) -> str:
+    """Bytes as 10^6 of them: 1,234, 12.3."""
+    return whole(None) if count is None else tenths(count / 1e6, 99.5)
+
+
+def money(amount: float | None) -> str:
+    """As 123.45, 1.23, 0.123 and 0.000123: with two decimals, or three digits of what is less than 1."""
+    if amount is None:
+        return NOT_MEASURED
+    decimals = 2 if amount >= 1 or amount <= 0 else min(2 - math.floor(math.log10(amount)), 12)
+    return f"{amount:,.{decimals}f}"
+
+
+def span(low: float, high: float) -> str:
+    """As 1,234-5,678."""
+    return f"{whole(low)}-{whole(high)}"
+
+
+def share_span(low: float, high: float) -> str:
+    """Of shares, in percent: as 52-64."""
+    return "-".join(percent(share).removesuffix(" %") for share in (low, high))

@@ -1,0 +1,32 @@
+"""Tables as Markdown, to paste into a pull request or an issue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+__all__ = ["escaped", "markdown_table"]
+
+
+def markdown_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), codes: Iterable[int] = ()
+) -> list[str]:
+    """The lines of a table; the columns at `numbers` are aligned right, those at `codes` are code."""
+    right, code = set(numbers), set(codes)
+    rule = ["---:" if place in right else "---" for place in range(len(headers))]
+    return [_row(headers), f"| {' | '.join(rule)} |", *(_row(row, code) for row in rows)]
+
+
+def escaped(text: str) -> str:
+    """A text on one line, escaped for Markdown and HTML."""
+    return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", " ".join(text.split()))
+
+
+def _row(texts: Sequence[str], code: Collection[int] = ()) -> str:
+    cells = (_code(text) if place in code else escaped(text) for place, text in enumerate(texts))
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(text: str) -> str:
+    # A bar ends a cell even within code. No text here has a backtick.
+    return f"`{text}`".replace("|", "\\|") if text else ""

@@ -1,0 +1,89 @@
+"""The limits of a run in words, and how much of the time of one record each stage takes, as a table."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from sinkbench.analysis.limits import CONNECT, GENERATOR, KAFKA
+from sinkbench.results import Limit, LimitInBlock, RunSummary
+from sinkbench.summary.efficiency import CONNECTOR, SINK, stages_before, stages_of
+from sinkbench.tables.format import NOT_MEASURED, percent, span, tenths, whole
+from sinkbench.tables.text import new_table, words
+
+__all__ = ["limit_in_block_line", "limit_line", "stage_table"]
+
+
+def limit_line(limit: Limit) -> str:
+    """A limit in words: `limit of postgres: 163,000 records/s by COPY of 1,024 rows over 2 connections`."""
+    if limit.records_per_second is None:
+        return f"limit of {limit.sink} by {limit.way}: not measured: {limit.note or 'no reason was given'}"
+    line = f"limit of {limit.sink}: {whole(limit.records_per_second)} records/s{_spread(limit)} by"
+    if limit.sink == GENERATOR:
+        return f"{line} {limit.way} alone"
+    if limit.sink == KAFKA:
+        return f"{line} a plain consumer group of {limit.connections}"
+    if limit.sink == CONNECT:
+        return f"{line} {limit.connections} tasks of {limit.way} that drop every record"
+    connections = "1 connection" if limit.connections == 1 else f"{limit.connections} connections"
+    return f"{line} {limit.way} of {limit.batch:,} records over {connections}{_missing(limit)}"
+
+
+def limit_in_block_line(limit: Limit, found: LimitInBlock) -> str:
+    """One measurement of a limit in words, for progress messages."""
+    what = f"limit of {limit.sink} by {limit.way}, block {found.block}"
+    if found.records_per_second is None:
+        return f"{what}: not measured: {found.problem or 'no reason was given'}"
+    return f"{what}: {whole(found.records_per_second)} records/s"
+
+
+def _spread(limit: Limit) -> str:
+    """The interval of a limit's rate; without one the lowest and the highest, with their number; or nothing."""
+    spread = limit.spread
+    if spread is None or len(spread.values) < 2:
+        return ""
+    if spread.interval is not None:
+        return f" ({span(spread.interval.low, spread.interval.high)}, {len(spread.values)} blocks, 95 % interval)"
+    return f" ({span(spread.low, spread.high)}, the lowest and highest of {len(spread.values)} blocks)"
+
+
+def _missing(limit: Limit) -> str:
+    """In how many blocks a limit could not be measured, and why in the first of them."""
+    problems = [each.problem for each in limit.in_blocks if each.records_per_second is None]
+    if not problems:
+        return ""
+    return f"; not measured in {len(problems)} of {len(limit.in_blocks)} blocks: {problems[0] or 'no reason was given'}"
+
+
+def stage_table(summary: RunSummary) -> Table | None:
+    """One row for each cell whose rate and sink's limit are known; None if there is none.
+
+    A stage shows its microseconds a record and their share. The connector has what the others leave, `-` if they leave
+    nothing, since they overlap.
+    """
+    names = (*stages_before(summary.limits), SINK, CONNECTOR)
+    table = new_table("time of one record", "tasks", "all\nus", *map(_header, names), words("most is\nof the"))
+    label = ""
+    for cell in summary.cells:
+        found = stages_of(cell, summary.limits)
+        if found is None:
+            continue
+        taken = (*found.before.values(), found.sink, found.connector)
+        row = [
+            "" if cell.label == label else cell.label,
+            f"{cell.tasks}",
+            _us(found.whole),
+            *(NOT_MEASURED if us is None else f"{_us(us)} ({percent(us / found.whole)})" for us in taken),
+            found.most,
+        ]
+        table.add_row(*map(Text, row))
+        label = cell.label
+    return table if table.row_count else None
+
+
+def _header(name: str) -> str:
+    return name.replace(" and ", ",\n") if " and " in name else f"{name}\nus"
+
+
+def _us(microseconds: float) -> str:
+    return tenths(microseconds, 9.95)

@@ -1,0 +1,301 @@
+"""What trials are made with: the clients of one stack, and the steps of a trial that talk to services."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.samples import service_of
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.load.loadgens import Loadgens
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.plan import Plan
+from sinkbench.services.access import Access
+from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
+from sinkbench.services.connect_metrics import ConnectMetrics
+from sinkbench.services.kafka import Kafka, group_of
+from sinkbench.sinks import Sink, open_sink, sink_kind
+from sinkbench.stack import Stack
+from sinkbench.trial.names import Names, is_ours
+from sinkbench.trial.others import Others
+from sinkbench.trial.sampler import Sampler, Sources, seldom
+from sinkbench.trial.usage import usage_signs
+
+__all__ = ["Bench", "Loaded", "jvm_signs"]
+
+# How often a sink is asked whether all is stored where nothing else is looked at.
+UNWATCHED_SECONDS = 2.0
+# How often is asked for what changes slowly: a connector commits every few seconds, its tasks rarely change, and half a
+# second is fine enough for CPU time.
+SLOW_SECONDS, CPU_SECONDS = 1.0, 0.5
+# What a service holds changes slowly, and each of its processes is a file to read.
+USAGE_SECONDS = 2.0
+# What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
+VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A trial's topic after its load: records that were sent, acknowledged and are in it, and its partitions.
+
+    Attributes:
+        records_per_second: acknowledged records over the time that the load took.
+        in_time: records sent by the time that the last one was due; None of a load without a rate.
+    """
+
+    sent: int
+    acknowledged: int
+    in_topic: int
+    partitions: int
+    partitions_with_records: int
+    records_per_second: float
+    in_time: int | None = None
+
+
+class Bench:
+    """One stack, its clients and the plan that is run on it."""
+
+    def __init__(self, stack: Stack, plan: Plan, checkout: Path) -> None:
+        self.stack = stack
+        self.plan = plan
+        self._checkout = checkout
+        self._sinks: dict[str, Sink] = {}
+        self._find_services()
+
+    def _find_services(self) -> None:
+        endpoints = self.stack.endpoints
+        self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
+        self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
+        self._loadgens = Loadgens(endpoints)
+        # They have an address of their own, which the user and password of Connect are none of the business of.
+        self._metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
+
+    def sink(self, name: str) -> Sink:
+        """The sink of that name; connected once, used by one thread at a time."""
+        if name not in self._sinks:
+            self._sinks[name] = open_sink(name, self.stack.endpoints, self._checkout)
+        return self._sinks[name]
+
+    def close(self) -> None:
+        """Closes all connections, and ends the load generator that was started, if any."""
+        self._loadgens.close()
+        self.connect.close()
+        self._metrics.close()
+        for sink in self._sinks.values():
+            sink.close()
+        self._sinks.clear()
+
+    def others(self, names: Names | None = None, sinks: Sequence[str] = ()) -> Others:
+        """Who else is there now, beside the trial of that name, on Connect, in Kafka and in these sinks."""
+        own = None if names is None else names.connector
+        running = {name: tasks for name, tasks in self.connect.running().items() if name != own}
+        topics = {f"the topic {name}": count for name, count in self.kafka.written().items() if not is_ours(name)}
+        # A sink of somebody's own may be older than this question.
+        asked = {name: ask() for name in sinks if (ask := getattr(self.sink(name), "others", None)) is not None}
+        tables = {
+            f"{table} of {sink}": count
+            for sink, found in asked.items()
+            for table, count in found.written.items()
+            if not is_ours(table)
+        }
+        connections = {name: found.connections for name, found in asked.items() if found.connections is not None}
+        return Others(running, topics, tables, connections)
+
+    def reconnect(self) -> None:
+        """Drops all connections and finds every service anew: one was started again, perhaps at another address."""
+        self.close()
+        self._find_services()
+
+    def config(self, cell: Cell, names: Names) -> dict[str, str]:
+        """The connector's configuration: its file, with the trial's name, topic and tasks, and the plan's overrides.
+
+        `${env:NAME}` in a value is filled in where the stack file says what it stands for, else left to the workers.
+
+        Raises:
+            PlanError: the file is no connector file.
+        """
+        path = self._checkout / "connectors" / f"{cell.pipeline}.json"
+        changed = {**read_connector(path), **cell.overrides, "topics": names.topic, "tasks.max": str(cell.tasks)}
+        variables = self.stack.endpoints.connect_variables
+        return {key: _filled_in(value, variables) for key, value in changed.items()}
+
+    def check_disk(self, records: int) -> None:
+        """Makes sure that a trial of so many records fits on the disk.
+
+        Raises:
+            TrialFailed: it does not. A record is in the topic once and in the sink about three times (its log, its data
+                and what is being merged or checkpointed), and a gigabyte stays free.
+        """
+        free = self.stack.free_bytes()
+        needed = records * self.plan.load.record_bytes * 4 + 1_000_000_000
+        if free is not None and free < needed:
+            raise TrialFailed(
+                f"{records:,} records need {needed / 1e9:.1f} GB of free disk space, there are {free / 1e9:.1f} GB; "
+                "free some, or set SINKBENCH_HOME to another disk",
+                ReasonCode.DISK_TOO_SMALL,
+            )
+
+    def load(
+        self,
+        names: Names,
+        records: int,
+        progress: Callable[[int], None],
+        rate: float | None = None,
+        stop: threading.Event | None = None,
+    ) -> Loaded:
+        """Fills the trial's topic and says what came of it; see `Loadgens.load`.
+
+        Raises:
+            TrialFailed: not all records were acknowledged, or `stop` was set.
+        """
+        done = self._loadgens.load(names.topic, names.trial, records, self.plan.load, progress, rate, stop)
+        ends = self.kafka.end_offsets(names.topic).values()
+        return Loaded(
+            sent=done.sent,
+            acknowledged=done.acknowledged,
+            in_topic=sum(ends),
+            partitions=len(ends),
+            partitions_with_records=sum(end > 0 for end in ends),
+            records_per_second=done.acknowledged / done.elapsed_seconds if done.elapsed_seconds else 0.0,
+            in_time=done.in_time,
+        )
+
+    def create_topic(self, names: Names) -> None:
+        """Makes the trial's topic, without records."""
+        self.kafka.create_topic(names.topic, self.plan.load.partitions, self.plan.load.replication)
+
+    def start_connector(self, cell: Cell, names: Names) -> None:
+        """Creates the trial's connector. Raises ConnectError if Connect does not take it."""
+        self.connect.create(names.connector, self.config(cell, names))
+
+    def status(self, names: Names) -> ConnectorStatus | None:
+        """The trial's connector and its tasks; None if it is not there."""
+        return self.connect.status(names.connector)
+
+    def refusal(self, cell: Cell, names: Names) -> str | None:
+        """Why the connection that the trial's connector makes to the sink does not come about from here, in one line.
+
+        None if it does, or cannot be tried: the sink knows no way, or only the workers know what it takes.
+        """
+        ask = sink_kind(cell.sink).refusal
+        if ask is None:
+            return None
+        config = self.config(cell, names)
+        with suppress(ServiceError):
+            filled_in = self.connect.validate(config).values
+            config |= {key: value for key, value in filled_in.items() if key in config}
+        return ask(config)
+
+    def set_tasks(self, cell: Cell, names: Names) -> None:
+        """Asks for the cell's number of tasks while the connector runs. Raises ConnectError if Connect refuses it."""
+        self.connect.set_tasks(names.connector, cell.tasks)
+
+    def restart_failed(self, names: Names) -> None:
+        """Starts the tasks that have FAILED once more."""
+        self.connect.restart_failed(names.connector)
+
+    def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
+        """The connector, once the cell's tasks all run and have their partitions; None before."""
+        if self.kafka.members(group_of(names.connector)) != cell.tasks:
+            return None
+        status = self.status(names)
+        return status if status is not None and status.settled(cell.tasks) else None
+
+    def placement(self, status: ConnectorStatus) -> dict[str, int]:
+        """Tasks on each worker."""
+        return placement(status, self.stack.endpoints.worker_ids)
+
+    def machine_cores(self) -> int | None:
+        """Cores of the machine that all services share, if that can be seen."""
+        found = self.stack.machine_cpu()
+        return None if found is None else found.cores
+
+    def consumed(self, names: Names) -> int:
+        """Sum of the offsets that the trial's connector has committed."""
+        return self.kafka.committed(group_of(names.connector), names.topic)
+
+    def last_signs(self, names: Names, records: int) -> dict[str, float]:
+        """What the metrics of the connector's tasks say once all `records` are stored; empty if there are none."""
+        return self._metrics.last(names.connector, records)
+
+    def in_topic(self, names: Names) -> int:
+        """Records in the trial's topic."""
+        return sum(self.kafka.end_offsets(names.topic).values())
+
+    def sampler(self, cell: Cell, names: Names, records: int, in_topic: Callable[[], int] | None = None) -> Sampler:
+        """A sampler of everything that matters for this trial.
+
+        `in_topic` tells how many records the topic holds; without it these are `records` all the time.
+        """
+        sink = self.sink(cell.sink)
+        sources = Sources(sink=lambda: sink.read(names.target), in_topic=in_topic or (lambda: records))
+        if not cell.probes:
+            return Sampler(sources, UNWATCHED_SECONDS)
+        sources = replace(
+            sources,
+            consumed=seldom(lambda: self.consumed(names), SLOW_SECONDS),
+            status=seldom(lambda: self.connect.status(names.connector), SLOW_SECONDS),
+            cpu_seconds=seldom(self.stack.cpu_seconds, CPU_SECONDS, meanwhile={}),
+            troubles=self.stack.troubles,
+            tasks=lambda: self._metrics.read(names.connector),
+            jvms=seldom(lambda: jvm_signs(self.stack), SLOW_SECONDS, meanwhile={}),
+            machine=self.stack.machine_cpu,
+            usage=seldom(lambda: usage_signs(self.stack), USAGE_SECONDS, meanwhile={}),
+        )
+        return Sampler(sources, self.plan.probe_interval_ms / 1000)
+
+    def stop_connector(self, names: Names) -> ConnectorStatus | None:
+        """Deletes the connector and waits until nothing of it can write any more.
+
+        Returns:
+            Its status as it was before.
+        """
+        status = self.connect.status(names.connector)
+        self.connect.delete(names.connector)
+        self.connect.wait_until_gone(names.connector)
+        self.kafka.wait_until_empty(group_of(names.connector))
+        return status
+
+    def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit:
+        """Compares what the sink holds with what was produced, record by record."""
+        sink = self.sink(cell.sink)
+        sink.settle(names.target)
+        audit = SeqAudit(records)
+        found = 0
+        for seqs in sink.sequences(names.target, names.trial):
+            audit.add(seqs)
+            found += len(seqs)
+        # Records of another trial, or without a number, are in the count but not among the sequences.
+        audit.add_foreign(sink.count(names.target) - found)
+        return audit
+
+    def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
+        """Removes everything that the trial has created; what is not there is fine."""
+        self.stop_connector(names)
+        self.sink(cell.sink).drop(names.target)
+        self.kafka.delete_group(group_of(names.connector))
+        if topic:
+            self.kafka.delete_topic(names.topic)
+
+
+def jvm_signs(stack: Stack) -> dict[str, float]:
+    """What a stack's JVMs have spent beside their work, by service, as `sinkbench.analysis.warm` reads it."""
+    signs: dict[str, float] = {}
+    for name, parts in stack.jvm_cpu_seconds().items():
+        for part, seconds in parts.items():
+            sign = f"{service_of(name)}_{part}_cpu_seconds_total"
+            signs[sign] = signs.get(sign, 0.0) + seconds
+    return signs
+
+
+def _filled_in(value: str, variables: Mapping[str, str]) -> str:
+    # A connector file may hold numbers; Connect takes them as they are.
+    if not isinstance(value, str):
+        return value
+    return VARIABLE.sub(lambda found: variables.get(found[1], found[0]), value)

@@ -1,0 +1,81 @@
+"""A constant load that is offered while a trial runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.trial.bench import Loaded
+from sinkbench.trial.trial import Trial
+
+__all__ = ["Offering"]
+
+# So much longer than it should take may a load take before it is broken off: the generator cannot do it.
+LATE_SHARE, LATE_SECONDS = 0.1, 5.0
+
+
+class Offering:
+    """A load that is under way in a thread of its own; it is broken off when the context is left before its end."""
+
+    def __init__(self, trial: Trial, rate: float) -> None:
+        """`rate` is in records per second."""
+        self._trial = trial
+        self._rate = rate
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load")
+        self._future: Future[Loaded] | None = None
+        self._began = 0.0
+
+    def __enter__(self) -> Offering:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True)
+
+    def begin(self) -> None:
+        """Begins the load, unless it has begun."""
+        if self._future is None:
+            self._began = time.monotonic()
+            trial = self._trial
+            self._future = self._pool.submit(
+                trial.bench.load, trial.names, trial.records, lambda done: None, self._rate, self._stop
+            )
+
+    def check(self) -> None:
+        """Raises TrialFailed if the load failed, or takes so long that the generator cannot do it."""
+        if self._future is None:
+            return
+        if self._future.done():
+            self._future.result()
+            return
+        if self._seconds_left() < 0:
+            due, taken = self._trial.records / self._rate, time.monotonic() - self._began
+            raise TrialFailed(
+                f"the generator was the limit: after {taken:.0f} s it had not sent what was due in {due:.0f} s; offer"
+                " less, or use more load generators",
+                ReasonCode.GENERATOR_TOO_SLOW,
+            )
+
+    def _seconds_left(self) -> float:
+        """How long the load may still take."""
+        due = self._trial.records / self._rate
+        return self._began + due * (1 + LATE_SHARE) + LATE_SECONDS - time.monotonic()
+
+    def ended(self) -> Loaded | None:
+        """What the load comes to where the trial has ended before it; None if it has not begun, fails or is late."""
+        if self._future is None:
+            return None
+        with suppress(TrialFailed, ServiceError, OSError, TimeoutError):
+            self._trial.observer.phase("letting the load end")
+            return self._future.result(max(self._seconds_left(), 0.0))
+        return None
+
+    def result(self) -> Loaded:
+        """What the load came to, once all of it is stored. Raises TrialFailed if it failed or has not begun."""
+        if self._future is None:
+            raise TrialFailed("the load was not begun, since the tasks did not start", ReasonCode.TASKS_NOT_STARTED)
+        return self._future.result()

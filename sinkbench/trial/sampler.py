@@ -1,0 +1,204 @@
+"""The probes of a trial: every interval, one reading of each service, kept as a row of samples."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import psutil
+
+from sinkbench.analysis.samples import CONTROLLER, MACHINE, STOLEN, Sample
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.services.connect import ConnectorStatus
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import SinkReading
+from sinkbench.stack import MachineCpu
+
+__all__ = ["Sampler", "Sources", "fresh_samples", "seldom"]
+
+# A sampler that says nothing for so long hangs in a request to a service that is gone.
+SILENCE_SECONDS = 30.0
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a sampler reads. Each is called in the sampler's thread and may raise ServiceError or OSError.
+
+    What is left out is not looked at.
+
+    Attributes:
+        sink: how the sink stands.
+        consumed: sum of the offsets that the connector's group has committed.
+        status: the connector and its tasks.
+        cpu_seconds: CPU seconds of each service so far; a service that was not looked at this time is not in it.
+        troubles: what is wrong with services, by their names.
+        in_topic: records in the topic.
+        tasks: the signs that the workers' metrics give of the connector's tasks; empty when they were not looked at.
+        jvms: CPU seconds of the JVMs' compilers and garbage collectors; empty when they were not looked at.
+        usage: memory of the services, and what they sent; read after their CPU time, of which it may be a by-product.
+        machine: what the cores of the machine have done so far; None if that is not known.
+    """
+
+    sink: Callable[[], SinkReading]
+    in_topic: Callable[[], int]
+    consumed: Callable[[], int | None] = lambda: None
+    status: Callable[[], ConnectorStatus | None] = lambda: None
+    cpu_seconds: Callable[[], Mapping[str, float | None]] = dict
+    troubles: Callable[[], Mapping[str, str]] = dict
+    tasks: Callable[[], Mapping[str, float]] = dict
+    jvms: Callable[[], Mapping[str, float]] = dict
+    usage: Callable[[], Mapping[str, float]] = dict
+    machine: Callable[[], MachineCpu | None] = lambda: None
+
+
+def seldom(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
+    """A source that is asked at most every so many seconds.
+
+    In between it gives `meanwhile`, or what it gave last if that is None. One that fails is asked again the next time.
+    """
+    last: list[Read] = []
+    next_at = -math.inf
+
+    def read_or_wait() -> Read:
+        nonlocal next_at
+        if time.monotonic() < next_at:
+            return last[0] if meanwhile is None else meanwhile
+        last[:] = [read()]
+        next_at = time.monotonic() + seconds
+        return last[0]
+
+    return read_or_wait
+
+
+def fresh_samples(sampler: Sampler) -> Iterator[list[Sample]]:
+    """The samples from now on, as they come, without an end. Raises TrialFailed if the probes hang."""
+    # Connect may have been rebalancing for a while before it took the connector; no progress was due in that time.
+    seen = len(sampler.samples)
+    while True:
+        fresh = sampler.wait(seen, SILENCE_SECONDS)
+        if not fresh:
+            silence = f"the probes have had no answer for {SILENCE_SECONDS:.0f} s"
+            raise TrialFailed(silence, ReasonCode.PROBES_SILENT)
+        seen += len(fresh)
+        yield fresh
+
+
+class Sampler:
+    """Reads all sources at a fixed interval, in a thread of its own, until it is stopped.
+
+    A reading that takes longer than the interval makes the next one late, never a second one at the same time; the
+    readings that were missed are not made up for.
+    """
+
+    def __init__(self, sources: Sources, interval_seconds: float) -> None:
+        """
+        Args:
+            sources: where to read.
+            interval_seconds: time from one reading to the next.
+        """
+        self._sources = sources
+        self._interval_seconds = interval_seconds
+        self._samples: list[Sample] = []
+        self._fresh = threading.Condition()
+        self._stopping = threading.Event()
+        self._fault: Exception | None = None
+        self._me = psutil.Process()
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """All samples so far, oldest first."""
+        with self._fresh:
+            return list(self._samples)
+
+    def start(self) -> int:
+        """Takes the first sample at once.
+
+        Returns:
+            When the samples' second 0 is, in microseconds since the epoch.
+        """
+        self._started, began_ns = time.monotonic(), time.time_ns()
+        self._thread.start()
+        return began_ns // 1000
+
+    def stop(self) -> None:
+        """Ends it after the reading that is going on. Raises what went wrong in its thread, if anything did."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._fault is not None:
+            raise self._fault
+
+    def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
+        """Waits for samples beyond the first `seen` of them and returns those; none if none came in time."""
+        with self._fresh:
+            self._fresh.wait_for(lambda: len(self._samples) > seen or self._fault is not None, timeout_seconds)
+            if self._fault is not None:
+                raise self._fault
+            return self._samples[seen:]
+
+    def _run(self) -> None:
+        due = self._started
+        try:
+            while not self._stopping.is_set():
+                sample = self._read()
+                with self._fresh:
+                    self._samples.append(sample)
+                    self._fresh.notify_all()
+                due = max(due + self._interval_seconds, time.monotonic())
+                self._stopping.wait(due - time.monotonic())
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that waits for samples
+            with self._fresh:
+                self._fault = error
+                self._fresh.notify_all()
+
+    def _read(self) -> Sample:
+        problems: list[str] = []
+
+        def attempt(read: Callable[[], Read]) -> Read | None:
+            try:
+                return read()
+            except (ServiceError, OSError) as error:
+                problems.append(in_one_line(error))
+                return None
+
+        before = time.monotonic()
+        sink = attempt(self._sources.sink)
+        seconds = (before + time.monotonic()) / 2 - self._started
+        in_topic = attempt(self._sources.in_topic)
+        consumed = attempt(self._sources.consumed)
+        status = attempt(self._sources.status)
+        tasks = attempt(self._sources.tasks) or {}
+        jvms = attempt(self._sources.jvms) or {}
+        machine = attempt(self._sources.machine)
+        own = self._me.cpu_times()
+        cpu_seconds = {**(attempt(self._sources.cpu_seconds) or {}), CONTROLLER: own.user + own.system}
+        usage = attempt(self._sources.usage) or {}
+        troubles = attempt(self._sources.troubles) or {}
+        return Sample(
+            seconds=seconds,
+            stored=None if sink is None else sink.stored,
+            uncommitted=None if consumed is None or in_topic is None else max(in_topic - consumed, 0),
+            backends=None if sink is None else sink.backends,
+            pool_clients=None if sink is None else sink.pool_clients,
+            pool_servers=None if sink is None else sink.pool_servers,
+            tasks_running=None if status is None else status.running,
+            tasks_failed=None if status is None else len(status.failed),
+            cpu_seconds=cpu_seconds,
+            problems=tuple(problems),
+            troubles=troubles,
+            in_topic=in_topic,
+            signs={
+                **({} if sink is None else sink.signs),
+                **tasks,
+                **jvms,
+                **usage,
+                **({} if machine is None else {MACHINE: machine.busy_seconds, STOLEN: machine.stolen_seconds}),
+            },
+        )

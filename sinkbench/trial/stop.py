@@ -1,0 +1,144 @@
+"""When a drain is over: a pure decision over its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sinkbench.analysis.rates import progress
+from sinkbench.analysis.samples import Sample, stored_counts
+from sinkbench.analysis.warm import compiling_share
+from sinkbench.errors import ReasonCode
+from sinkbench.results import Reason
+
+__all__ = ["DrainWatch", "End", "Enough", "Timeouts", "end_with"]
+
+# So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
+BLIND_SAMPLES = 40
+# A rate that is higher than this many times the one before is still rising; less is noise.
+STILL_RISING = 1.05
+
+
+@dataclass(frozen=True)
+class Enough:
+    """When a pilot has seen enough of a pipeline.
+
+    Attributes:
+        seconds: its rate over so long is no longer above that over as much time before, and
+        most_compiling: over the same time no larger share of the CPU time went into compiling;
+        longest_seconds: or so long has passed since the first record was stored.
+    """
+
+    seconds: float
+    most_compiling: float
+    longest_seconds: float
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """When to give up.
+
+    Attributes:
+        stall_seconds: no further record stored for so long.
+        timeout_seconds: the whole drain takes longer.
+        pilot: when enough was seen; None where all records must be stored.
+    """
+
+    stall_seconds: float
+    timeout_seconds: float
+    pilot: Enough | None = None
+
+
+@dataclass(frozen=True)
+class End:
+    """The drain is over. `reason` says why its numbers must not be used, None if they may be; `dead` names services."""
+
+    reason: Reason | None = None
+    dead: tuple[str, ...] = ()
+
+
+class DrainWatch:
+    """Looks at one sample after the other and says when the drain is over."""
+
+    def __init__(self, records: int, tasks: int, timeouts: Timeouts) -> None:
+        """
+        Args:
+            records: how many there are in the topic.
+            tasks: how many tasks were asked for.
+            timeouts: when to give up.
+        """
+        self._records = records
+        self._tasks = tasks
+        self._timeouts = timeouts
+        self._stored = 0
+        self._first_seconds: float | None = None
+        self._moved_seconds: float | None = None
+        self._blind = 0
+        self._alive: set[str] = set()
+        self._seen: list[Sample] = []
+
+    def see(self, sample: Sample) -> End | None:
+        """What the next sample means: End if the drain is over, None if it goes on."""
+        now = sample.seconds
+        self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
+        dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
+        if dead:
+            return replace(end_with(ReasonCode.SERVICE_DIED, _what_befell(dead, sample.troubles)), dead=dead)
+        if sample.troubles:
+            return end_with(ReasonCode.SERVICE_DIED, _what_befell(sorted(sample.troubles), sample.troubles))
+        self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
+        self._blind = self._blind + 1 if sample.stored is None else 0
+        if self._blind >= BLIND_SAMPLES:
+            text = f"the sink could not be read {self._blind} times: {'; '.join(sample.problems)}"
+            return end_with(ReasonCode.SINK_UNREADABLE, text, times=self._blind)
+        if sample.stored is not None and sample.stored > self._stored:
+            self._stored = sample.stored
+            self._moved_seconds = now
+            self._first_seconds = now if self._first_seconds is None else self._first_seconds
+        if self._stored >= self._records:
+            return End()
+        if sample.in_topic is not None and self._stored >= sample.in_topic:
+            # All that there is is stored; what is still to come is the generator's business.
+            self._moved_seconds = now
+        if self._pilot_is_over(sample):
+            return End()
+        so_far, figures = f"at {self._stored:,} of {self._records:,} records", {"stored": self._stored}
+        if sample.tasks_failed == self._tasks:
+            text = f"all {self._tasks} tasks FAILED {so_far}"
+            return end_with(ReasonCode.TASKS_FAILED, text, failed=self._tasks, tasks=self._tasks, **figures)
+        if now - self._moved_seconds > self._timeouts.stall_seconds:
+            text = f"no progress for {self._timeouts.stall_seconds:g} s {so_far}"
+            return end_with(ReasonCode.NO_PROGRESS, text, **figures)
+        if now > self._timeouts.timeout_seconds:
+            text = f"not done after {self._timeouts.timeout_seconds:g} s, {so_far}"
+            return end_with(ReasonCode.TIMED_OUT, text, **figures)
+        return None
+
+    def _pilot_is_over(self, sample: Sample) -> bool:
+        enough, now = self._timeouts.pilot, sample.seconds
+        if enough is None or self._first_seconds is None:
+            return False
+        self._seen.append(sample)
+        if now - self._first_seconds >= enough.longest_seconds:
+            return True
+        if now - self._first_seconds < 2 * enough.seconds:
+            return False
+        marks = [now - 2 * enough.seconds, now - enough.seconds, now]
+        before, middle, end = np.interp(marks, *progress(*stored_counts(self._seen)))
+        if end - middle > STILL_RISING * (middle - before):
+            return False
+        return (compiling_share(self._seen, marks[1], now) or 0.0) <= enough.most_compiling
+
+
+def end_with(code: ReasonCode, text: str, **figures: float) -> End:
+    """The end of a drain for a reason, with the numbers in its text."""
+    return End(Reason(code=code, text=text, figures=figures))
+
+
+def _what_befell(names: Sequence[str], troubles: Mapping[str, str]) -> str:
+    """The services in one line: those of which nothing is known but that they died together, then the others."""
+    unknown = [name for name in names if name not in troubles]
+    died = [f"{' and '.join(unknown)} died during the trial"] if unknown else []
+    return "; ".join([*died, *(f"{name} {troubles[name]}" for name in names if name in troubles)])

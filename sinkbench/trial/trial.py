@@ -1,0 +1,422 @@
+"""One trial: reset, load, run, stop, audit, record. What it drains, offers or re-scales is up to its kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+
+from sinkbench.analysis.memory import memory_peaks, total_memory_peak
+from sinkbench.analysis.network import network_per_record
+from sinkbench.analysis.reconcile import reconcile
+from sinkbench.analysis.samples import Sample, cpu_seconds_per_million, rejected_writes, used_up
+from sinkbench.analysis.warm import jvm_cpu_per_million
+from sinkbench.bottleneck.evidence import Circumstances, evidence_of
+from sinkbench.bottleneck.verdict import cause_of
+from sinkbench.errors import INTERRUPTIONS, ConnectError, ReasonCode, ServiceError, TrialFailed
+from sinkbench.plan.cells import Cell
+from sinkbench.results import Audit, Bottleneck, Reason, Reconciliation, TrialRecord
+from sinkbench.services.connect import ConnectorStatus, is_even
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import Sink, sink_kind
+from sinkbench.trial.bench import Bench, Loaded
+from sinkbench.trial.company import Company
+from sinkbench.trial.kind import Figures, Kind, Observer
+from sinkbench.trial.names import Names
+from sinkbench.trial.rest import finish
+from sinkbench.trial.sampler import Sampler, fresh_samples
+from sinkbench.trial.stop import DrainWatch, End, Timeouts
+
+__all__ = ["Trial"]
+
+
+class Trial:
+    """One trial. What it creates is left to `Bench.clean`, when all services are there again.
+
+    Attributes:
+        contexts: what ends with the trial.
+        samples: what was read while the connector ran, oldest first.
+        samples_from_us: when second 0 of the samples was, in microseconds since the epoch.
+        reasons: why the figures must not be used, the cause before its consequences.
+        loaded: what came of the load.
+        placed: the connector when all of its tasks had started, or failed to.
+        audited: what the audit counted; None if there was none.
+        not_audited: why there was none, so far.
+        offered_share: share of the load that was sent in time; None where none was offered at a rate.
+    """
+
+    def __init__(self, bench: Bench, cell: Cell, names: Names, records: int, observer: Observer) -> None:
+        """
+        Args:
+            bench: the stack and its clients.
+            cell: what to measure.
+            names: what the trial's things are called.
+            records: how many there are to store.
+            observer: is told what goes on.
+        """
+        self.bench = bench
+        self.cell = cell
+        self.names = names
+        self.records = records
+        self.observer = observer
+        self.contexts = ExitStack()
+        self.samples: list[Sample] = []
+        self.samples_from_us = 0
+        self.reasons: list[Reason] = []
+        self.loaded: Loaded | None = None
+        self.placed: ConnectorStatus | None = None
+        self.audited: Audit | None = None
+        self.not_audited = "the connector was not started"
+        self.offered_share: float | None = None
+        self._started_at = datetime.now(UTC)
+        self._started = self._second_zero = time.monotonic()
+        self._last: ConnectorStatus | None = None
+        self._connection_limit: int | None = None
+        self._writes_before: int | None = None
+        self._task_metrics: Mapping[str, float] = {}
+        self._consumed: int | None = None
+        self._lost_ranges = self._duplicated_ranges = ""
+        self._of_target: list[str] = []
+        self._created = False
+        self._company = Company(bench, cell.sink, names)
+        self._records_per_write: float | None = None
+        self._disk_bytes_per_record: float | None = None
+        self._refusal: str | None = None
+
+    def take(self, kind: Kind[Trial], block: int, recover: Callable[[], object] | None = None) -> TrialRecord:
+        """Takes the trial from the empty sink to the audit.
+
+        Args:
+            kind: what is drained, offered or re-scaled.
+            block: the number of its block, from 1.
+            recover: starts again what has died; None if that is nobody's business. What a trial has lost in which a
+                service died is then not known.
+
+        Returns:
+            Its record, with the reasons if its figures must not be used.
+        """
+        with self.noting(), self.contexts:
+            self.reset()
+            kind.load(self)
+            kind.run(self)
+            self.stop()
+            self.audit()
+            kind.read(self)
+            self._read_disk()
+        if recover is not None and self._was_interrupted:
+            self._audit_the_rest(recover)
+        return self.record(block, kind.figures(self))
+
+    @property
+    def sink(self) -> Sink:
+        """The cell's sink. Raises StackError if it does not answer."""
+        return self.bench.sink(self.cell.sink)
+
+    def seconds(self) -> float:
+        """How long the trial has taken so far."""
+        return time.monotonic() - self._started
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Makes what ends the steps of a trial early, other than an interrupt, a reason."""
+        try:
+            yield
+        except TrialFailed as error:
+            self.note(error.code, str(error))
+        except (ServiceError, OSError) as error:
+            self.note(ReasonCode.SERVICE_ERROR, in_one_line(error))
+
+    def note(self, code: ReasonCode, text: str, **figures: float) -> None:
+        """Adds a reason why the trial's figures must not be used."""
+        self.reasons.append(Reason(code=code, text=text, figures=figures))
+
+    def reset(self) -> None:
+        """Makes an empty target in the sink. Raises TrialFailed if so many records do not fit the disk."""
+        self.bench.check_disk(self.records)
+        self.observer.phase("resetting the sink")
+        self.sink.create(self.names.target)
+        # A sink of somebody's own may be older than this question.
+        ask = getattr(self.sink, "notes", None)
+        self._of_target = [] if ask is None else ask(self.names.target)
+
+    def load(self) -> None:
+        """Fills the topic. Raises TrialFailed unless it then holds every record."""
+        self.observer.phase("loading the topic")
+        self.loaded = self.bench.load(self.names, self.records, lambda done: self.observer.progress(done, self.records))
+        self.check_loaded()
+
+    def check_loaded(self) -> None:
+        """Raises TrialFailed if the topic does not hold what was sent and acknowledged."""
+        wrong = reconcile(self.counts())
+        if wrong:
+            raise TrialFailed("; ".join(each.text for each in wrong), ReasonCode.COUNTS_DISAGREE)
+
+    def run(
+        self,
+        timeouts: Timeouts,
+        see: Callable[[Sample], None] = lambda sample: None,
+        in_topic: Callable[[], int] | None = None,
+    ) -> None:
+        """Starts the connector and samples until everything is stored, or nothing more is to be expected.
+
+        Args:
+            timeouts: when to give up.
+            see: is called with each sample, in its turn; may raise TrialFailed.
+            in_topic: how many records the topic holds at the moment; None if it holds all of them.
+
+        Raises:
+            TrialFailed: Connect refuses the connector, a service dies, or the probes hang.
+        """
+        self._writes_before = self.sink.writes(self.names.target)
+        self._connection_limit = self.sink.connection_limit()
+        self._company.set_apart()
+        sampler = self.bench.sampler(self.cell, self.names, self.records, in_topic)
+        self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
+        try:
+            self._created = True
+            self.not_audited = "the connector did not come to the end of the topic"
+            self.bench.start_connector(self.cell.at_start, self.names)
+            end = self._follow(sampler, DrainWatch(self.records, self.cell.tasks, timeouts), see)
+            if end.dead and end.reason is not None:
+                # Whatever is asked of it now would fail, or wait until its client gives up.
+                raise TrialFailed(end.reason.text, end.reason.code)
+            self._last = self.bench.status(self.names)
+            # All may be stored before a sample has seen every task run.
+            if self.placed is None and self._last is not None and self._last.settled(self.cell.tasks):
+                self.placed = self._last
+            if end.reason is not None:
+                self.reasons.append(end.reason)
+        except ConnectError as error:
+            raise TrialFailed(str(error), ReasonCode.CONNECT_REFUSED) from None
+        finally:
+            sampler.stop()
+            self.samples = sampler.samples
+
+    def _follow(self, sampler: Sampler, watch: DrainWatch, see: Callable[[Sample], None]) -> End:
+        for fresh in fresh_samples(sampler):
+            self.observer.progress(min(fresh[-1].stored or 0, self.records), self.records)
+            started = (fresh[-1].tasks_running or 0) + (fresh[-1].tasks_failed or 0)
+            if self.placed is None and started == self.cell.at_start.tasks:
+                self.placed = self.bench.status(self.names)
+            for sample in fresh:
+                self.observer.sample(sample)
+                see(sample)
+            if (end := next(filter(None, map(watch.see, fresh)), None)) is not None:
+                return end
+        raise AssertionError("samples come until they fail")
+
+    def now(self) -> float:
+        """This moment on the clock of the samples, in seconds."""
+        return time.monotonic() - self._second_zero
+
+    def stop(self) -> None:
+        """Stops the connector, and makes sure that all of its tasks ran and that it read the whole topic."""
+        self.observer.phase("stopping the connector")
+        self._task_metrics = self.bench.last_signs(self.names, self.records)
+        self._company.look()
+        self.bench.stop_connector(self.names)
+        self._consumed = self.bench.consumed(self.names)
+        if self._last is not None and self._last.cause() is not None:
+            self._refusal = self.bench.refusal(self.cell, self.names)
+        self._company.count_newcomers(self.samples)
+        self._check_tasks()
+        # What is wrong already explains why not everything was read.
+        if not self._read_all and not self.reasons:
+            self.note(
+                ReasonCode.NOT_READ,
+                f"the connector committed {self._consumed:,} of {self.records:,} records when it stopped",
+                committed=self._consumed,
+                records=self.records,
+            )
+
+    @property
+    def _read_all(self) -> bool:
+        return self._consumed == self.records
+
+    def _check_tasks(self) -> None:
+        """Adds the reason if not every task ran to the end, or if they were spread unevenly over the workers."""
+        tasks, workers, placed = self.cell.tasks, self.cell.workers, self._placement()
+        # Where the workers' ids are not known beforehand, one without a task is not among them.
+        busy = sum(number > 0 for number in placed.values())
+        if failed := self._failed_tasks:
+            text = f"{failed} of {tasks} tasks FAILED: {self._failure()}"
+            self.note(ReasonCode.TASKS_FAILED, text, failed=failed, tasks=tasks)
+        elif sum(placed.values()) != tasks:
+            text = f"{tasks} tasks were asked for, but not all of them started"
+            self.note(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
+        elif not is_even(placed) or busy < min(workers, tasks):
+            text = f"the tasks are spread unevenly over the {workers} workers: {dict(placed)}"
+            self.note(ReasonCode.TASKS_UNEVEN, text, workers=workers)
+
+    def audit(self) -> None:
+        """Compares what the sink holds with what was produced, if the connector came to the end of the topic.
+
+        Records that it has not come to yet, or has written elsewhere, are not lost: there is nothing to audit.
+        """
+        diverted = self.sink.diverted(self.names.target)
+        if diverted:
+            # Whatever else was seen follows from it.
+            self.reasons.insert(0, Reason(code=ReasonCode.DIVERTED, text=diverted))
+            self.not_audited = diverted
+        if diverted or not self._read_all:
+            return
+        self._check_audit(self._count())
+        written = (self.sink.writes(self.names.target) or 0) - (self._writes_before or 0)
+        if self._writes_before is not None and written and not self.reasons and self.audited is not None:
+            self._records_per_write = round(self.audited.stored / written, 2)
+
+    def _count(self) -> Audit:
+        """Counts every stored record."""
+        self.observer.phase("auditing")
+        counted = self.bench.audit(self.cell, self.names, self.records)
+        self.audited, self.not_audited = counted.result(), ""
+        self._lost_ranges, self._duplicated_ranges = counted.lost_ranges(), counted.duplicated_ranges()
+        return self.audited
+
+    @property
+    def _was_interrupted(self) -> bool:
+        """Whether trouble has ended the trial while its connector ran."""
+        return self._created and self.audited is None and any(each.code in INTERRUPTIONS for each in self.reasons)
+
+    def _audit_the_rest(self, recover: Callable[[], object]) -> None:
+        """Audits a trial that trouble has ended, once its connector has come to the end of the topic after all."""
+        if self.loaded is None or self.loaded.in_topic != self.records:
+            self.not_audited = "its load was broken off, so it is not known what there was to store"
+            return
+        try:
+            recover()
+            # What has died may be back by itself; no connection of before goes on.
+            self.bench.reconnect()
+            # It may be the audit itself that has failed.
+            if not self._read_all:
+                finish(self.bench, self.cell, self.names, self.records, self.observer)
+                self._consumed = self.bench.consumed(self.names)
+            if self._read_all and self.sink.diverted(self.names.target) is None:
+                self._check_audit(self._count())
+        except (TrialFailed, ServiceError, OSError) as error:
+            self.not_audited = f"it could not be finished: {in_one_line(error)}"
+
+    def _read_disk(self) -> None:
+        """What the records take on the sink's disk. That it cannot be told spoils nothing else."""
+        # A sink of somebody's own may be older than this question.
+        ask = getattr(self.sink, "disk_bytes", None)
+        if ask is None or self.audited is None or not self.audited.stored:
+            return
+        with suppress(ServiceError, OSError):
+            if (size := ask(self.names.target)) is not None:
+                self._disk_bytes_per_record = round(size / self.audited.stored, 1)
+
+    def _check_audit(self, found: Audit) -> None:
+        if found.foreign:
+            text = f"{found.foreign:,} rows in the sink are none of this trial's records"
+            self.note(ReasonCode.FOREIGN_RECORDS, text, foreign=found.foreign)
+        rejected = rejected_writes(self.samples, sink_kind(self.cell.sink).rejected)
+        if rejected and found.lost:
+            text = f"{self.cell.sink} rejected {rejected:,} writes meanwhile"
+            text += ": what the connector does not send again is lost"
+            # What else was seen follows from it.
+            cause = Reason(code=ReasonCode.WRITES_REJECTED, text=text, figures={"rejected": rejected})
+            self.reasons.insert(0, cause)
+        # What is wrong already explains why counts differ.
+        if not self.reasons:
+            for each in reconcile(self.counts()):
+                if each.invalid:
+                    self.note(ReasonCode.COUNTS_DISAGREE, each.text)
+
+    def counts(self) -> Reconciliation:
+        """The same records at each step of their way, as far as they came."""
+        put = self._task_metrics.get("tasks_put_total")
+        return Reconciliation(
+            sent=None if self.loaded is None else self.loaded.sent,
+            acknowledged=None if self.loaded is None else self.loaded.acknowledged,
+            in_topic=None if self.loaded is None else self.loaded.in_topic,
+            consumed=self._consumed,
+            # Tasks that are gone take their counts with them.
+            put=None if put is None or self.cell.before is not None else round(put),
+            stored=None if self.audited is None else self.audited.stored,
+        )
+
+    def disagreements(self) -> list[str]:
+        """Which of the counts differ, in words; none of a trial that was not audited."""
+        return [] if self.audited is None else [each.text for each in reconcile(self.counts())]
+
+    def problem(self) -> str:
+        """Why the trial came to nothing, as far as is known."""
+        return self._failure() or "; ".join(reason.text for reason in self.reasons)
+
+    def _failure(self) -> str | None:
+        """Why tasks failed, if some did: what they say themselves, after what they may not know."""
+        cause = None if self._last is None else self._last.cause()
+        peak, limit = used_up(self.samples, self._connection_limit), self._connection_limit
+        if cause is None or (peak is None and self._refusal is None):
+            return cause
+        if peak is None:
+            return f"the connector's connection, tried from here: {self._refusal} (the task says: {cause})"
+        return f"too many clients already, {peak} of the server's {limit} connections are open ({cause})"
+
+    @property
+    def _failed_tasks(self) -> int:
+        return 0 if self._last is None else len(self._last.failed)
+
+    def _placement(self) -> dict[str, int]:
+        return {} if self.placed is None else self.bench.placement(self.placed)
+
+    def bottleneck(self) -> Bottleneck | None:
+        """What limited the trial, as far as its samples tell."""
+        kind = sink_kind(self.cell.sink)
+        around = Circumstances(
+            sink=self.cell.sink,
+            mode=self.cell.mode,
+            tasks=self.cell.tasks,
+            failed_tasks=self._failed_tasks,
+            placement=self._placement(),
+            records_per_write=self._records_per_write,
+            offered_share=self.offered_share,
+            used_connections=used_up(self.samples, self._connection_limit),
+            connection_limit=self._connection_limit,
+            partitions=None if self.loaded is None else self.loaded.partitions,
+            partitions_with_records=None if self.loaded is None else self.loaded.partitions_with_records,
+            machine_cores=self.bench.machine_cores(),
+            cpu_limits=self.bench.stack.cpu_limits,
+            usable_cores={each.name: each.usable_cores(self.cell.tasks) for each in kind.services if each.usable_cores},
+        )
+        return cause_of(evidence_of(self.samples, self.records, around, self._task_metrics), kind.rules)
+
+    def _fetched_bytes_per_record(self) -> float | None:
+        """Bytes a record that the tasks received from Kafka; None where tasks that are gone took their counts along."""
+        fetched = None if self.cell.before is not None else self._task_metrics.get("tasks_fetched_bytes_total")
+        return None if fetched is None or not self._read_all else round(fetched / self.records, 1)
+
+    def record(self, block: int, figures: Figures) -> TrialRecord:
+        """The record of the trial: what all kinds have, and the figures of its own kind."""
+        noted: Figures = {**figures, "notes": [*self._of_target, *figures.get("notes", [])]}
+        path = {"kafka", "connect", *(service.name for service in sink_kind(self.cell.sink).services)}
+        return TrialRecord(
+            trial=self.names.trial,
+            block=block,
+            **self.cell.identity(),
+            started_at=self._started_at.isoformat(timespec="milliseconds"),
+            seconds=round(self.seconds(), 3),
+            records=self.records,
+            placement=self._placement(),
+            failed_tasks=self._failed_tasks,
+            failure=self._failure(),
+            connections=self._company.connections(self.samples, self._connection_limit),
+            others=self._company.met(self.records),
+            audit=self.audited,
+            not_audited=self.not_audited,
+            cpu_seconds_per_million=cpu_seconds_per_million(self.samples, self.records),
+            jvm_cpu_seconds_per_million=jvm_cpu_per_million(self.samples, self.records),
+            peak_memory=memory_peaks(self.samples, path),
+            total_peak_memory_bytes=total_memory_peak(self.samples, path),
+            disk_bytes_per_record=self._disk_bytes_per_record,
+            fetched_bytes_per_record=self._fetched_bytes_per_record(),
+            network_bytes_per_record=network_per_record(self.samples),
+            reconciliation=self.counts(),
+            reasons=self.reasons,
+            records_per_write=self._records_per_write,
+            lost_ranges=self._lost_ranges,
+            duplicated_ranges=self._duplicated_ranges,
+            **noted,
+        )

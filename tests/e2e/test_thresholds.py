@@ -1,0 +1,37 @@
+"""A copy of the thresholds, checked as a user does, on a stack that is up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.local import LocalStack
+
+
+@pytest.mark.long
+@pytest.mark.measures_a_rate(reason="one that others disturb may rise from trial to trial, and then has no ratio")
+def test_what_the_shipped_thresholds_ask_holds(
+    stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("plan.yaml", "thresholds.yaml"):
+        text = (CHECKOUT / "tests" / "capacity" / name).read_text()
+        # Fewer, since no interval is asked for here.
+        (tmp_path / name).write_text(text.replace("trials: 5", "trials: 3"))
+    monkeypatch.setenv("SINKBENCH_THRESHOLDS", str(tmp_path / "thresholds.yaml"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/capacity", "-s"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    # Only a ratio may be tried again: losses, doubled records and connections depend on no machine.
+    if any(": ratio to " not in line for line in failed):
+        pytest.fail(done.stdout + done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr

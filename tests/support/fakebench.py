@@ -1,0 +1,298 @@
+"""A bench without services: it stores its topic at a stated rate, by a clock of its own, and fails where told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.samples import Sample
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import Plan
+from sinkbench.services.connect import ConnectorStatus, Task, placement
+from sinkbench.sinks import SinkSettings
+from sinkbench.stack import ServiceState
+from sinkbench.trial.bench import Loaded
+from sinkbench.trial.names import Names
+from sinkbench.trial.others import Others
+
+__all__ = ["FakeBench", "Quiet", "status"]
+
+INTERVAL_SECONDS = 0.25
+
+
+def status(tasks: int, failed: int = 0, workers: int = 3) -> ConnectorStatus:
+    """A connector with so many tasks, spread evenly, of which the last ones FAILED."""
+    states = ["RUNNING"] * (tasks - failed) + ["FAILED"] * failed
+    return ConnectorStatus(
+        "RUNNING", "", tuple(Task(n, state, f"w{n % workers}", "it broke") for n, state in enumerate(states))
+    )
+
+
+class Quiet:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.phases: list[str] = []
+        self.steps: list[Any] = []
+        self.records: list[Any] = []
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
+        return
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+    def step(self, step: Any) -> None:
+        self.steps.append(step)
+
+    def phase(self, text: str) -> None:
+        self.phases.append(text)
+
+    def progress(self, done: int, total: int) -> None:
+        return
+
+    def sample(self, sample: Sample) -> None:
+        return
+
+    def ended(self, record: Any) -> None:
+        self.records.append(record)
+
+
+class FakeSink:
+    """Counts, and holds what the bench says that it stored."""
+
+    def __init__(self, bench: FakeBench) -> None:
+        self._bench = bench
+
+    def create(self, target: str) -> None:
+        self._bench.there.add(f"target {target}")
+
+    def writes(self, target: str) -> int:
+        return self._bench.written // 500
+
+    def connection_limit(self) -> int | None:
+        return 100
+
+    def diverted(self, target: str) -> str | None:
+        return self._bench.diverted
+
+    def stamped_rate(self, target: str, records: int) -> float | None:
+        return self._bench.rate
+
+    def disk_bytes(self, target: str) -> int | None:
+        return 600 * self._bench.stored
+
+    def settings(self, target: str) -> SinkSettings:
+        return SinkSettings({}, {})
+
+    @contextmanager
+    def arrivals(self, target: str, interval_seconds: float) -> Iterator[Any]:
+        yield self
+
+    def __enter__(self) -> FakeSink:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def read(self, run: str, one_in: int) -> Any:
+        raise OSError("the arrivals are gone")
+
+
+class FakeSampler:
+    """Samples as fast as they are asked for."""
+
+    def __init__(self, bench: FakeBench, cell: Cell, records: int, in_topic: Callable[[], int] | None) -> None:
+        self._bench, self._cell, self._records, self._in_topic = bench, cell, records, in_topic
+        self.samples: list[Sample] = []
+
+    def start(self) -> int:
+        return 0
+
+    def stop(self) -> None:
+        return
+
+    def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
+        bench, seconds = self._bench, len(self.samples) * INTERVAL_SECONDS
+        if bench.silent:
+            return []
+        there = self._records if self._in_topic is None else self._in_topic()
+        goes_on = self.samples or bench.revived
+        before = bench.stored if goes_on else 0
+        rate = bench.rate_after if bench.revived else bench.rate
+        bench.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
+        bench.written += bench.stored - before
+        dead = bench.dies is not None and seconds >= bench.dies and not bench.revived
+        self.samples.append(
+            Sample(
+                seconds,
+                bench.stored,
+                there - bench.stored,
+                12,
+                None,
+                None,
+                bench.tasks - bench.failed,
+                bench.failed,
+                cpu_seconds={"kafka": None if dead else seconds, "postgres": seconds},
+                signs={
+                    "kafka_compiler_cpu_seconds_total": seconds * bench.compiling(),
+                    "kafka_memory_bytes": 1e9,
+                    "postgres_memory_bytes": 1e8 + seconds,
+                },
+                in_topic=there,
+            )
+        )
+        return self.samples[seen:]
+
+
+@dataclass
+class FakeBench:
+    """Stands for `Bench`, as far as a trial and a race use it.
+
+    Attributes:
+        rate: what the sink stores, in records per second.
+        lost, twice: records that are lost, or stored twice.
+        failed: tasks that FAILED.
+        dies: when Kafka dies, in seconds; None if it does not.
+        revived: whether it was started again.
+        rate_after: what the sink stores from then on.
+        refused: what the sink answers to the connection that the connector makes.
+        dead: services that do not run.
+        compiling: share of Kafka's CPU time that its compilers take.
+        there: what was created and not removed.
+        meets: who else is there at each look, in turn.
+        calls: which steps that leave something behind were called, in turn.
+    """
+
+    plan: Plan
+    rate: float = 1_000.0
+    lost: int = 0
+    twice: int = 0
+    failed: int = 0
+    dies: float | None = None
+    revived: bool = False
+    rate_after: float = 1_000.0
+    silent: bool = False
+    diverted: str | None = None
+    refuses: Exception | None = None
+    refused: str | None = None
+    compiling: Callable[[], float] = lambda: 0.0
+    there: set[str] = field(default_factory=set)
+    calls: list[str] = field(default_factory=list)
+    stored: int = 0
+    written: int = 0
+    tasks: int = 0
+    offered: int = 0
+    offered_rate: float = 0.0
+    looks: int = 0
+
+    dead: list[str] = field(default_factory=list)
+    meets: list[Others] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.stack = SimpleNamespace(
+            cpu_limits={},
+            endpoints=SimpleNamespace(shared=False),
+            states=lambda: [ServiceState(name, "dead", None, "") for name in self.dead],
+            up=lambda say: self.dead.clear(),
+        )
+        self.kafka = SimpleNamespace(delete_topic=lambda name: self.there.discard(f"topic {name}"))
+
+    def others(self, names: Names | None = None, sinks: Any = ()) -> Others:
+        return self.meets.pop(0) if self.meets else Others({})
+
+    def reconnect(self) -> None:
+        self.calls.append("reconnect")
+
+    def revive(self) -> None:
+        """Starts what died again."""
+        self.revived = True
+
+    def sink(self, name: str) -> Any:
+        return FakeSink(self)
+
+    def check_disk(self, records: int) -> None:
+        self.calls.append("check")
+
+    def load(self, names: Names, records: int, progress: Any, rate: float | None = None, stop: Any = None) -> Loaded:
+        self.calls.append("load")
+        self.there.add(f"topic {names.topic}")
+        if self.refuses is not None:
+            raise self.refuses
+        self.offered, self.offered_rate, self.looks = records, rate or 0.0, 0
+        return Loaded(records, records, records, 3, 3, 100_000.0, None if rate is None else records)
+
+    def create_topic(self, names: Names) -> None:
+        self.there.add(f"topic {names.topic}")
+
+    def start_connector(self, cell: Cell, names: Names) -> None:
+        self.calls.append("start")
+        self.there.add(f"connector {names.connector}")
+        self.tasks = cell.tasks
+
+    def status(self, names: Names) -> ConnectorStatus | None:
+        return status(self.tasks, self.failed)
+
+    def refusal(self, cell: Cell, names: Names) -> str | None:
+        return self.refused
+
+    def set_tasks(self, cell: Cell, names: Names) -> None:
+        self.calls.append(f"set {cell.tasks}")
+        self.tasks = cell.tasks
+
+    def restart_failed(self, names: Names) -> None:
+        self.calls.append("restart")
+        self.failed = 0
+
+    def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
+        return self.status(names)
+
+    def placement(self, found: ConnectorStatus) -> dict[str, int]:
+        return placement(found, {})
+
+    def machine_cores(self) -> int | None:
+        return 2
+
+    def sampler(self, cell: Cell, names: Names, records: int, in_topic: Any = None) -> FakeSampler:
+        return FakeSampler(self, cell, records, in_topic)
+
+    def in_topic(self, names: Names) -> int:
+        self.looks += 1
+        return min(self.offered, round(self.offered_rate * self.looks * INTERVAL_SECONDS))
+
+    def last_signs(self, names: Names, records: int) -> dict[str, float]:
+        return {}
+
+    def stop_connector(self, names: Names) -> None:
+        self.calls.append("stop")
+        self.there.discard(f"connector {names.connector}")
+
+    def consumed(self, names: Names) -> int:
+        return self.stored
+
+    def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit:
+        self.calls.append("audit")
+        audit = SeqAudit(records)
+        audit.add(np.arange(self.lost, records))
+        audit.add(np.arange(self.lost, self.lost + self.twice))
+        return audit
+
+    def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
+        self.calls.append("clean")
+        self.there.discard(f"target {names.target}")
+        self.there.discard(f"connector {names.connector}")
+        if topic:
+            self.there.discard(f"topic {names.topic}")

@@ -1,0 +1,20 @@
+"""The newest run that a command has kept in a folder, as it is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+__all__ = ["summary_of", "trials_of"]
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    """Its summary."""
+    return dict(json.loads((folder / "results" / "latest" / "summary.json").read_text()))
+
+
+def trials_of(folder: Path) -> list[dict[str, Any]]:
+    """Its trials, in the order in which they were taken."""
+    lines = (folder / "results" / "latest" / "trials.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]

@@ -1,0 +1,121 @@
+"""Cells, trials, samples and runs that nobody took: each builder fills in what a test does not care about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING
+from dataclasses import fields as fields_of
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sinkbench.analysis.samples import Sample
+from sinkbench.plan.cells import Cell
+from sinkbench.results import Audit, CellSummary, PlanRef, RatePerSecond, RunSummary, TrialRecord
+from sinkbench.summary.selftest import PROBES
+
+__all__ = [
+    "CELL",
+    "CLEAN",
+    "JDBC",
+    "OTHER",
+    "a_cell",
+    "cell_summary",
+    "connectors_in",
+    "run_summary",
+    "sample",
+    "trial",
+    "watched_and_not",
+]
+
+
+def a_cell(pipeline: str = "postgres/jdbc", multiple: int = 1, workers: int = 3, **fields: Any) -> Cell:
+    """A cell of that pipeline; `label` is the pipeline's name unless another is given."""
+    label = fields.pop("label", pipeline)
+    return Cell(label, pipeline, pipeline.split("/")[0], multiple, workers, **fields)
+
+
+JDBC = a_cell()
+CELL = a_cell(multiple=8)
+OTHER = a_cell("elasticsearch/camel-bulk")
+CLEAN = Audit(produced=100, stored=100, lost=0, duplicates=0)
+
+
+def trial(
+    rate: float | None = 1000.0, cell: Cell = CELL, *, invalid: Sequence[str] = (), **fields: object
+) -> TrialRecord:
+    """A trial of that cell at that rate; `invalid` holds the texts of the reasons why it does not count."""
+    bare = {
+        "trial": "t1",
+        "block": 1,
+        **cell.identity(),
+        "started_at": "2026-01-31T17:06:00Z",
+        "seconds": 20.0,
+        "records": 100,
+        "records_per_second": rate,
+        "audit": CLEAN,
+        "invalid": list(invalid),
+    }
+    return TrialRecord.model_validate({**bare, **fields})
+
+
+def cell_summary(
+    label: str = "postgres/jdbc", *rates: float, tasks: int = 3, invalid: Sequence[str] = (), **fields: object
+) -> CellSummary:
+    """What trials at these rates have come to on three workers; without rates, as no rate was measured."""
+    values = sorted(rates)
+    rate = (
+        RatePerSecond(median=values[len(values) // 2], low=values[0], high=values[-1], values=values) if rates else None
+    )
+    bare = {
+        "cell": f"{label}@3x{tasks // 3}",
+        "label": label,
+        "pipeline": label,
+        "sink": label.split("/")[0],
+        "mode": "drain",
+        "workers": 3,
+        "tasks": tasks,
+        "tasks_per_worker": tasks / 3,
+        "trials": len(rates),
+        "records_per_second": rate,
+        "passed": not invalid,
+        "verdict": f"invalid: {invalid[0]}" if invalid else "ok",
+        "invalid": list(invalid),
+    }
+    return CellSummary.model_validate({**bare, **fields})
+
+
+def run_summary(*cells: CellSummary, **fields: object) -> RunSummary:
+    """A complete run of these cells."""
+    plan = PlanRef(name="mine", sha256="0", seed=1, trials=3)
+    bare = {"run": "r", "complete": True, "plan": plan, "cells": list(cells)}
+    return RunSummary.model_validate({**bare, **fields})
+
+
+def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
+    """A sample of which nothing was read but what is given."""
+    unread = {each.name: None for each in fields_of(Sample) if each.default is each.default_factory is MISSING}
+    return Sample(**{**unread, "seconds": seconds, "stored": stored, **read})
+
+
+def connectors_in(folder: Path, *pipelines: str, text: str = "{}") -> Path:
+    """The folder `connectors` below that folder, with a file of this text for each pipeline."""
+    for name in pipelines:
+        file = folder / "connectors" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder / "connectors"
+
+
+def watched_and_not(count: int, lost: float, seed: int = 1) -> list[TrialRecord]:
+    """Trials with probes that cost that share of the rate, and without."""
+    draw = np.random.default_rng(seed)
+    made = []
+    for block in range(1, count + 1):
+        slow = draw.uniform(0.5, 1)
+        for label, probes in PROBES.items():
+            rate = 80_000 * slow * np.exp(0.01 * draw.standard_normal()) * (1 - lost if probes else 1)
+            cell = a_cell(label=label, probes=probes)
+            made.append(trial(rate, cell, block=block, stamped_records_per_second=rate))
+    return made

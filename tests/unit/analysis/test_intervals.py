@@ -1,0 +1,134 @@
+"""Intervals: what they cover, and when there is none."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, relative_width, widened_level
+from tests.support.rates import NORMAL, SKEWED, STALLS, Draw
+
+RATES = st.lists(st.floats(1, 1e6), min_size=5, max_size=12)
+DATA_SETS = 250
+# Three standard errors of a share of 0.95 among so many data sets.
+CHANCE = 0.04
+
+MEDIAN = {"normal": 1000.0, "stalls": 1000 - 150 * np.log(2), "skewed": 1000.0}
+
+
+def by_block(values: list[float] | np.ndarray) -> dict[int, float]:
+    return {block: float(value) for block, value in enumerate(values, start=1)}
+
+
+# Five values have 2 x 0.5^5 = 6.25 % that all are on one side of the median, and no resample goes beyond them.
+@pytest.mark.parametrize("count", [5, 7, 10])
+@pytest.mark.parametrize(("name", "data"), [("normal", NORMAL), ("stalls", STALLS), ("skewed", SKEWED)])
+def test_the_interval_of_a_rate_holds_the_true_median_as_often_as_it_says(name: str, data: Draw, count: int) -> None:
+    draw = np.random.default_rng(count)
+    held = 0
+    for _ in range(DATA_SETS):
+        found = interval_of_median(data(draw, count).tolist())
+        assert found is not None
+        held += found.low <= MEDIAN[name] <= found.high
+    assert held / DATA_SETS >= (0.9375 if count == 5 else 0.95) - CHANCE
+
+
+@pytest.mark.parametrize("count", [5, 7, 10])
+@pytest.mark.parametrize("data", [NORMAL, STALLS, SKEWED])
+def test_the_interval_of_a_ratio_holds_the_true_ratio_as_often_as_it_says(data: Draw, count: int) -> None:
+    draw = np.random.default_rng(count)
+    held = 0
+    for _ in range(DATA_SETS):
+        # What slows a whole block falls on both, and must not count.
+        slow = draw.uniform(0.5, 1, count)
+        found = ratio_by_block("b", by_block(3 * slow * data(draw, count)), by_block(slow * data(draw, count)))
+        assert found is not None
+        assert found.interval is not None
+        held += found.interval.low <= 3 <= found.interval.high
+    assert held / DATA_SETS >= (0.9375 if count == 5 else 0.95) - CHANCE
+
+
+def test_a_slow_minute_of_the_machine_cancels_in_the_ratio() -> None:
+    slow = np.array([1, 0.4, 0.9, 0.7, 1, 0.3])
+    noise = np.array([1, 1.01, 0.99, 1.005, 0.995, 1])
+    found = ratio_by_block("b", by_block(2000 * slow * noise), by_block(1000 * slow))
+    assert found is not None
+    assert found.interval is not None
+    assert found.estimate == pytest.approx(2, rel=0.01)
+    assert found.interval.high / found.interval.low < 1.03
+
+
+@pytest.mark.parametrize("values", [[], [5.0], [1.0, 2.0, 3.0, 4.0]])
+def test_fewer_than_five_values_have_no_interval(values: list[float]) -> None:
+    assert interval_of_median(values) is None
+
+
+def test_a_ratio_of_few_blocks_has_an_estimate_and_no_interval() -> None:
+    found = ratio_by_block("b", {1: 200.0, 2: 200.0, 9: 1.0}, {1: 100.0, 2: 100.0, 8: 7.0})
+    assert found is not None
+    assert (found.estimate, found.blocks, found.interval) == (pytest.approx(2), 2, None)
+
+
+@pytest.mark.parametrize(("above", "below"), [({}, {}), ({1: 5.0}, {2: 5.0}), ({1: 0.0, 2: 5.0}, {1: 5.0, 2: 5.0})])
+def test_without_a_common_block_or_with_a_rate_of_0_there_is_no_ratio(
+    above: dict[int, float], below: dict[int, float]
+) -> None:
+    assert ratio_by_block("b", above, below) is None
+    assert ratio_by_block("b", below, above) is None
+
+
+@settings(max_examples=30)
+@given(RATES)
+def test_an_interval_lies_within_the_values_and_around_their_median(values: list[float]) -> None:
+    found = interval_of_median(values)
+    assert found is not None
+    middle = float(np.median(values))
+    assert min(values) <= found.low <= middle * (1 + 1e-9)
+    assert middle * (1 - 1e-9) <= found.high <= max(values)
+    assert found == interval_of_median(values[::-1])
+    assert found.blocks == len(values)
+    json.loads(found.model_dump_json(), parse_constant=pytest.fail)
+
+
+@settings(max_examples=30)
+@given(RATES, st.floats(0.01, 100))
+def test_a_ratio_and_its_inverse_are_equally_sure(values: list[float], factor: float) -> None:
+    one, other = by_block(values), by_block([1000 * factor] * len(values))
+    there, back = ratio_by_block("b", one, other), ratio_by_block("a", other, one)
+    assert there is not None
+    assert back is not None
+    assert there.interval is not None
+    assert back.interval is not None
+    assert there.estimate == pytest.approx(1 / back.estimate)
+    assert there.interval.low == pytest.approx(1 / back.interval.high)
+    assert there.interval.high == pytest.approx(1 / back.interval.low)
+
+
+def test_values_that_do_not_vary_have_an_interval_without_width() -> None:
+    found = interval_of_median([7.0] * 5)
+    assert found is not None
+    assert (found.low, found.high) == (7.0, 7.0)
+    same = ratio_by_block("b", by_block([4.0] * 6), by_block([2.0] * 6))
+    assert same is not None
+    assert same.interval is not None
+    assert (same.interval.low, same.interval.high) == (pytest.approx(2), pytest.approx(2))
+    zero = interval_of_median([0.0] * 5)
+    assert zero is not None
+    assert relative_width(zero, 0.0) is None
+
+
+def test_values_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        interval_of_median([1.0, 2.0, 3.0, 4.0, float("nan")])
+
+
+def test_few_values_ask_the_bootstrap_for_more_than_the_confidence_wanted() -> None:
+    levels = [widened_level(count) for count in (2, 5, 10, 100, 100_000)]
+    assert levels == sorted(levels, reverse=True)
+    assert levels[-1] == pytest.approx(0.95, abs=1e-4)
+    with pytest.raises(ValueError, match="at least 2"):
+        widened_level(1)

@@ -1,0 +1,83 @@
+"""A limit over its blocks."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.analysis.limits import best, fastest, rates_by_block, with_block
+from sinkbench.results import Limit, LimitInBlock, LimitStep
+
+SEARCHED = Limit(sink="postgres", way="COPY", records_per_second=150_000, connections=2, batch=512)
+
+
+def over(*rates: float | None) -> Limit:
+    found = [
+        LimitInBlock(block=block, records_per_second=rate, problem=None if rate else "429")
+        for block, rate in enumerate(rates, start=1)
+    ]
+    return reduce(with_block, found, SEARCHED)
+
+
+def test_a_limit_is_the_median_of_its_blocks_and_no_longer_what_the_search_has_found() -> None:
+    limit = over(100.0, 130.0, 110.0)
+    assert limit.records_per_second == 110.0
+    assert limit.spread is not None
+    assert (limit.spread.low, limit.spread.high, limit.spread.interval) == (100.0, 130.0, None)
+    assert (limit.connections, limit.batch) == (2, 512)
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=5, max_size=9))
+def test_from_five_blocks_on_a_limit_has_an_interval(rates: list[float]) -> None:
+    spread = over(*rates).spread
+    assert spread is not None
+    assert spread.interval is not None
+    assert min(rates) <= spread.interval.low <= spread.interval.high <= max(rates)
+
+
+def test_a_block_without_a_rate_is_kept_and_is_in_no_figure() -> None:
+    limit = over(100.0, None, 120.0)
+    assert rates_by_block(limit) == {1: 100.0, 3: 120.0}
+    assert limit.records_per_second == 110.0
+    assert [each.problem for each in limit.in_blocks] == [None, "429", None]
+    assert limit.note is None
+
+
+def test_what_no_block_has_confirmed_is_no_limit() -> None:
+    limit = over(None, None)
+    assert (limit.records_per_second, limit.spread, limit.note) == (None, None, "429")
+    assert fastest([limit], "postgres") is None
+    # The next block may bring one.
+    again = with_block(limit, LimitInBlock(block=3, records_per_second=90.0))
+    assert (again.records_per_second, again.note) == (90.0, None)
+
+
+def test_a_slower_way_does_not_stand_in_for_one_that_was_disturbed() -> None:
+    searched = [LimitStep(connections=2, records_per_second=150_000, confirms=True)]
+    copy = over(None, None).model_copy(update={"path": searched})
+    insert = Limit(sink="postgres", way="INSERT", records_per_second=70_000)
+    assert fastest([insert, copy], "postgres") == copy
+    assert best([insert, copy], "postgres") is None
+
+
+def test_cpu_time_is_the_median_of_the_blocks_that_know_it() -> None:
+    cpus: list[dict[str, float | None]] = [{"postgres": 8.0, "client": 1.0}, {"postgres": None, "client": 3.0}, {}]
+    limit = SEARCHED
+    for block, cpu in enumerate(cpus, start=1):
+        limit = with_block(limit, LimitInBlock(block=block, records_per_second=1.0, cpu_seconds_per_million=cpu))
+    assert limit.cpu_seconds_per_million == {"postgres": 8.0, "client": 2.0}
+
+
+def test_the_fastest_way_of_a_sink_is_its_limit() -> None:
+    slow = SEARCHED.model_copy(update={"way": "INSERT", "records_per_second": 90_000})
+    found = fastest([slow, SEARCHED], "postgres")
+    assert found is not None
+    assert found.way == "COPY"
+    assert best([slow, SEARCHED], "elasticsearch") is None
+
+
+def test_a_limit_of_an_earlier_sinkbench_is_read_as_measured_once() -> None:
+    old = Limit.model_validate({"sink": "postgres", "way": "COPY", "records_per_second": 5.0, "connections": 1})
+    assert (old.in_blocks, old.spread, old.cpu_seconds_per_million) == ([], None, {})

@@ -1,0 +1,54 @@
+"""Gaps in which a drain stored nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.analysis.samples import Sample
+from sinkbench.analysis.stalls import stalls
+from tests.support.trials import sample
+
+RECORDS, RATE, STEP = 10_000, 500, 0.25
+
+
+def drain(frozen_from: float, seconds: float, *, read: bool = True) -> list[Sample]:
+    """Samples, four a second, of a drain of 500 records/s that stands still for so long in between."""
+    samples, stored, at = [], 0.0, 100.0
+    while stored < RECORDS:
+        stands = frozen_from <= at - 100 < frozen_from + seconds
+        samples.append(sample(at, round(stored) if read or not stands else None))
+        stored += 0 if stands else RATE * STEP
+        at += STEP
+    return [*samples, sample(at, RECORDS)]
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_a_sink_that_was_frozen_is_told_with_its_length_and_moment(read: bool) -> None:
+    (stall,) = stalls(drain(9, 8, read=read), RECORDS)
+    assert stall.seconds == pytest.approx(8, abs=2 * STEP)
+    assert stall.began_seconds == pytest.approx(9, abs=STEP)
+    assert (
+        stall.in_words
+        == f"no new record was seen in the sink for {stall.seconds} s, from second {stall.began_seconds} on"
+    )
+
+
+@given(st.floats(0, 2.4))
+def test_a_short_gap_is_none(seconds: float) -> None:
+    assert stalls(drain(9, seconds), RECORDS) == []
+
+
+def test_what_comes_in_bunches_has_no_stalls_but_longer_ones() -> None:
+    # 1,000 records every four seconds, then nothing for half a minute.
+    bunches = [sample(0, 0), *(sample(4.0 * count, 1_000 * count) for count in range(1, 6))]
+    assert stalls([*bunches, *(sample(4.0 * count, 1_000 * count) for count in range(6, 11))], RECORDS) == []
+    late = [*bunches, *(sample(30 + 4.0 * count, 1_000 * count) for count in range(6, 11))]
+    assert [each.seconds for each in stalls(late, RECORDS)] == [34.0]
+
+
+def test_before_and_after_the_middle_no_rate_suffers() -> None:
+    assert stalls(drain(1, 8), RECORDS) == []
+    assert stalls(drain(19, 8), RECORDS) == []
+    assert stalls(drain(9, 8)[:40], RECORDS) == []

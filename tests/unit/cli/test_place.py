@@ -1,0 +1,96 @@
+"""A checkout that was moved or copied: its programs are those of another folder, which is said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sinkbench.cli.place import check_place
+from sinkbench.errors import SettingsError
+from sinkbench.settings import CHECKOUT
+
+# As pip writes them: plain, and where the path is too long or has a space.
+PLAIN = "#!{0}/bin/python{1}\n# -*- coding: utf-8 -*-\n"
+WITH_SH = "#!/bin/sh\n'''exec' \"{0}/bin/python{1}\" \"$0\" \"$@\"\n' '''\n"
+
+
+def checkout(folder: Path, made: Path | str | None, line: str = PLAIN, version: str = "") -> Path:
+    """A checkout whose virtual environment was made in that folder; None: it has none yet."""
+    (folder / "scripts").mkdir(parents=True)
+    for name in ("moved", "scale"):
+        shutil.copy(CHECKOUT / "scripts" / name, folder / "scripts")
+    if made is not None:
+        (folder / ".venv" / "bin").mkdir(parents=True)
+        (folder / ".venv" / "pyvenv.cfg").touch()
+        (folder / ".venv" / "bin" / "sinkbench").write_text(line.format(made, version))
+    return folder
+
+
+def moved(folder: Path) -> str:
+    """What scripts/moved prints, without a locale."""
+    done = subprocess.run(
+        [folder / "scripts" / "moved"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True
+    )
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize("line", [PLAIN, WITH_SH])
+@pytest.mark.parametrize("version", ["", "3", "3.11"])
+@pytest.mark.parametrize("name", ["plain", "büro test"])
+def test_a_checkout_that_was_moved_is_told_from_one_that_was_not(
+    name: str, version: str, line: str, tmp_path: Path
+) -> None:
+    here = tmp_path / name
+    assert moved(checkout(here, here / ".venv", line, version)) == ""
+    new = tmp_path / "new"
+    here.rename(new)
+    assert moved(new) == str(here / ".venv")
+    # A copy, beside which the old one is still there.
+    shutil.copytree(new, here)
+    assert moved(new) == str(here / ".venv")
+    assert moved(here) == ""
+
+
+def test_a_checkout_that_is_reached_by_a_link_or_has_no_environment_was_not_moved(tmp_path: Path) -> None:
+    real = checkout(tmp_path / "real", tmp_path / "real" / ".venv")
+    (tmp_path / "link").symlink_to(real)
+    assert moved(tmp_path / "link") == ""
+    shared = checkout(tmp_path / "worktree", None)
+    assert moved(shared) == ""
+    (shared / ".venv").symlink_to(real / ".venv")
+    assert moved(shared) == ""
+
+
+def test_a_script_that_sets_nothing_up_says_what_to_do_after_a_move(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "here", "/gone/.venv")
+    done = subprocess.run([folder / "scripts" / "scale", "x", "1"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "scale: this checkout was moved or copied: its programs are those of /gone/.venv; run scripts/setup\n"
+    )
+
+
+def test_a_program_of_a_copied_checkout_does_not_work_for_the_other_one(tmp_path: Path) -> None:
+    old, copy = (checkout(tmp_path / name, tmp_path / "old" / ".venv") / ".venv" for name in ("old", "copy"))
+    check_place(old / "bin" / "sinkbench", old)
+    (tmp_path / "link").symlink_to(old)
+    check_place(tmp_path / "link" / "bin" / "sinkbench", old)
+    # `python -m sinkbench`, and a test.
+    check_place(CHECKOUT / "sinkbench" / "__main__.py", old)
+    with pytest.raises(
+        SettingsError, match=r"copy/.venv/bin/sinkbench: is a program of .*/old/.venv, .* scripts/setup"
+    ):
+        check_place(copy / "bin" / "sinkbench", old)
+
+
+def test_a_name_that_the_output_cannot_show_ends_no_command(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "SINKBENCH_HOME": str(tmp_path / "büro")}
+    command = [sys.executable, "-m", "sinkbench", "settings"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"SINKBENCH_HOME={tmp_path}/b\\xfcro\n" in done.stdout

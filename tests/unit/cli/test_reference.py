@@ -1,0 +1,90 @@
+"""The reference of commands, plan keys and settings: complete, and as the code is now."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from sinkbench.cli.main import app
+from sinkbench.cli.reference import env_example, keys_of, reference
+from sinkbench.plan.plan import Plan
+from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.tables.markdown import markdown_table
+
+
+class Inner(BaseModel):
+    share: float = Field(gt=0, le=1, description="a share")
+
+
+class Outer(BaseModel):
+    """A model with what the plan's and the settings' models have, one of each."""
+
+    name: str = Field(max_length=9, description="its name (default: the file's)")
+    mode: Literal["a", "b"] = Field(default="a", description="how")
+    counts: list[int] | None = Field(default=None, min_length=1, description="how many")
+    inner: Inner = Field(default=Inner(share=1), description="the inner one")
+    many: list[Inner] = Field(min_length=1, description="several")
+    texts: dict[str, str] = Field(default_factory=dict, description="by name")
+    size: str = Field(default="1g", pattern="x", examples=["1g", "2m"], description="how large")
+    on: bool = Field(default=True, description="whether")
+
+
+def test_the_page_is_that_of_the_code() -> None:
+    kept = (CHECKOUT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert kept == reference(), "docs/reference.md is stale; run scripts/reference"
+
+
+def test_the_example_of_settings_is_that_of_the_code() -> None:
+    kept = (CHECKOUT / ".env.example").read_text(encoding="utf-8")
+    assert kept == env_example(), ".env.example is stale; run scripts/reference"
+
+
+def test_a_key_is_told_with_its_type_default_and_what_is_allowed() -> None:
+    assert [(key.name, *key.row) for key in keys_of(Outer)] == [
+        ("name", "text", "the file's", "at most 9 characters", "its name"),
+        ("mode", "text", "a", "a, b", "how"),
+        ("counts", "list of whole numbers", "null", "at least one", "how many"),
+        ("inner", "mapping", "", "", "the inner one"),
+        ("inner.share", "number", "required", "above 0 to 1", "a share"),
+        ("many", "list of mappings", "required", "at least one", "several"),
+        ("many[].share", "number", "required", "above 0 to 1", "a share"),
+        ("texts", "mapping to text", "{}", "", "by name"),
+        ("size", "text", "1g", "such as 1g or 2m", "how large"),
+        ("on", "true or false", "true", "", "whether"),
+    ]
+
+
+def test_every_key_and_every_setting_is_there_and_described() -> None:
+    sections = {"until": {"interval_percent": 5, "trials": 9}, "prices": {"currency": "EUR", "core_hour": 1}}
+    plan = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **sections})
+
+    def dotted(content: object, above: str) -> set[str]:
+        found = set()
+        for key, value in content.items() if isinstance(content, dict) else ():
+            inner, mark = (value[0], "[]") if isinstance(value, list) and value else (value, "")
+            found |= {f"{above}{key}", *dotted(inner, f"{above}{key}{mark}.")}
+        return found
+
+    keys = {key.name: key for key in keys_of(Plan)}
+    assert keys.keys() == dotted(plan.whole(), "")
+    settings = {key.name: key for key in keys_of(Settings)}
+    assert settings.keys() == Settings.model_fields.keys()
+    assert [key.name for key in (*keys.values(), *settings.values()) if not key.row[-1]] == []
+
+
+def test_every_command_is_there_with_its_options() -> None:
+    text = reference()
+    for command in app.registered_commands:
+        name = command.name or getattr(command.callback, "__name__", "")
+        assert f"### `sinkbench {name}`" in text
+    for part in ("sinkbench selftest noise", "loadgen serve", "--fail-if-slower", "| 130 | interrupted"):
+        assert part in text
+    # Names in angle brackets would be HTML but for code.
+    assert re.findall(r"(?<![\\`\w ])<\w+>", re.sub(r"`[^`]*`", "", text)) == []
+    assert str(CHECKOUT) not in text
+
+
+def test_code_in_a_table_keeps_its_letters_but_not_a_bar() -> None:
+    assert markdown_table(["k"], [["a_b|c"], [""]], codes=[0])[2:] == ["| `a_b\\|c` |", "|  |"]

@@ -1,0 +1,322 @@
+"""The commands for runs that were kept, on whole folders and on those that are none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from sinkbench.cli.main import main
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.results import Memory, PlanRef
+from sinkbench.runs.reader import load_run
+from sinkbench.runs.store import RunFolder, read_summary, read_trials
+from sinkbench.summary.cells import summarize
+from sinkbench.tables.export import COLUMNS
+from tests.support.trials import connectors_in, run_summary, trial
+
+ROOT = Path(__file__).parents[3]
+FAST = [1030.0, 1000.0, 1010.0, 1020.0, 1015.0, 1005.0]
+
+
+@pytest.fixture
+def connectors(tmp_path: Path) -> Path:
+    pipelines = ("postgres/jdbc", "elasticsearch/camel-bulk")
+    return connectors_in(tmp_path, *pipelines, text='{"config": {"batch.size": "500"}}')
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+def keep(
+    results: Path,
+    connectors: Path,
+    rates: list[float],
+    pipeline: str = "postgres/jdbc",
+    name: str = "quick",
+    held: float | None = None,
+) -> Path:
+    """A run of one cell with these rates, in whose trials Kafka `held` so many bytes of memory; its folder."""
+    plan = Plan.model_validate({"name": name, "pipelines": [pipeline], "seed": 1})
+    folder = RunFolder.create(results, plan, connectors)
+    cells = expand(plan, 3)
+    for block, rate in enumerate(rates, start=1):
+        used = {"kafka": 0.5, "connect": None}
+        memory = {"kafka": Memory(resident_bytes=held)} if held else {}
+        figures = {"cpu_seconds_per_million": used, "peak_memory": memory, "total_peak_memory_bytes": held}
+        folder.append_trial(trial(rate, cells[0], trial=f"t{block}", block=block, **figures))
+    folder.write_summary(
+        run_summary(
+            *summarize(cells, read_trials(folder.trials_path)),
+            run=folder.run,
+            plan=PlanRef(name=name, sha256="0"),
+            environment={"stack": "local", "cpu_model": "Xeon", "cpu_count": 2},
+        )
+    )
+    return folder.path
+
+
+def test_a_run_is_found_by_its_folder_by_latest_and_by_its_summary(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = keep(results, connectors, [rate * 0.8 for rate in FAST])
+    fast = keep(results, connectors, FAST)
+    assert main(["compare", str(slow / "summary.json"), str(results / "latest")]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"A: run {slow.name} (plan quick, 6 trials)\nB: run {fast.name} ")
+    assert "  faster\n" in said
+
+
+def test_a_run_that_is_slower_by_more_than_it_may_be_ends_with_exit_code_1(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast, slow = keep(results, connectors, FAST), keep(results, connectors, [rate * 0.8 for rate in FAST])
+    assert main(["compare", str(fast), str(slow), "--fail-if-slower", "5%"]) == 1
+    assert capsys.readouterr().err == ("--fail-if-slower 5%: slower by more than 5 %: postgres/jdbc@3x1 (20.0 %)\n")
+    assert main(["compare", str(fast), str(slow), "--fail-if-slower", "25"]) == 0
+    assert main(["compare", str(slow), str(fast), "--fail-if-slower", "0"]) == 0
+    assert main(["compare", str(fast), str(fast), "--fail-if-slower", "nonsense"]) == 2
+    assert "--fail-if-slower nonsense: is not a share" in capsys.readouterr().err
+
+
+def test_a_comparison_is_given_as_markdown_and_in_no_unknown_format(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(keep(results, connectors, FAST))
+    assert main(["compare", run, run, "--format", "markdown"]) == 0
+    assert "| cell | A records/s |" in capsys.readouterr().out
+    assert main(["compare", run, run, "--format", "markdwon"]) == 2
+    assert capsys.readouterr().err.endswith("is not a format of comparisons; did you mean 'markdown'?\n")
+
+
+@pytest.mark.parametrize("rates", [[], [1000.0]])
+def test_runs_with_no_trial_or_one_are_compared_and_tell_nothing(
+    rates: list[float], results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast, short = keep(results, connectors, FAST), keep(results, connectors, rates)
+    assert main(["compare", str(fast), str(short)]) == 0
+    assert ("too few trials to tell *" if rates else "not comparable *") in capsys.readouterr().out
+    assert main(["compare", str(fast), str(short), "--fail-if-slower", "5"]) == 1
+    assert main(["export", str(short), "--format", "md"]) == 0
+
+
+def test_runs_of_different_plans_have_their_differences_listed(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = keep(results, connectors, FAST)
+    other = keep(results, connectors, FAST, "elasticsearch/camel-bulk", "other")
+    assert main(["compare", str(one), str(other)]) == 0
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["plan", "name", "quick", "other"] in said
+    assert ["plan", "pipelines", "postgres/jdbc", "listed", "(none)"] in said
+    assert ["*", "postgres/jdbc@3x1:", "only", "run", "A", "has", "it"] in said
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("summary.json", "{", "summary.json: is not JSON"),
+        ("summary.json", "\xff", "summary.json: is not JSON"),
+        ("summary.json", "[" * 100_000, "summary.json: is not JSON (it is nested deeper than"),
+        ("summary.json", "{}", "summary.json: is not the summary of a run (it does not say that its format is 1)"),
+        ("summary.json", '{"format": 2}', "summary.json: has format 2, but only 1 is known; use a newer sinkbench"),
+        ("summary.json", '{"format": 1, "complete": true}', "summary.json: is not the summary of a run (run: Field"),
+        ("plan.yaml", None, "plan.yaml: there is no such plan"),
+        ("plan.yaml", "- 1", "plan.yaml:1: a plan must be a mapping"),
+        ("connectors/postgres/jdbc.json", "{", "jdbc.json: is not JSON"),
+        ("trials.jsonl", "{}\n", "trials.jsonl:1: is not a trial"),
+    ],
+)
+def test_a_damaged_run_is_refused_in_one_line_and_listed_all_the_same(
+    file: str, content: str | None, said: str, results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(results, connectors, FAST)
+    if content is None:
+        (run / file).unlink()
+    else:
+        (run / file).write_text(content, encoding="latin-1")
+    assert main(["compare", str(run), str(run)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert main(["runs", "--results", str(results)]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(run.name)]
+    assert (said in row) == (file == "summary.json")
+
+
+def test_a_torn_last_trial_is_passed_over(results: Path, connectors: Path) -> None:
+    run = keep(results, connectors, FAST)
+    with (run / "trials.jsonl").open("a") as trials:
+        trials.write('{"trial": "t9", "blo')
+    assert len(load_run(run).trials) == 6
+
+
+def test_a_plan_of_a_later_sinkbench_is_compared_as_it_stands(results: Path, connectors: Path) -> None:
+    run = keep(results, connectors, FAST)
+    (run / "plan.yaml").write_text("name: quick\npipelines: [postgres/jdbc]\nunheard_of: 1\n")
+    assert load_run(run).plan["unheard_of"] == 1
+
+
+def test_a_plan_of_an_earlier_sinkbench_has_the_defaults_of_what_it_lacks(results: Path, connectors: Path) -> None:
+    run = keep(results, connectors, FAST)
+    (run / "plan.yaml").write_text("name: quick\npipelines: [postgres/jdbc]\n")
+    assert load_run(run).plan["mode"] == "drain"
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
+    assert "is no run, there is no summary.json in it; name a run below the folder" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "nowhere"), "--format", "csv"]) == 2
+    assert "there is no such file; name a run" in capsys.readouterr().err
+
+
+def test_runs_are_listed_newest_first_with_what_they_are(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(results, connectors, FAST)
+    for name in ("20200101T000000Z-old", "20990101T000000Z-new", "mine"):
+        (results / name).mkdir()
+    (results / "20990101T000000Z-new" / "plan.yaml").write_text("name: new\n")
+    assert main(["runs", "--results", str(results)]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split()[0] for row in rows if row] == ["20990101T000000Z-new", run.name, "20200101T000000Z-old", "mine"]
+    assert "has no trial: its race has just begun or was killed; wait for it, or race again" in rows[0]
+    assert rows[1].split()[3:] == ["quick", "Xeon,", "2", "cores", "local", "6", "yes", "yes"]
+    assert rows[2].split()[1:3] == ["2020-01-01", "00:00:00"]
+    assert "is no run" in rows[3]
+
+
+def test_a_folder_without_runs_says_so_and_none_at_all_is_refused(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runs", "--results", str(results)]) == 2
+    assert f"{results}: cannot be read (No such file or directory); name a folder" in capsys.readouterr().err
+    results.mkdir()
+    assert main(["runs", "--results", str(results)]) == 0
+    assert capsys.readouterr().out == f"no runs in {results}\n"
+
+
+def test_csv_has_a_row_a_cell_and_leaves_empty_what_was_not_measured(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(results, connectors, FAST)
+    assert main(["export", str(run), "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert list(row) == [*COLUMNS, "cpu_seconds_per_million.connect", "cpu_seconds_per_million.kafka"]
+    assert (row["records_per_second"], row["valid_trials"], row["lost"], row["passed"]) == ("1012.5", "6", "0", "true")
+    assert (row["latency_p99_ms"], row["cpu_seconds_per_million.connect"]) == ("", "")
+    assert row["cpu_seconds_per_million.kafka"] == "0.5"
+
+
+def test_a_run_that_was_taken_already_is_priced_by_a_file(
+    results: Path, connectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, prices = keep(results, connectors, FAST, held=2e9), tmp_path / "prices.yaml"
+    prices.write_text("currency: EUR\nmemory_gb_hour: 0.005\n")
+    before = (run / "summary.json").read_text()
+    assert main(["export", str(run), "--format", "csv", "--prices", str(prices)]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["currency"], row["cpu_cost_per_million"]) == ("EUR", "")
+    assert float(row["cost_per_million"]) == pytest.approx(0.005 * 2 * (1e6 / 1012.5) / 3600)
+    assert row["peak_memory_bytes.kafka"] == "2000000000.0"
+    page = tmp_path / "priced.html"
+    assert main(["report", str(run), "--to", str(page), "--prices", str(prices)]) == 0
+    assert "Prices: 0.005 EUR a GB-hour of memory; cores and disk in no cost." in page.read_text()
+    assert (run / "summary.json").read_text() == before
+    prices.write_text("currency: EUR\nmemory_gb_hour: 0\n")
+    assert main(["report", str(run), "--prices", str(prices)]) == 2
+    said = capsys.readouterr().err
+    assert f"{prices}:2: memory_gb_hour must be more than 0, found 0; leave the key out" in said
+
+
+def test_a_race_takes_prices_of_a_file_instead_of_the_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan, prices = tmp_path / "mine.yaml", tmp_path / "prices.yaml"
+    plan.write_text("pipelines: [postgres/jdbc]\nprices: {currency: CHF, core_hour: 1}\n")
+    prices.write_text("currency: EUR\ncore_hour: 0.04\n")
+    assert main(["race", str(plan), "--show", "--prices", str(prices)]) == 0
+    said = capsys.readouterr().out
+    assert "currency: EUR" in said
+    assert "CHF" not in said
+    plan.write_text("pipelines: [postgres/jdbc]\nprices: {currency: CHF, core_hour: -1}\n")
+    assert main(["race", str(plan), "--show"]) == 2
+    assert f"{plan}:2: prices.core_hour must be more than 0, found -1" in capsys.readouterr().err
+
+
+def test_json_is_the_summary_itself(results: Path, connectors: Path, tmp_path: Path) -> None:
+    run, copy = keep(results, connectors, FAST), tmp_path / "copy.json"
+    assert main(["export", str(run), "--format", "json", "--to", str(copy)]) == 0
+    assert read_summary(copy) == read_summary(run)
+
+
+def test_parquet_has_the_same_columns_and_rows_with_their_types(
+    results: Path, connectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, file = keep(results, connectors, FAST), tmp_path / "it's.parquet"
+    assert main(["export", str(run), "--format", "parquet", "--to", str(file)]) == 0
+    assert main(["export", str(run), "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    with duckdb.connect(":memory:") as database:
+        found = database.read_parquet(str(file))
+        (values,) = found.fetchall()
+        types = dict(zip(found.columns, map(str, found.types), strict=True))
+    assert list(types) == list(row)
+    read = dict(zip(types, values, strict=True))
+    assert (read["records_per_second"], read["valid_trials"], read["passed"]) == (1012.5, 6, True)
+    # What was not measured has a type all the same.
+    assert (read["latency_p99_ms"], types["latency_p99_ms"]) == (None, "DOUBLE")
+    assert (read["tasks_before"], types["tasks_before"]) == (None, "BIGINT")
+    assert (read["notes"], types["notes"]) == (None, "VARCHAR")
+    assert (types["complete"], types["cpu_seconds_per_million.connect"]) == ("BOOLEAN", "DOUBLE")
+    for name, value in read.items():
+        said = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        assert said in (row[name], f"{row[name]}.0"), name
+
+
+def test_parquet_of_a_run_without_cells_has_its_columns(results: Path, connectors: Path, tmp_path: Path) -> None:
+    run, file = keep(results, connectors, FAST), tmp_path / "empty.parquet"
+    RunFolder(run).write_summary(read_summary(run).model_copy(update={"cells": []}))
+    assert main(["export", str(run), "--format", "parquet", "--to", str(file)]) == 0
+    with duckdb.connect(":memory:") as database:
+        found = database.read_parquet(str(file))
+        assert (found.columns, found.fetchall()) == ([*COLUMNS], [])
+
+
+def test_parquet_goes_through_a_pipe_and_not_to_a_terminal(results: Path, connectors: Path) -> None:
+    command = [sys.executable, "-m", "sinkbench", "export", str(keep(results, connectors, FAST)), "--format", "parquet"]
+    piped = subprocess.run(command, capture_output=True, check=True).stdout
+    assert piped[:4] == piped[-4:] == b"PAR1"
+    ours, theirs = pty.openpty()
+    try:
+        shown = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    assert shown.returncode == 2
+    assert shown.stderr == (
+        "sinkbench: --format parquet: is no text for a terminal; give --to FILE, or pipe it to a program\n"
+    )
+
+
+def test_an_export_that_cannot_be_made_is_one_line(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(keep(results, connectors, FAST))
+    assert main(["export", run, "--format", "feather"]) == 2
+    assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, md, parquet\n")
+    assert main(["export", run, "--format", "csv", "--to", str(results)]) == 2
+    assert "cannot be written (Is a directory); move away the folder" in capsys.readouterr().err
+
+
+def test_every_column_of_the_csv_is_documented() -> None:
+    documented = (ROOT / "docs" / "format.md").read_text()
+    assert [column for column in COLUMNS if f"`{column}`" not in documented] == []

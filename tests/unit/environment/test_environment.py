@@ -1,0 +1,316 @@
+"""What is read from the kernel's and the services' answers about the environment; no service is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.environment import with_sink
+from sinkbench.environment.cgroup import allowance, container_kind, own_allowance
+from sinkbench.environment.disk import disk, kind_of_block, kind_of_filesystem, mount_of
+from sinkbench.environment.jvm import common, flags_of, java_of, version_shown
+from sinkbench.environment.services import jvms
+from sinkbench.report.tables import environment
+from sinkbench.sinks import SinkSettings
+from sinkbench.sinks.elasticsearch.service import about_of
+from sinkbench.sinks.elasticsearch.sink import settings_of
+from sinkbench.stack import Allowance, Endpoint
+from sinkbench.stack.containers import by_service
+from sinkbench.stack.engine import allowance_of, command_of
+from sinkbench.stack.registry import About
+from tests.support.endpoints import endpoints
+from tests.support.trials import run_summary
+
+MOUNTS = r"""
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:1 / / rw,relatime shared:1 master:2 - ext4 /dev/vda1 rw,discard
+30 27 0:27 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684084k
+31 27 259:2 / /home/an\040na rw,relatime shared:7 - xfs /dev/nvme0n1p2 rw
+32 27 0:44 /data /home/an\040na/shared rw - nfs4 server:/export rw
+33 27 253:3 / /home/an\040na/shared rw - btrfs /dev/mapper/fast rw
+torn line
+"""
+IN_DOCKER = "812 700 0:84 / / rw,relatime shared:8 - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/X"
+# As Elasticsearch 9 tells them, with a home folder where there is one.
+ARGUMENTS = [
+    "-Des.networkaddress.cache.ttl=60",
+    "-XX:+AlwaysPreTouch",
+    "-Xss1m",
+    "-Djava.io.tmpdir=/home/anna/tmp",
+    "-XX:-OmitStackTraceInFastThrow",
+    "--add-opens=org.apache.lucene.core/org.apache.lucene.codecs=ALL-UNNAMED",
+    "-XX:+HeapDumpOnOutOfMemoryError",
+    "-XX:HeapDumpPath=data",
+    "-XX:ErrorFile=/home/anna/hs_err_pid%p.log",
+    "-Xlog:gc*,gc+age=trace,safepoint:file=/home/anna/gc.log:utctime,level:filecount=32",
+    "-XX:OnOutOfMemoryError=mail anna",
+    "-Xms512m",
+    "-Xmx512m",
+    "-Xms1g",
+    "-Xmx1g",
+    "-XX:MaxDirectMemorySize=536870912",
+    "-XX:G1HeapRegionSize=4m",
+    "-XX:InitiatingHeapOccupancyPercent=30",
+    "-javaagent:/home/anna/agent.jar",
+]
+NODE = {"version": "9.5.3", "jvm": {"version": "25.0.1", "input_arguments": ARGUMENTS}}
+BROKER = ["/usr/lib/jvm/java-25/bin/java", "-Xms768m", "-Xmx768m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+BROKER += ["-cp", "/home/anna/libs/*", "kafka.Kafka", "/home/anna/server.properties"]
+WORKER = ["/usr/lib/jvm/java-25/bin/java", "-Xms768m", "-Xmx768m", "-javaagent:/home/anna/a.jar=127.0.0.1:19404:x"]
+EXPORTER = """
+# TYPE jvm_runtime_info gauge
+jvm_runtime_info{runtime="OpenJDK Runtime Environment",vendor="Debian",version="25.0.1+8-Debian-1"} 1
+jvm_threads_current 60.0
+"""
+NOWHERE = endpoints("", sinks={"elasticsearch": Endpoint("http://127.0.0.1:1")})
+
+
+@pytest.mark.parametrize(
+    ("path", "filesystem", "device"),
+    [
+        ("/var/lib", "ext4", "254:1"),
+        ("/dev/shm/x", "tmpfs", "0:27"),  # noqa: S108
+        ("/home/an na/data", "xfs", "259:2"),
+        ("/home/an nabel", "ext4", "254:1"),
+        # Mounted over the other one, which is hidden.
+        ("/home/an na/shared/x", "btrfs", "253:3"),
+    ],
+)
+def test_a_path_is_on_the_mount_that_holds_it(path: str, filesystem: str, device: str) -> None:
+    found = mount_of(Path(path), MOUNTS)
+    assert found is not None
+    assert (found.filesystem, found.device) == (filesystem, device)
+
+
+def test_no_mount_and_no_path_are_not_known() -> None:
+    assert mount_of(Path("/x"), "") is None
+    assert disk(None) == {"filesystem": None, "kind": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "rotational", "maker", "kind"),
+    [
+        ("nvme0n1", "0", "Samsung SSD 990", "nvme"),
+        ("sda", "0", "ATA Samsung SSD 860", "ssd"),
+        ("sda", "1", "ATA WDC WD40EFRX", "rotational"),
+        # Virtual disks say of themselves that they turn.
+        ("vda", "1", "0x1af4", "virtual"),
+        ("xvda", "0", "", "virtual"),
+        ("sda", "1", "QEMU QEMU HARDDISK", "virtual"),
+        ("sda", "0", "Msft Virtual Disk", "virtual"),
+        ("nvme1n1", "0", "Amazon Elastic Block Store", "virtual"),
+        ("zram0", "0", "", "memory"),
+        ("mmcblk0", "0", "", "ssd"),
+        ("sdb", None, "", None),
+    ],
+)
+def test_the_kind_of_a_disk(name: str, rotational: str | None, maker: str, kind: str | None) -> None:
+    assert kind_of_block(name, rotational, maker) == kind
+
+
+def test_file_systems_without_a_disk_are_named_so() -> None:
+    kinds = [kind_of_filesystem(each) for each in ("tmpfs", "nfs4", "cifs", "ext4", "overlay")]
+    assert kinds == ["memory", "network", "network", None, None]
+
+
+def test_a_folder_that_is_not_there_yet_is_on_the_disk_of_the_one_above(tmp_path: Path) -> None:
+    assert disk(tmp_path / "no" / "such" / "folder") == disk(tmp_path)
+    assert disk(tmp_path)["filesystem"] is not None
+
+
+@pytest.mark.parametrize(
+    ("marks", "variables", "cgroups", "mounts", "kind"),
+    [
+        (set(), {}, "0::/user.slice/user-1000.slice/session-1.scope", MOUNTS, "none"),
+        ({"/.dockerenv"}, {}, "0::/", IN_DOCKER, "docker"),
+        # A machine that was made from an image.
+        ({"/.dockerenv"}, {}, "0::/", MOUNTS, "none"),
+        ({"/run/.containerenv"}, {"container": "oci"}, "0::/", IN_DOCKER, "podman"),
+        ({"/.dockerenv"}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "0::/", IN_DOCKER, "kubernetes"),
+        (set(), {"container": "lxc"}, "0::/", MOUNTS, "lxc"),
+        # What has no name of a kind is not taken for one.
+        (set(), {"container": "/home/anna"}, "0::/", MOUNTS, "none"),
+        (set(), {}, "4:memory:/docker/0123456789ab\n1:cpu:/docker/0123456789ab", IN_DOCKER, "docker"),
+        (set(), {}, "0::/kubepods.slice/kubepods-pod1.slice/x", IN_DOCKER, "kubernetes"),
+    ],
+)
+def test_a_container_is_known_by_its_marks(
+    marks: set[str], variables: dict[str, str], cgroups: str, mounts: str, kind: str
+) -> None:
+    assert container_kind(marks, variables, cgroups, mounts) == kind
+
+
+def reader(files: dict[str, str]) -> Callable[[str], str | None]:
+    return files.get
+
+
+def test_the_least_of_a_control_group_and_those_above_it_holds() -> None:
+    files = {
+        "a.slice/b.scope/cpu.max": "max 100000",
+        "a.slice/b.scope/memory.max": "4294967296",
+        "a.slice/cpu.max": "150000 100000",
+        "a.slice/memory.max": "2147483648",
+    }
+    assert own_allowance("0::/a.slice/b.scope", reader(files)) == Allowance(1.5, 2_147_483_648)
+
+
+def test_a_container_sees_its_own_group_as_the_root() -> None:
+    files = {"cpu.max": "50000 100000", "memory.max": "max"}
+    assert own_allowance("0::/", reader(files)) == Allowance(0.5, None)
+    assert own_allowance("0::/../../somewhere/else", reader(files)) == Allowance(0.5, None)
+
+
+def test_version_1_of_control_groups_has_other_files() -> None:
+    files = {
+        "memory/docker/ab/memory.limit_in_bytes": "1073741824",
+        "memory/memory.limit_in_bytes": "9223372036854771712",
+        "cpu,cpuacct/docker/ab/cpu.cfs_quota_us": "200000",
+        "cpu,cpuacct/docker/ab/cpu.cfs_period_us": "100000",
+        "cpu,cpuacct/cpu.cfs_quota_us": "-1",
+        "cpu,cpuacct/cpu.cfs_period_us": "100000",
+    }
+    cgroups = "9:name=systemd:/\n4:memory:/docker/ab\n1:cpu,cpuacct:/docker/ab\n0::/"
+    assert own_allowance(cgroups, reader(files)) == Allowance(2.0, 1_073_741_824)
+
+
+def test_without_a_limit_there_is_none_and_what_is_not_known_is_none_of_it() -> None:
+    assert own_allowance("", reader({})) == Allowance(None, None)
+    assert allowance(Allowance(None, 5)) == {"cpus": "no limit", "memory_bytes": 5}
+    assert allowance(None) == {"cpus": None, "memory_bytes": None}
+    assert own_allowance("", reader({}), 1_000_000).cpus == 1_000_000
+
+
+def test_flags_are_kept_by_name_and_the_last_one_holds() -> None:
+    assert flags_of(ARGUMENTS) == {
+        "AlwaysPreTouch": True,
+        "Xss": "1m",
+        "OmitStackTraceInFastThrow": False,
+        "HeapDumpOnOutOfMemoryError": True,
+        "Xms": "1g",
+        "Xmx": "1g",
+        "MaxDirectMemorySize": "536870912",
+        "G1HeapRegionSize": "4m",
+        "InitiatingHeapOccupancyPercent": "30",
+    }
+
+
+@given(st.lists(st.text() | st.from_regex(r"-(XX:|X|D)[\w.:=/+-]*", fullmatch=True)))
+def test_no_flag_holds_a_path_or_a_word_of_somebodys_own(words: list[str]) -> None:
+    for value in flags_of(words).values():
+        assert isinstance(value, bool) or str(value)[0].isdigit()
+        assert "/" not in str(value)
+
+
+def test_the_version_of_java_is_read_from_newer_and_older_exporters() -> None:
+    assert version_shown(EXPORTER) == "25.0.1+8-Debian-1"
+    assert version_shown(EXPORTER.replace("jvm_runtime_info", "jvm_info")) == "25.0.1+8-Debian-1"
+    assert version_shown("jvm_threads_current 60.0") is None
+    assert version_shown("jvm_info{broken") is None
+
+
+def test_several_processes_share_a_value_or_differ() -> None:
+    assert common(["a", None, "a"]) == "a"
+    assert common(["a", "b"]) == "different"
+    assert common([None]) is None
+
+
+def test_java_is_known_by_its_program() -> None:
+    assert java_of(BROKER) == "/usr/lib/jvm/java-25/bin/java"
+    assert java_of(["bash", "java"]) is None
+    assert java_of([]) is None
+
+
+def test_the_javas_of_all_services_are_told_without_a_path() -> None:
+    found = jvms(
+        NOWHERE,
+        {"kafka": BROKER, "connect-1": WORKER, "connect-2": WORKER, "postgres": ["postgres"]},
+        {"elasticsearch": about_of(NODE)},
+    )
+    assert found["kafka"] == {
+        "version": None,
+        "flags": {"Xms": "768m", "Xmx": "768m", "UseG1GC": True, "MaxGCPauseMillis": "20"},
+    }
+    assert found["connect"] == {"version": None, "flags": {"Xms": "768m", "Xmx": "768m"}}
+    assert "anna" not in json.dumps(found)
+    assert "/" not in json.dumps(found)
+
+
+def test_what_is_not_shown_of_a_java_is_not_known() -> None:
+    unknown = {"version": None, "flags": None}
+    assert jvms(NOWHERE, {}, {"elasticsearch": About()}) == {
+        "kafka": unknown,
+        "connect": unknown,
+        "elasticsearch": unknown,
+    }
+
+
+def test_the_settings_of_an_index_come_from_itself_or_are_defaults() -> None:
+    answer = {
+        "settings": {"index.number_of_shards": "3", "index.number_of_replicas": "0"},
+        "defaults": {
+            "index.translog.durability": "REQUEST",
+            "index.translog.sync_interval": "5s",
+            "index.refresh_interval": "1s",
+            "index.max_result_window": "10000",
+        },
+    }
+    found = settings_of(answer)
+    assert found.durability == {
+        "index.translog.durability": "request",
+        "index.translog.sync_interval": "5s",
+        "index.number_of_replicas": "0",
+    }
+    assert found.tuning == {"index.number_of_shards": "3", "index.refresh_interval": "1s"}
+    assert set(settings_of({}).durability.values()) == {None}
+
+
+def test_a_sinks_settings_are_added_and_not_forgotten() -> None:
+    first = SinkSettings({"fsync": "on", "wal_level": None}, {"shared_buffers": "128MB"})
+    found = with_sink({"durability": {"kafka": {"acks": "all"}}}, "postgres", first)
+    found = with_sink(
+        found, "postgres", SinkSettings({"fsync": None, "wal_level": "replica"}, {"shared_buffers": None})
+    )
+    assert found == {
+        "durability": {"kafka": {"acks": "all"}, "postgres": {"fsync": "on", "wal_level": "replica"}},
+        "sink_settings": {"postgres": {"shared_buffers": "128MB"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"Memory": 0, "NanoCpus": 0, "CpuQuota": 0, "CpusetCpus": ""}, Allowance(None, None)),
+        ({"Memory": 2_147_483_648, "NanoCpus": 1_500_000_000}, Allowance(1.5, 2_147_483_648)),
+        ({"Memory": 5, "CpuQuota": 50_000, "CpuPeriod": 100_000}, Allowance(0.5, 5)),
+        ({"CpuQuota": -1, "CpusetCpus": "0-2,6"}, Allowance(4.0, None)),
+    ],
+)
+def test_a_containers_limits_are_read_from_the_engines_answer(told: dict[str, object], expected: Allowance) -> None:
+    assert allowance_of(told) == expected
+
+
+def test_containers_of_a_service_with_the_same_limits_are_one() -> None:
+    one, other = Allowance(1.0, 5), Allowance(2.0, 5)
+    assert by_service({"kafka": one, "connect-1": other, "connect-2": other}) == {"kafka": one, "connect": other}
+    assert by_service({"connect-1": one, "connect-2": other}) == {"connect-1": one, "connect-2": other}
+
+
+def test_the_command_of_a_container_is_that_of_its_service() -> None:
+    check = ["90", "4", "kcat -b kafka:9092 -L"]
+    processes = [check, ["101", "4", "/sbin/docker-init -- run"], ["107", "101", "java -Xmx768m kafka.Kafka"]]
+    assert command_of(processes) == ["java", "-Xmx768m", "kafka.Kafka"]
+    assert command_of([check]) == []
+    assert command_of([]) == []
+
+
+def test_a_report_has_a_row_for_each_value_within() -> None:
+    kept = {"jvm": {"kafka": {"version": None, "flags": {"UseG1GC": True}}}, "service_limits": {}}
+    summary = run_summary(environment=kept)
+    table = environment(summary)
+    assert table is not None
+    assert list(table.rows) == [("jvm: kafka: version", "not known"), ("jvm: kafka: flags: UseG1GC", "true")]

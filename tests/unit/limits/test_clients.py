@@ -1,0 +1,125 @@
+"""The plain clients and what a race makes of them, without any service."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sinkbench.errors import ServiceError
+from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.consume import dropping
+from sinkbench.limits.measure import LimitJob
+from sinkbench.limits.orders import MakeRecords, Write
+from sinkbench.limits.process import make_records, write_for
+from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
+from sinkbench.sinks import Destination, Refused
+from sinkbench.stack import Endpoint
+from sinkbench.trial.kind import Observer
+from tests.support.silent import Silent
+
+SECONDS = 0.2
+
+
+class Slow:
+    """A writer that takes some time for each batch, and fails at one of them."""
+
+    def __init__(self, seconds: float, fails_at: int = -1, error: Exception | None = None) -> None:
+        self.seconds, self.fails_at, self.error = seconds, fails_at, error
+        self.written: list[list[bytes]] = []
+
+    def batch(self, records: object) -> object:
+        return records
+
+    def write(self, batch: list[bytes]) -> None:
+        if len(self.written) == self.fails_at and self.error is not None:
+            raise self.error
+        time.sleep(self.seconds)
+        self.written.append(batch)
+
+    def close(self) -> None:
+        pass
+
+
+def test_records_are_loadgens_own_and_each_connection_has_others() -> None:
+    first = make_records(MakeRecords("r", 0, 1_234, 100, 512))
+    second = make_records(MakeRecords("r", 1_234, 1_234, 100, 512))
+    assert {len(record) for record in [*first, *second]} == {512}
+    assert [json.loads(record)["bench"]["seq"] for record in [*first, *second]] == list(range(2_468))
+
+
+def test_batches_are_written_in_turn_until_the_time_is_over() -> None:
+    writer = Slow(0.01)
+    written = write_for(writer, [[b"1"], [b"2"], [b"3"]], 1, Write(time.monotonic(), SECONDS))
+    assert writer.written[:4] == [[b"1"], [b"2"], [b"3"], [b"1"]]
+    assert written.stored == len(writer.written)
+    assert written.problem is None
+
+
+def test_a_batch_under_way_at_the_end_counts_for_its_share_of_the_time() -> None:
+    written = write_for(Slow(4 * SECONDS), [[b"1"]], 1000, Write(time.monotonic(), SECONDS))
+    assert written.stored == 1000
+    assert 0 < written.in_time < 500
+
+
+@pytest.mark.parametrize("error", [Refused("429"), ServiceError("OperationalError: gone")])
+def test_an_error_ends_the_writing_and_is_told(error: Exception) -> None:
+    written = write_for(Slow(0, fails_at=2, error=error), [[b"1"]], 10, Write(time.monotonic(), SECONDS))
+    assert written.stored == 20
+    assert written.problem is not None
+
+
+def test_a_client_that_cannot_connect_says_so_in_one_line() -> None:
+    with Clients(MakeRecords("r", 0, 10, 10, 512)) as clients, pytest.raises(ClientFailed) as failed:
+        clients.open(Destination("postgres", "COPY", "t", Endpoint("host=127.0.0.1 port=1 password=geheim")), 5, 1)
+    assert "\n" not in str(failed.value)
+    assert "geheim" not in str(failed.value)
+
+
+def test_a_dropping_connector_keeps_its_transforms_and_drops_last() -> None:
+    config = dropping({"transforms": "payload", "transforms.payload.type": "HoistField"})
+    assert config["transforms"] == "payload,sinkbench_drop"
+    assert config["transforms.sinkbench_drop.type"].endswith(".Filter")
+    assert dropping({})["transforms"] == "sinkbench_drop"
+
+
+def test_numbers_of_tasks_are_taken_as_long_as_they_gain() -> None:
+    rates = {3: 100.0, 6: 150.0, 12: 151.0, 24: 900.0}
+    found = step_up(lambda number: Measured(rates[number]), [3, 6, 12, 24])
+    assert [step.point.connections for step in found.path] == [3, 6, 12]
+    assert found.best is not None
+    assert found.best.point.connections == 12
+
+
+def failing(error: Exception) -> Callable[[Observer], Tuned]:
+    def search(observer: Observer) -> Tuned:
+        raise error
+
+    return search
+
+
+def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
+    limit = LimitJob("postgres", "COPY", failing(ServiceError("InsufficientPrivilege: permission denied"))).run(
+        Silent()
+    )
+    assert limit.records_per_second is None
+    assert limit.note is not None
+    assert "permission denied" in limit.note
+
+
+def test_a_limit_has_its_point_and_the_path_to_it() -> None:
+    best = Attempt(Point(512, 2), Measured(100.0), confirms=True)
+    path = (Attempt(Point(256, 1), Measured(None, "429")), best)
+    limit = LimitJob("postgres", "COPY", lambda observer: Tuned(best, path)).run(Silent())
+    assert (limit.records_per_second, limit.batch, limit.connections) == (100.0, 512, 2)
+    assert [(step.batch, step.problem, step.confirms) for step in limit.path] == [
+        (256, "429", False),
+        (512, None, True),
+    ]
+
+
+def test_a_search_without_a_result_says_what_was_wrong_first() -> None:
+    limit = LimitJob("postgres", "COPY", lambda observer: Tuned(None, (Attempt(Point(1, 1), Measured(None, "429")),)))
+    assert limit.run(Silent()).note == "429"

@@ -1,0 +1,107 @@
+"""What a limit took, and whether it was disturbed, from a reading before and one after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sinkbench.errors import ServiceError
+from sinkbench.limits.costs import Costs, costs_between, disturbance
+from sinkbench.limits.measure import LimitJob
+from sinkbench.limits.tune import Measured, Point, Tuned
+from sinkbench.results import Limit
+from sinkbench.trial.kind import Observer
+from tests.support.silent import Silent
+from tests.support.trials import sample
+
+COMPILING = "elasticsearch_compiler_cpu_seconds_total"
+SETTLED = Limit(sink="elasticsearch", way="bulk", records_per_second=9e4, connections=2, batch=512)
+
+
+def costs(before: dict[str, float | None], after: dict[str, float | None], compiled: float = 0.0) -> Costs:
+    first = sample(10.0, None, cpu_seconds=before, signs={COMPILING: 5.0})
+    last = sample(12.5, None, cpu_seconds=after, signs={COMPILING: 5.0 + compiled})
+    return costs_between(first, last, 500_000, 0.75)
+
+
+def test_cpu_time_is_told_for_a_million_records_by_service_and_of_the_clients() -> None:
+    found = costs({"elasticsearch": 100.0, "connect-1": 7.0}, {"elasticsearch": 104.0, "connect-1": 7.5})
+    assert found.cpu_seconds_per_million == pytest.approx({"elasticsearch": 8.0, "connect": 1.0, "client": 1.5})
+    assert found.restarted == ()
+
+
+def test_a_service_that_cannot_be_seen_has_no_figure() -> None:
+    found = costs({"elasticsearch": 100.0, "postgres": None}, {"elasticsearch": 104.0, "postgres": None})
+    assert found.cpu_seconds_per_million["postgres"] is None
+
+
+def test_where_no_service_can_be_seen_there_are_the_clients_alone() -> None:
+    assert costs({}, {}).cpu_seconds_per_million == pytest.approx({"client": 1.5})
+
+
+def test_a_service_whose_counters_began_again_disturbs() -> None:
+    found = costs({"elasticsearch": 100.0}, {"elasticsearch": 3.0})
+    assert found.restarted == ("elasticsearch",)
+    assert found.cpu_seconds_per_million["elasticsearch"] is None
+    assert disturbance(found, 0.2) is not None
+
+
+def test_what_still_compiles_is_not_warm() -> None:
+    found = costs({"elasticsearch": 100.0}, {"elasticsearch": 104.0}, compiled=2.0)
+    assert found.compiling_share == pytest.approx(2 / 4.75)
+    assert disturbance(found, 0.2) is not None
+    assert disturbance(found, 0.6) is None
+
+
+def test_where_nothing_is_known_nothing_disturbs() -> None:
+    assert disturbance(Costs(), 0.2) is None
+
+
+def job(again: Callable[[Point, Observer], Measured] | None) -> LimitJob:
+    return LimitJob("elasticsearch", "bulk", lambda observer: Tuned(None, ()), again)
+
+
+def test_in_a_block_the_setting_that_was_found_is_measured() -> None:
+    asked: list[Point] = []
+
+    def again(point: Point, observer: Observer) -> Measured:
+        asked.append(point)
+        return Measured(8e4, costs=Costs({"elasticsearch": 8.0}, 0.1))
+
+    found = job(again).in_block(SETTLED, 3, 0.2, Silent())
+    assert asked == [Point(512, 2)]
+    assert (found.block, found.records_per_second, found.problem) == (3, 8e4, None)
+    assert found.cpu_seconds_per_million == {"elasticsearch": 8.0}
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        Measured(None, "429"),
+        Measured(0.0),
+        Measured(8e4, costs=Costs(restarted=("kafka",))),
+        Measured(8e4, costs=Costs(compiling_share=0.5)),
+    ],
+)
+def test_what_was_disturbed_has_no_rate_and_says_why(measured: Measured) -> None:
+    found = job(lambda point, observer: measured).in_block(SETTLED, 1, 0.2, Silent())
+    assert found.records_per_second is None
+    assert found.problem
+    assert found.cpu_seconds_per_million == {}
+
+
+def test_a_service_that_does_not_answer_is_a_problem_and_no_error() -> None:
+    def again(point: Point, observer: Observer) -> Measured:
+        raise ServiceError("ConnectionError: refused")
+
+    found = job(again).in_block(SETTLED, 1, 0.2, Silent())
+    assert found.problem is not None
+    assert "refused" in found.problem
+
+
+@pytest.mark.parametrize("limit", [SETTLED, SETTLED.model_copy(update={"batch": None})])
+def test_what_is_measured_once_is_not_measured_in_blocks(limit: Limit) -> None:
+    again = None if limit.batch else lambda point, observer: Measured(1.0)
+    with pytest.raises(ValueError, match="not measured in blocks"):
+        job(again).in_block(limit, 1, 0.2, Silent())

@@ -1,0 +1,96 @@
+"""The processes of the plain clients: what they write arrives, and none of them outlives its controller's end."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import psutil
+import pytest
+
+from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.orders import MakeRecords
+from sinkbench.sinks import Destination
+from sinkbench.stack import Endpoint
+
+RECORDS = MakeRecords("r", 0, 300, 10, 512)
+
+
+@contextmanager
+def bulk() -> Iterator[tuple[Destination, list[int]]]:
+    """What answers bulk requests as Elasticsearch does, and the numbers of the records that it was sent."""
+    seqs: list[int] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            seqs.extend(json.loads(line)["bench"]["seq"] for line in body.splitlines()[1::2])
+            answer = b'{"errors":false}'
+            self.send_response(200)
+            self.send_header("X-Elastic-Product", "Elasticsearch")
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}", options={"index": "tides"})
+            yield Destination("elasticsearch", "bulk", "t", endpoint), seqs
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
+    with bulk() as (to, seqs), Clients(RECORDS) as clients:
+        clients.open(to, 100, 3)
+        written = clients.write(3, 0.3)
+    assert len(written) == 3
+    assert sum(each.stored for each in written) == len(seqs) > 0
+    assert {seq // RECORDS.count for seq in seqs} == {0, 1, 2}
+    assert all(each.cpu_seconds > 0 for each in written)
+
+
+def test_more_clients_are_started_when_more_are_wanted() -> None:
+    with bulk() as (to, seqs), Clients(RECORDS) as clients:
+        for connections in (1, 3, 2):
+            clients.open(to, 100, connections)
+            assert len(clients.write(connections, 0.1)) == connections
+    assert seqs
+
+
+def test_no_process_is_left_when_they_are_closed() -> None:
+    with bulk() as (to, _):
+        clients = Clients(RECORDS)
+        clients.open(to, 100, 3)
+        parent = next(each for each in psutil.Process().children() if "sinkbench.limits.process" in each.cmdline())
+        processes = [parent, *parent.children()]
+        assert len(processes) == 4
+        clients.close()
+        # Those that the first process has started end with it, and are then waited for by init.
+        _, left = psutil.wait_procs(processes, timeout=5)
+        assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
+        clients.close()
+
+
+def test_a_client_that_was_killed_is_told_and_new_ones_can_be_started() -> None:
+    with bulk() as (to, _), Clients(RECORDS) as clients:
+        clients.open(to, 100, 1)
+        parent = next(each for each in psutil.Process().children() if "sinkbench.limits.process" in each.cmdline())
+        parent.children()[0].kill()
+        with pytest.raises(ClientFailed):
+            clients.write(1, 0.1)
+        clients.close()
+        clients.open(to, 100, 2)
+        assert len(clients.write(2, 0.1)) == 2

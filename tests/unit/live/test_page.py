@@ -1,0 +1,227 @@
+"""The live page as a browser asks for it: a real server on a free port of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from sinkbench.cli.main import app
+from sinkbench.errors import SettingsError
+from sinkbench.live import page as live_page
+from sinkbench.live.page import LivePage
+from sinkbench.live.state import LiveRun
+from sinkbench.settings import CHECKOUT
+from tests.support.eventclient import Client
+from tests.support.liverun import CELLS, RUN, began, drained, record
+
+PARTS = {"run", "step", "cells", "readings", "lines"}
+
+
+@pytest.fixture
+def live() -> LiveRun:
+    return LiveRun()
+
+
+@pytest.fixture
+def page(live: LiveRun) -> Iterator[LivePage]:
+    with LivePage(live, 0) as page:
+        yield page
+
+
+def test_opened_in_the_middle_it_gets_everything_and_then_what_changes(live: LiveRun, page: LivePage) -> None:
+    began(live)
+    drained(live, 20)
+    live.ended(record())
+    with Client(page.address) as client:
+        assert client.response.headers["content-type"].startswith("text/event-stream")
+        whole = client.state()
+        assert client.retry == 1000
+        assert set(whole) == PARTS
+        assert whole["run"]["name"] == RUN
+        assert len(whole["cells"]) == len(CELLS)
+        assert len(whole["readings"]["rate"]) == 40
+        live.say("another line")
+        assert set(found := client.state()) == {"lines"}
+        assert found["lines"][-1]["text"] == "another line"
+        live.progress(5, 10)
+        assert client.state_with("step")["done"] == 5
+
+
+def test_dropped_and_opened_again_it_gets_everything_again(live: LiveRun, page: LivePage) -> None:
+    began(live)
+    with Client(page.address) as client:
+        assert set(client.state()) == PARTS
+    live.say("said meanwhile")
+    with Client(page.address) as client:
+        found = client.state()
+    assert set(found) == PARTS
+    assert found["lines"][-1]["text"] == "said meanwhile"
+
+
+@pytest.mark.parametrize("ending", ["complete", "interrupted", "failed"])
+def test_a_browser_hears_the_end_and_then_the_server_is_gone(live: LiveRun, ending: Any) -> None:
+    with LivePage(live, 0) as page:
+        began(live)
+        client = Client(page.address)
+        client.state()
+        live.ended(record())
+        live.end(ending)
+    events = []
+    while (found := client.next()) is not None:
+        events.append(found)
+    client.__exit__()
+    kind, data = events[-1]
+    assert (kind, data) == ("end", {"ending": ending})
+    parts = {name: part for kind, data in events if kind == "state" for name, part in data["parts"].items()}
+    assert parts["run"]["ending"] == ending
+    assert parts["cells"][0]["taken"] == 1
+    assert not any(thread.name == "http" for thread in threading.enumerate())
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(page.address)
+
+
+def test_news_come_at_most_twice_a_second_and_none_where_nothing_happens(
+    live: LiveRun, page: LivePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_page, "PING_SECONDS", 1)
+    began(live)
+    with Client(page.address) as client:
+        client.state()
+        # The server says that it is there, and nothing else.
+        assert client.next() == ("ping", None)
+        over = threading.Event()
+
+        def feed() -> None:
+            while not over.wait(0.01):
+                live.progress(1, 10)
+
+        feeding = threading.Thread(target=feed)
+        feeding.start()
+        started = time.monotonic()
+        for _ in range(5):
+            client.state()
+        took = time.monotonic() - started
+        over.set()
+        feeding.join()
+    assert took >= 4 * live_page.UPDATE_SECONDS * 0.9
+
+
+def test_nobody_there_nothing_is_made(live: LiveRun, page: LivePage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = threading.Event()
+    news = live.news
+
+    def noting(since: int = 0) -> Any:
+        asked.set()
+        return news(since)
+
+    monkeypatch.setattr(live, "news", noting)
+    began(live)
+    assert not asked.wait(3 * live_page.UPDATE_SECONDS)
+    with Client(page.address) as client:
+        client.state()
+    assert asked.is_set()
+
+
+@pytest.mark.parametrize("name", ["", "page.css", "page.js"])
+def test_its_files_load_nothing_from_elsewhere(page: LivePage, name: str) -> None:
+    answer = httpx.get(page.address + name)
+    assert answer.status_code == 200
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "server" not in answer.headers
+    # The name of a format, which nobody fetches.
+    assert "//" not in answer.text.replace("http://www.w3.org/2000/svg", "").replace("// ", "")
+    assert "--paper" in httpx.get(page.address + "page.css").text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:18070", "127.0.0.1.evil.example", ""])
+@pytest.mark.parametrize("path", ["", "events", "page.js"])
+def test_a_foreign_host_is_refused(page: LivePage, host: str, path: str) -> None:
+    assert httpx.get(page.address + path, headers={"Host": host}).status_code == 400
+
+
+@pytest.mark.parametrize("host", ["localhost:9", "127.0.0.1", "LOCALHOST"])
+def test_its_own_names_are_not(page: LivePage, host: str) -> None:
+    assert httpx.get(page.address, headers={"Host": host}).status_code == 200
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError) as refused:
+            LivePage(LiveRun(), port)
+    assert str(refused.value) == (
+        f"live page: port {port} cannot be listened on (address already in use); stop what listens there, or give"
+        " another with --live-port or SINKBENCH_LIVE_PORT"
+    )
+
+
+@pytest.mark.parametrize("how", ["option", "setting"])
+def test_a_port_that_is_taken_is_found_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SINKBENCH_PORT_OFFSET", "0")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        if how == "setting":
+            monkeypatch.setenv("SINKBENCH_LIVE_PORT", str(port))
+        arguments = ["--live-port", str(port)] if how == "option" else ["--live"]
+        plan = CHECKOUT / "plans" / "quick.yaml"
+        done = CliRunner().invoke(app, ["race", str(plan), "--results", str(tmp_path / "results"), *arguments])
+    assert isinstance(done.exception, SettingsError)
+    assert f"port {port} cannot be listened on" in str(done.exception)
+    assert done.output == ""
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["race.lock"]
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+INTERRUPTED = """
+import signal, sys, time
+from rich.console import Console
+from sinkbench.cli.main import ENDING_SIGNALS, _interrupt
+from sinkbench.live.state import LiveRun
+from sinkbench.race.session import _followed
+for each in ENDING_SIGNALS:
+    signal.signal(each, _interrupt)
+def say(line):
+    print(line, flush=True)
+try:
+    with _followed(LiveRun(), 0, say):
+        while True:
+            time.sleep(0.1)
+except SystemExit:
+    print("cleaned up", flush=True)
+    sys.exit(130)
+"""
+
+
+def test_ctrl_c_is_the_runs_own_and_the_browser_hears_of_it() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        address = run.stdout.readline().removeprefix("live: ").strip()
+        with Client(address) as client:
+            client.state()
+            run.send_signal(signal.SIGINT)
+            events = []
+            while (found := client.next()) is not None:
+                events.append(found)
+        output, errors = run.communicate(timeout=30)
+    assert events[-1] == ("end", {"ending": "interrupted"})
+    assert (run.returncode, output, errors) == (130, "cleaned up\n", "")

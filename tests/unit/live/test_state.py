@@ -1,0 +1,282 @@
+"""What is known of a run while it goes on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench import secrets
+from sinkbench.live.events import RunStep
+from sinkbench.live.readings import MOST_POINTS, LastMinute
+from sinkbench.live.state import MOST_LINES, CellNow, LiveRun
+from tests.support.liverun import CELLS, RUN, Clock, began, drained, record, samples
+
+FIRST, SECOND = CELLS[0], CELLS[1]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def live(clock: Clock) -> LiveRun:
+    live = LiveRun(clock)
+    live.begin(RUN, [cell.key for cell in CELLS], 3)
+    return live
+
+
+@pytest.fixture
+def secret() -> Iterator[str]:
+    known = set(secrets._forms)
+    yield secrets.conceal("hunter2-hunter2")
+    secrets._forms.clear()
+    secrets._forms.update(known)
+
+
+def trial(live: LiveRun, number: int = 1, cell: str = FIRST.key) -> None:
+    live.step(RunStep(number, 40, f"{cell}, trial {number} of 3", "trial", (cell,), 100.0))
+
+
+def first(live: LiveRun) -> CellNow:
+    return live.snapshot()["cells"][0]
+
+
+def test_a_run_that_is_taken_up_again_shows_the_trials_that_it_has(live: LiveRun) -> None:
+    kept = [record(rate=1000.0), record(rate=3000.0), record(rate=None, invalid=["a service died"])]
+    live.begin(RUN, [cell.key for cell in CELLS], 5, kept)
+    found = first(live)
+    assert (found["taken"], found["of"], found["invalid"], found["records_per_second"]) == (3, 5, 1, 2000.0)
+    assert [cell["state"] for cell in live.snapshot()["cells"][:2]] == ["done", "waiting"]
+    assert live.snapshot()["lines"] == []
+
+
+def test_every_cell_waits_until_its_turn_and_is_done_after_its_trials(live: LiveRun) -> None:
+    assert [cell["state"] for cell in live.snapshot()["cells"]] == ["waiting"] * len(CELLS)
+    live.step(RunStep(1, 40, "pilot", "pilot", (FIRST.key, SECOND.key)))
+    assert [cell["state"] for cell in live.snapshot()["cells"][:3]] == ["pilot", "pilot", "waiting"]
+    live.step(RunStep(2, 40, "limit of postgres by COPY", "limit"))
+    assert first(live)["state"] == "waiting"
+    for number, rate, so_far in ((1, 2000.0, 2000.0), (2, 1000.0, 1500.0), (3, 3000.0, 2000.0)):
+        trial(live, number)
+        assert first(live)["state"] == "running"
+        live.ended(record(rate=rate))
+        assert first(live) == {
+            "cell": FIRST.key,
+            "state": "done",
+            "taken": number,
+            "of": 3,
+            "invalid": 0,
+            "lost": 0,
+            "records_per_second": so_far,
+        }
+
+
+def test_a_cell_that_is_not_warm_shows_no_rate(live: LiveRun) -> None:
+    trial(live)
+    live.ended(record(rate=500.0, warm=False, compiling_share=0.4))
+    assert (first(live)["taken"], first(live)["records_per_second"]) == (1, None)
+
+
+def test_a_cell_is_invalid_until_it_has_a_valid_trial(live: LiveRun) -> None:
+    live.ended(record(rate=None, invalid=["2 of 3 tasks FAILED"]))
+    found = first(live)
+    assert (found["state"], found["taken"], found["invalid"]) == ("invalid", 1, 1)
+    live.ended(record(rate=7.0))
+    found = first(live)
+    assert (found["state"], found["taken"], found["invalid"], found["records_per_second"]) == ("done", 2, 1, 7.0)
+
+
+def test_a_trial_that_is_taken_again_is_none_of_the_cells(live: LiveRun) -> None:
+    live.ended(record(pilot=True))
+    assert first(live)["taken"] == 0
+    assert first(live)["records_per_second"] is None
+
+
+def test_lost_records_are_counted_and_make_a_bad_verdict(live: LiveRun) -> None:
+    live.ended(record(lost=12))
+    assert first(live)["lost"] == 12
+    (line,) = live.snapshot()["lines"]
+    assert line["bad"]
+    assert "12 lost" in line["text"]
+
+
+def test_lines_are_numbered_and_the_oldest_are_forgotten(live: LiveRun) -> None:
+    for number in range(MOST_LINES + 5):
+        live.say(f"line {number}")
+    live.ended(record())
+    lines = live.snapshot()["lines"]
+    assert len(lines) == MOST_LINES
+    assert [line["number"] for line in lines] == list(range(7, MOST_LINES + 7))
+    assert [line["verdict"] for line in lines[-2:]] == [False, True]
+
+
+def test_what_is_left_runs_down_and_what_has_passed_stops_at_the_end(live: LiveRun, clock: Clock) -> None:
+    assert live.snapshot()["run"] == {"name": RUN, "ending": None, "elapsed_seconds": 0, "left_seconds": None}
+    clock.now += 5
+    trial(live)
+    clock.now += 30
+    assert live.snapshot()["run"] == {"name": RUN, "ending": None, "elapsed_seconds": 35, "left_seconds": 70}
+    clock.now += 500
+    assert live.snapshot()["run"]["left_seconds"] == 0
+    live.end("complete")
+    clock.now += 500
+    run = live.snapshot()["run"]
+    assert (run["ending"], run["elapsed_seconds"], run["left_seconds"]) == ("complete", 535, None)
+    assert first(live)["state"] == "waiting"
+
+
+def test_progress_has_a_rate_of_its_own_phase(live: LiveRun, clock: Clock) -> None:
+    trial(live)
+    live.phase("loading the topic")
+    for done in (0, 1000, 2000):
+        live.progress(done, 4000)
+        clock.now += 1
+    step = live.snapshot()["step"]
+    assert (step["phase"], step["done"], step["records"], step["rate"]) == ("loading the topic", 2000, 4000, 1000)
+    live.phase("draining")
+    assert live.snapshot()["step"]["done"] is None
+
+
+def test_readings_are_the_last_minute_of_the_step(live: LiveRun) -> None:
+    began(live)
+    drained(live, 100)
+    found = live.snapshot()["readings"]
+    assert len(found["seconds"]) == MOST_POINTS
+    assert found["seconds"][-1] - found["seconds"][0] == pytest.approx(59.5)
+    assert set(found["cpu"]) == {"connect", "postgres", "pgbouncer", "kafka", "controller"}
+    assert found["cpu"]["connect"][-1] == pytest.approx(0.6)
+    assert (found["clients"][-1], found["servers"][-1]) == (40, 9)
+    assert all(rate is not None and 60_000 < rate < 100_000 for rate in found["rate"])
+    live.step(RunStep(2, 40, "next", "trial", (SECOND.key,)))
+    assert live.snapshot()["readings"]["seconds"] == []
+
+
+def test_what_could_not_be_read_is_not_known(live: LiveRun) -> None:
+    course = LastMinute()
+    one, two, three = (replace(sample, seconds=float(at)) for at, sample in enumerate(samples(0.75)))
+    course.add(one)
+    course.add(replace(two, stored=None, pool_clients=None, pool_servers=None, backends=None, cpu_seconds={}))
+    course.add(replace(three, stored=4000))
+    found = course.readings()
+    # Of the rate over both intervals one half is known in the end.
+    assert found["rate"] == [None, None, 2000]
+    assert found["lag"][1] is None
+    assert found["clients"][1] is None
+    assert [values[1] for values in found["cpu"].values()] == [None] * len(found["cpu"])
+
+
+def test_a_service_that_was_started_again_uses_nothing_less_than_nothing() -> None:
+    course = LastMinute()
+    (bare,) = samples(0.25)
+    for at, used in enumerate((5.0, 6.0, 0.5, None, 0.2, 0.7)):
+        course.add(replace(bare, seconds=float(at), cpu_seconds={"kafka": used}))
+    assert course.readings()["cpu"]["kafka"] == [None, 1.0, 1.0, None, None, 0.5]
+
+
+def test_a_clock_that_starts_anew_begins_a_new_course() -> None:
+    course = LastMinute()
+    for sample in [*samples(5), *samples(2)]:
+        course.add(sample)
+    assert course.readings()["seconds"] == [0, 0.5, 1, 1.5]
+
+
+@given(
+    gaps=st.lists(st.floats(0, 3), max_size=200),
+    stored=st.lists(st.none() | st.integers(0, 10**9), min_size=200, max_size=200),
+    used=st.lists(st.none() | st.floats(0, 1e6), min_size=200, max_size=200),
+)
+def test_any_samples_give_series_of_one_length_that_are_never_negative(
+    gaps: list[float], stored: list[int | None], used: list[float | None]
+) -> None:
+    course = LastMinute()
+    (bare,) = samples(0.25)
+    now = 0.0
+    for gap, count, seconds in zip(gaps, stored, used, strict=False):
+        now += gap
+        course.add(replace(bare, seconds=now, stored=count, cpu_seconds={"kafka": seconds, "connect-1": 1.0}))
+    found = course.readings()
+    every = [found["rate"], found["lag"], found["clients"], found["servers"], *found["cpu"].values()]
+    assert {len(values) for values in every} <= {len(found["seconds"])}
+    assert len(found["seconds"]) <= MOST_POINTS
+    assert found["seconds"] == sorted(found["seconds"])
+    assert all(value is None or value >= 0 for values in every for value in values)
+
+
+EVENTS = st.sampled_from(["say", "step", "phase", "progress", "sample", "ended", "pilot", "look"])
+
+
+@given(st.lists(EVENTS, max_size=60))
+def test_the_news_put_together_are_the_whole(happenings: list[str]) -> None:
+    clock = Clock()
+    live = LiveRun(clock)
+    live.begin(RUN, [cell.key for cell in CELLS], None)
+    mirror: dict[str, object] = {}
+    seen, readings = 0, samples(60)
+    for number, what in enumerate(happenings):
+        clock.now += 1
+        if what == "say":
+            live.say("line")
+        elif what == "step":
+            trial(live, number, CELLS[number % len(CELLS)].key)
+        elif what == "phase":
+            live.phase(str(number))
+        elif what == "progress":
+            live.progress(number, 100)
+        elif what == "sample":
+            live.sample(next(readings))
+        elif what in ("ended", "pilot"):
+            live.ended(record(CELLS[number % len(CELLS)], pilot=what == "pilot"))
+        else:
+            seen, news = live.news(seen)
+            mirror.update(news)
+    live.end("complete")
+    seen, news = live.news(seen)
+    mirror.update(news)
+    assert mirror == live.snapshot()
+    assert live.news(seen)[1] == {}
+    assert json.loads(json.dumps(mirror, allow_nan=False)) == mirror
+
+
+def test_no_secret_gets_into_it(live: LiveRun, secret: str) -> None:
+    live.begin(f"run {secret}", [f"postgres/{secret}@3x1"], 3)
+    live.say(f"password {secret}")
+    live.step(RunStep(1, 2, f"trial of {secret}", "trial", (f"postgres/{secret}@3x1",)))
+    live.phase(f"asking {secret}")
+    live.ended(record(rate=None, invalid=[f"refused {secret}"]))
+    whole = json.dumps(live.snapshot())
+    assert secret not in whole
+    assert whole.count("***") == 6
+
+
+def test_a_trial_of_a_cell_that_it_does_not_know_is_a_verdict_all_the_same(live: LiveRun) -> None:
+    live.ended(record(replace(FIRST, multiple=99)))
+    assert live.snapshot()["lines"][-1]["verdict"]
+
+
+def test_it_can_be_read_while_it_is_fed() -> None:
+    live = LiveRun()
+    began(live)
+    faults: list[BaseException] = []
+    over = threading.Event()
+
+    def read() -> None:
+        try:
+            while not over.is_set():
+                found = live.snapshot()["readings"]
+                assert len(found["rate"]) == len(found["seconds"])
+        except BaseException as fault:  # noqa: BLE001 - told to the test
+            faults.append(fault)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    drained(live, 500)
+    over.set()
+    thread.join()
+    assert faults == []

@@ -1,0 +1,284 @@
+"""A load is split without gaps, added up again, and ends with the name of the load generator that failed."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sinkbench.load.client as loadpart
+import sinkbench.load.loadgens as load_module
+from loadgen import Summary
+from loadgen.latency import LatencyHistogram
+from sinkbench.cli.main import Interrupted
+from sinkbench.errors import StackError, TrialFailed
+from sinkbench.load.loadgens import Loadgens, add, split
+from sinkbench.plan.plan import PlanLoad
+from sinkbench.stack import Endpoints
+from tests.support.endpoints import endpoints as nobody
+
+RECORDS = 30_000
+Body = dict[str, Any]
+Answer = tuple[int, Any]
+Look = Callable[[int, Body], Answer | None]
+Post = Callable[[Body], Answer]
+
+
+def summary(body: Body, failed: int = 0, **more: Any) -> Summary:
+    count = body["count"]
+    values: dict[str, Any] = {
+        "run": body["run"], "topic": body["topic"], "first_seq": body["first_seq"], "asked": count, "sent": count,
+        "acknowledged": count - failed, "failed": failed, "errors": {"Broken": failed} if failed else {},
+        "elapsed_seconds": 2.0, "records_per_second": 1.0, "megabytes_per_second": 1.0, "bytes": count * 512,
+        "ack_latency_ms": LatencyHistogram().read(1), "cpu_seconds": 0.25, "rate_asked": None, "behind": None,
+        "interrupted": False, "stopped": None,
+    }  # fmt: skip
+    return Summary(**{**values, **more})
+
+
+def state(name: str, body: Body, acknowledged: int = 0, **more: Any) -> Body:
+    load = {key: body[key] for key in ("run", "topic", "first_seq", "count")}
+    progress = {"sent": acknowledged, "acknowledged": acknowledged, "failed": 0, "records_per_second": 1.0}
+    return {"state": name, "load": load, "progress": progress, "summary": None, "error": None, **more}
+
+
+def done(body: Body, failed: int = 0) -> Body:
+    return state("done", body, summary=summary(body, failed).model_dump(mode="json"))
+
+
+class Generator:
+    """A real HTTP server that answers as a load generator does; what a GET is answered with is up to `look`."""
+
+    def __init__(self, look: Look, post: Callable[[Body], Answer] | None = None) -> None:
+        """`look` takes the number of the GET and the load; None drops the connection without an answer."""
+        self.bodies: list[Body] = []
+        self.gets = 0
+        self.cancelled: list[str] = []
+        generator = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                generator.bodies.append(body)
+                self.answer(post(body) if post is not None else (201, state("running", body)))
+
+            def do_GET(self) -> None:
+                generator.gets += 1
+                self.answer(look(generator.gets, generator.bodies[-1]))
+
+            def do_DELETE(self) -> None:
+                generator.cancelled.append(self.path)
+                self.answer((200, state("cancelled", generator.bodies[-1])))
+
+            def answer(self, answer: Answer | None) -> None:
+                if answer is None:
+                    self.close_connection = True
+                    return
+                content = answer[1].encode() if isinstance(answer[1], str) else json.dumps(answer[1]).encode()
+                self.send_response(answer[0])
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+Start = Callable[..., Generator]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts generators, and looks at them more often than a real load is looked at."""
+    monkeypatch.setattr(load_module, "POLL_SECONDS", 0.01)
+    made: list[Generator] = []
+
+    def start(*arguments: Any) -> Generator:
+        made.append(Generator(*arguments))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def endpoints(*generators: Generator, **more: Any) -> Endpoints:
+    return nobody(loadgens={f"loadgen-{n}": each.url for n, each in enumerate(generators, start=1)}, **more)
+
+
+def run(where: Endpoints, records: int = RECORDS, progress: Callable[[int], None] = lambda _: None) -> Any:
+    with Loadgens(where) as loadgens:
+        return loadgens.load("tides_t1", "t1", records, PlanLoad(partitions=3), progress)
+
+
+def running(get: int, body: Body) -> Answer:
+    return 200, state("running", body, acknowledged=min(get, 9) * 1000)
+
+
+def three_looks(get: int, body: Body) -> Answer:
+    return running(get, body) if get < 3 else (200, done(body))
+
+
+@given(st.integers(0, 10**12), st.integers(1, 50))
+def test_the_parts_of_a_load_have_no_gaps_no_overlap_and_about_the_same_length(records: int, generators: int) -> None:
+    parts = split(records, generators)
+    assert len(parts) == min(records, generators)
+    at = 0
+    for first_seq, count in parts:
+        assert first_seq == at
+        at += count
+    assert at == records
+    counts = [count for _, count in parts]
+    assert not counts or (min(counts) > 0 and max(counts) - min(counts) <= 1)
+
+
+def test_what_can_be_added_up_is_and_the_longest_time_counts() -> None:
+    body = {"run": "t", "topic": "t", "first_seq": 0, "count": 10}
+    result = add([summary(body, failed=2, elapsed_seconds=3.0), summary(body), summary(body, failed=1)])
+    assert (result.asked, result.sent, result.acknowledged, result.failed) == (30, 30, 27, 3)
+    assert result.errors == {"Broken": 3}
+    assert result.bytes == 3 * 5120
+    assert result.cpu_seconds == 0.75
+    assert result.elapsed_seconds == 3.0
+
+
+def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None:
+    generators = [start(three_looks) for _ in range(3)]
+    shown: list[int] = []
+    result = run(endpoints(*generators, loadgen_kafka="kafka:9092"), 10_000, shown.append)
+    assert result.acknowledged == 10_000
+    assert shown == [3000, 6000, 10_000]
+    bodies = [each.bodies[0] for each in generators]
+    assert [(body["first_seq"], body["count"]) for body in bodies] == [(0, 3334), (3334, 3333), (6667, 3333)]
+    assert {body["bootstrap"] for body in bodies} == {"kafka:9092"}
+    assert {(body["topic"], body["run"], body["partitions"], body["acks"]) for body in bodies} == {
+        ("tides_t1", "t1", 3, "all")
+    }
+    assert not any(each.cancelled for each in generators)
+
+
+def test_fewer_records_than_generators_leave_some_idle(start: Start) -> None:
+    generators = [start(three_looks) for _ in range(3)]
+    assert run(endpoints(*generators), 2).acknowledged == 2
+    assert generators[2].bodies == []
+
+
+def other(_get: int, body: Body) -> Answer:
+    return 200, state("running", {**body, "run": "else"})
+
+
+def restarted(get: int, body: Body) -> Answer:
+    idle = {"state": "idle", "load": None, "progress": None, "summary": None, "error": None}
+    return running(get, body) if get < 3 else (200, idle)
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        (lambda get, body: running(get, body) if get < 3 else None, "loadgen-2 died at 2,000 of 10,000 records"),
+        (restarted, "loadgen-2 died at 2,000 of 10,000 records, and was started anew"),
+        (other, "loadgen-2 died at 0 of 10,000 records, and was started anew: it now loads run else"),
+        (lambda _, body: (200, state("failed", body, error="bootstrap: no broker")), "loadgen-2 at 0 of .*no broker"),
+        (lambda _, body: (200, state("cancelled", body, 5)), "loadgen-2 was stopped by somebody else at 5 of 10,000"),
+        (lambda _, body: (200, done(body, failed=7)), "loadgen-2 ended at 9,993 of 10,000 records: Broken: 7"),
+        (lambda _get, _body: (500, "Internal\nServer Error"), r"loadgen-2 at .* 500 \(Internal Server Error\)"),
+        (lambda _get, _body: (200, "hello"), r"loadgen-2 at .* answers GET /load with 200 \(hello\)"),
+        (lambda _get, _body: (200, []), r"loadgen-2 at .* answers GET /load with 200"),
+    ],
+)
+def test_one_that_fails_is_named_and_the_others_are_cancelled(start: Start, look: Look, words: str) -> None:
+    generators = [start(running), start(look), start(running)]
+    with pytest.raises(TrialFailed, match=f"the topic could not be loaded: {words}") as failed:
+        run(endpoints(*generators))
+    assert "\n" not in str(failed.value)
+    assert [generators[n].cancelled for n in (0, 2)] == [["/load?run=t1"], ["/load?run=t1"]]
+
+
+def test_one_that_does_not_answer_is_named(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_module, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(loadpart, "CANCEL_SECONDS", 0.2)
+    over = threading.Event()
+
+    def hang(_get: int, _body: Body) -> None:
+        over.wait(30)
+
+    generators = [start(hang), start(running)]
+    with pytest.raises(TrialFailed, match=r"loadgen-1 did not answer for .* s, at 0 of 15,000 records"):
+        run(endpoints(*generators))
+    over.set()
+    assert generators[1].cancelled == ["/load?run=t1"]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        (409, "run x is being loaded", "loadgen-2 is busy: run x is being loaded"),
+        (400, "keys: too many", "loadgen-2 refuses the load: keys: too many"),
+        (503, "away", "loadgen-2 at .* answers POST /load with 503"),
+    ],
+)
+def test_one_that_does_not_take_its_part_is_named_and_left_alone(
+    start: Start, status: int, error: str, words: str
+) -> None:
+    generators = [start(running), start(running, lambda _body: (status, {"error": error}))]
+    with pytest.raises(TrialFailed, match=words):
+        run(endpoints(*generators))
+    assert generators[0].cancelled == ["/load?run=t1"]
+    assert generators[1].cancelled == []
+
+
+def test_one_that_is_not_there_is_named(start: Start) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        gone = start(running)
+        gone.url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(TrialFailed, match=r"loadgen-1 at http.* cannot be reached \(.*refused\)"):
+            run(endpoints(gone))
+
+
+@pytest.mark.parametrize("error", [Interrupted, KeyboardInterrupt, ZeroDivisionError])
+def test_whatever_ends_the_controllers_wait_cancels_all_parts(start: Start, error: type[BaseException]) -> None:
+    generators = [start(running), start(running)]
+
+    def interrupt(_acknowledged: int) -> None:
+        raise error
+
+    with pytest.raises(error):
+        run(endpoints(*generators), progress=interrupt)
+    assert all(each.cancelled == ["/load?run=t1"] for each in generators)
+
+
+def test_nothing_is_started_before_the_first_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_module, "LoadgenChild", None)
+    with Loadgens(endpoints()) as loadgens:
+        loadgens.close()
+
+
+def test_settings_that_a_load_generator_does_not_take_are_refused_without_their_value() -> None:
+    for settings in ({"group.id": "hunter2"}, {"sasl.password": "hunter2\n"}):
+        with pytest.raises(StackError, match=next(iter(settings))) as refused:
+            run(endpoints(kafka_settings=settings))
+        assert "hunter2" not in str(refused.value)
+
+
+def test_a_child_that_cannot_reach_kafka_says_so_in_its_own_words() -> None:
+    with pytest.raises(TrialFailed, match=r"loadgen at 0 of 30,000 records: client-config: .*sasl\.nonsense"):
+        run(endpoints(kafka_settings={"sasl.nonsense": "hunter2"}))

@@ -1,0 +1,93 @@
+"""The cells of a plan and the order of their trials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.errors import PlanError
+from sinkbench.plan.cells import Cell, blocks, expand
+from sinkbench.plan.plan import Plan, load_plan
+from tests.support.trials import a_cell
+
+
+def plan_of(**keys: object) -> Plan:
+    return Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], **keys})
+
+
+def cell_number(number: int) -> Cell:
+    return a_cell(label=f"c{number}")
+
+
+def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
+    plan = plan_of(
+        pipelines=["postgres/jdbc", {"pipeline": "elasticsearch/camel-bulk", "multiples": [3], "overrides": {"a": 1}}],
+        multiples=[1, 2],
+    )
+    cells = expand(plan, workers=3)
+    assert [cell.key for cell in cells] == ["postgres/jdbc@3x1", "postgres/jdbc@3x2", "elasticsearch/camel-bulk@3x3"]
+    assert [cell.tasks for cell in cells] == [3, 6, 9]
+    assert [cell.sink for cell in cells] == ["postgres", "postgres", "elasticsearch"]
+    assert cells[2].overrides == {"a": "1"}
+    assert len(set(cells)) == 3
+
+
+def test_more_tasks_than_partitions_are_refused_with_the_line_of_the_multiple(tmp_path: Path) -> None:
+    (tmp_path / "postgres").mkdir()
+    (tmp_path / "postgres" / "jdbc.json").write_text("{}")
+    path = tmp_path / "mine.yaml"
+
+    def refusal(text: str, workers: int) -> str:
+        path.write_text(text)
+        with pytest.raises(PlanError) as refused:
+            expand(load_plan(path, tmp_path), workers)
+        return str(refused.value).replace(f"{tmp_path}/", "")
+
+    own = "pipelines:\n  - pipeline: postgres/jdbc\n    multiples:\n      - 1\n      - 9\n"
+    assert refusal(own, 3) == (
+        "mine.yaml:5: multiple 9 on 3 workers makes 27 tasks of postgres/jdbc, but the topic has 24 partitions;"
+        " raise load.partitions to 27 or lower the multiple to 8"
+    )
+    assert refusal("pipelines: [postgres/jdbc]\nmultiples: [1, 9]", 3).startswith("mine.yaml:2: multiple 9")
+    only_default = refusal("trials: 1\npipelines:\n  - postgres/jdbc", 30)
+    assert only_default.startswith("mine.yaml:3: multiple 1 on 30 workers")
+    assert only_default.endswith("or start fewer workers")
+
+
+def test_a_plan_that_is_not_from_a_file_is_named_instead() -> None:
+    with pytest.raises(PlanError, match=r"^plan p: multiple 9"):
+        expand(plan_of(multiples=[9]), workers=3)
+
+
+def test_there_must_be_a_worker() -> None:
+    with pytest.raises(ValueError, match="workers must be at least 1"):
+        expand(plan_of(), workers=0)
+
+
+@given(count=st.integers(0, 12), trials=st.integers(0, 6), seed=st.integers(0, 2**63 - 1))
+def test_every_block_has_every_cell_once_and_a_seed_gives_one_order(count: int, trials: int, seed: int) -> None:
+    cells = [cell_number(number) for number in range(count)]
+    order = blocks(cells, trials, seed)
+    assert len(order) == trials
+    assert all(sorted(block, key=cells.index) == cells for block in order)
+    assert blocks(cells, trials, seed) == order
+
+
+def test_blocks_differ_from_each_other_and_from_seed_to_seed() -> None:
+    cells = [cell_number(number) for number in range(20)]
+    first, second = blocks(cells, 2, seed=1)
+    assert first != second
+    assert blocks(cells, 2, seed=2) != [first, second]
+
+
+@given(rates=st.lists(st.floats(1, 1e8).map(lambda rate: round(rate, 3)), min_size=2, max_size=6, unique=True))
+def test_cells_of_different_rates_have_different_keys(rates: list[float]) -> None:
+    keys = [a_cell(label="c", offered=rate).key for rate in rates]
+    assert len(set(keys)) == len(rates)
+
+
+def test_a_rate_is_written_out_in_a_key() -> None:
+    assert a_cell(label="c", offered=1e6).key == "c@3x1@1000000"

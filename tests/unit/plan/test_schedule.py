@@ -1,0 +1,250 @@
+"""What is left of a plan: with what is kept it makes the whole, in the same order, wherever a run was cut off."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.analysis.limits import GENERATOR, with_block
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.beside import LimitOf
+from sinkbench.plan.capacity import Offer
+from sinkbench.plan.cells import Cell, blocks, expand
+from sinkbench.plan.plan import Plan
+from sinkbench.plan.schedule import block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
+from sinkbench.results import Lag, Limit, LimitInBlock, TrialRecord
+from tests.support.reasons import because
+from tests.support.trials import trial
+
+PIPELINES = ["postgres/jdbc", "elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer"]
+
+
+def plan_of(**fields: object) -> Plan:
+    return Plan.model_validate({"name": "p", "pipelines": PIPELINES[:2], "seed": 7, **fields})
+
+
+def taken(cell: Cell, block: int, **fields: object) -> TrialRecord:
+    return trial(float(fields.pop("rate", 1000.0)), cell, **{"trial": f"t{block}", "block": block, **fields})  # type: ignore[arg-type]
+
+
+def settled(sink: str, way: str, batch: int | None = 512) -> Limit:
+    """A limit whose search has settled the way to write."""
+    return Limit(sink=sink, way=way, records_per_second=1e5, connections=2, batch=batch)
+
+
+def go_on(
+    plan: Plan, cells: Sequence[Cell], kept: Sequence[TrialRecord], take: Callable[[Cell, int], TrialRecord]
+) -> list[TrialRecord]:
+    """All trials of a run in blocks that has those kept, as a race takes them."""
+    trials = list(kept)
+    for block in blocks_left(plan, cells, kept):
+        if is_over(plan, cells, trials, block):
+            break
+        trials += [take(cell, block.number) for cell in block.cells]
+    return trials
+
+
+def names(trials: Sequence[TrialRecord]) -> list[tuple[int, str]]:
+    return [(each.block, each.cell) for each in trials if not each.pilot]
+
+
+@given(
+    pipelines=st.integers(1, 3),
+    multiples=st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
+    count=st.integers(1, 6),
+    seed=st.integers(0, 2**32),
+    cut=st.integers(0, 60),
+    mode=st.sampled_from(["drain", "rescale", "sustain"]),
+)
+def test_kept_and_left_make_the_whole_in_the_same_order(
+    pipelines: int, multiples: list[int], count: int, seed: int, cut: int, mode: str
+) -> None:
+    if mode == "rescale":
+        multiples = [*multiples, 6]
+    load = {"sustain": {"records_per_second": [100, 200]}} if mode == "sustain" else {}
+    plan = plan_of(pipelines=PIPELINES[:pipelines], multiples=multiples, trials=count, seed=seed, mode=mode, **load)
+    cells = expand(plan, 3)
+    order = [(number, cell) for number, block in enumerate(blocks(cells, count, seed), start=1) for cell in block]
+    kept = [taken(cell, number) for number, cell in order[:cut]]
+    left = [(block.number, cell) for block in blocks_left(plan, cells, kept) for cell in block.cells]
+    assert left == order[cut:]
+    assert {cell.key for cell in cells_left(plan, cells, kept)} == {cell.key for _, cell in order[cut:]}
+    assert go_on(plan, cells, kept, taken)[: len(kept)] == kept
+
+
+@given(count=st.integers(2, 6), seed=st.integers(0, 2**32), cut=st.integers(0, 40))
+def test_limits_in_blocks_are_left_where_a_run_was_cut_off(count: int, seed: int, cut: int) -> None:
+    plan = plan_of(trials=count, seed=seed, limits=True)
+    cells = expand(plan, 3)
+    bare = [
+        settled("postgres", "COPY"),
+        settled("elasticsearch", "bulk"),
+        settled("kafka", "consumer group", batch=None),
+    ]
+
+    def steps(trials: Sequence[TrialRecord], limits: Sequence[Limit]) -> list[tuple[int, Cell | LimitOf]]:
+        return [(block.number, step) for block in blocks_left(plan, cells, trials, limits) for step in block.steps]
+
+    order = steps([], bare)
+    assert len(order) == count * (len(cells) + 2)
+    done, left = order[:cut], order[cut:]
+    trials = [taken(step, number) for number, step in done if isinstance(step, Cell)]
+    limits = bare
+    for number, step in done:
+        if isinstance(step, LimitOf):
+            found = LimitInBlock(block=number, records_per_second=1.0)
+            limits = [with_block(each, found) if (each.sink, each.way) == step else each for each in limits]
+    assert steps(trials, limits) == left
+    # Whoever has a step left is warmed up before.
+    sinks = {step.sink for _, step in left}
+    assert {cell.sink for cell in cells_left(plan, cells, trials, limits)} == sinks
+
+
+def test_the_trials_have_the_same_order_with_limits_and_without() -> None:
+    plan = plan_of(trials=4, multiples=[1, 2], limits=True)
+    cells = expand(plan, 3)
+    with_limits = blocks_left(plan, cells, [], [settled("postgres", "COPY")])
+    assert [block.cells for block in with_limits] == blocks(cells, 4, 7)
+    assert all(block.limits == [LimitOf("postgres", "COPY")] for block in with_limits)
+
+
+def test_a_block_of_which_only_a_limit_was_measured_has_begun() -> None:
+    plan = plan_of(trials=2, limits=True)
+    limit = with_block(settled("postgres", "COPY"), LimitInBlock(block=1, problem="429"))
+    first, second = blocks_left(plan, expand(plan, 3), [], [limit])
+    assert (first.begun, first.limits) == (True, [])
+    assert (second.begun, second.limits) == (False, [LimitOf("postgres", "COPY")])
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), cut=st.integers(0, 30), spread=st.floats(0.001, 0.5))
+def test_a_run_until_it_is_sure_ends_where_it_would_have_ended(seed: int, cut: int, spread: float) -> None:
+    plan = plan_of(trials=5, until={"interval_percent": 20, "trials": 9}, seed=seed)
+    cells = expand(plan, 3)
+
+    def take(cell: Cell, block: int) -> TrialRecord:
+        draw = random.Random(f"{seed} {cell.key} {block}")
+        return taken(cell, block, rate=1000 * (1 + spread * draw.random()))
+
+    whole = go_on(plan, cells, [], take)
+    kept = whole[:cut]
+    assert go_on(plan, cells, kept, take) == whole
+    assert bool(cells_left(plan, cells, kept)) == (len(kept) < len(whole))
+
+
+def test_an_invalid_trial_is_taken_and_one_that_was_too_short_is_not() -> None:
+    plan = plan_of(trials=1)
+    cells = expand(plan, 3)
+    first, second = blocks_left(plan, cells, [])[0].cells
+    (block,) = blocks_left(plan, cells, [taken(first, 1, invalid=["a service died"]), taken(second, 1, pilot=True)])
+    assert (block.number, block.cells, block.begun) == (1, [second], True)
+
+
+def test_a_block_that_has_begun_is_ended_however_sure_the_run_is() -> None:
+    plan = plan_of(trials=1, until={"interval_percent": 50, "trials": 9})
+    cells = expand(plan, 3)
+    sure = [taken(cell, block) for block in range(1, 6) for cell in cells]
+    assert cells_left(plan, cells, sure) == []
+    begun = [*sure, taken(cells[0], 6)]
+    assert cells_left(plan, cells, begun) != []
+    assert names(go_on(plan, cells, begun, taken))[len(sure) :] == [(6, cells[0].key), (6, cells[1].key)]
+
+
+GENERATOR_LIMIT = Limit(sink=GENERATOR, way="loadgen", records_per_second=50_000.0)
+
+
+def search_on(
+    plan: Plan, cells: Sequence[Cell], kept: Sequence[TrialRecord], outcome: Callable[[Cell, Offer, int], TrialRecord]
+) -> list[TrialRecord]:
+    """All trials of a run that searches and has those kept, as a race takes them."""
+    trials = list(kept)
+    searches = searches_of(plan, cells, kept, [GENERATOR_LIMIT])
+    for cell in cells_left(plan, cells, kept, [GENERATOR_LIMIT]):
+        search = searches.get(cell.key) or new_search(plan, START[cell.key], [GENERATOR_LIMIT])
+        while (offer := search.next()) is not None:
+            found = outcome(cell, offer, block_of(search))
+            feed(search, found)
+            trials.append(found)
+    return trials
+
+
+CAPACITY = plan_of(mode="capacity", trials=2)
+CELLS = expand(CAPACITY, 3)
+# The one begins with more than the generator can do; neither has a number of tenths.
+START = {CELLS[0].key: 1e6 / 3, CELLS[1].key: 1234.5678}
+
+
+def offered(cell: Cell, offer: Offer, block: int, seed: int, capacity: float) -> TrialRecord:
+    rate = offer.records_per_second
+    draw = random.Random(f"{seed} {cell.key} {rate} {block}")
+    verdict = BOUNDED if rate <= capacity else draw.choice([GROWING, UNCLEAR])
+    return trial(
+        rate,
+        cell,
+        trial=f"{draw.randrange(2**32)}",
+        block=block,
+        pilot=not offer.confirms,
+        offered_records_per_second=round(rate, 1),
+        lag=Lag(verdict=verdict, growth_per_second=round(draw.random(), 3)),
+        invalid=["a service died"] if draw.random() < 0.1 else [],
+    )
+
+
+@given(seed=st.integers(0, 10_000), cut=st.integers(0, 60), capacity=st.floats(50, 1e5))
+def test_a_search_goes_on_from_its_trials_as_if_it_had_not_been_cut_off(seed: int, cut: int, capacity: float) -> None:
+    def outcome(cell: Cell, offer: Offer, block: int) -> TrialRecord:
+        return offered(cell, offer, block, seed, capacity)
+
+    whole = search_on(CAPACITY, CELLS, [], outcome)
+    assert search_on(CAPACITY, CELLS, whole[:cut], outcome) == whole
+    assert bool(cells_left(CAPACITY, CELLS, whole[:cut], [GENERATOR_LIMIT])) == (cut < len(whole))
+
+
+def test_a_trial_that_the_search_would_not_have_offered_is_refused() -> None:
+    search = new_search(CAPACITY, 1000.0, [])
+    offer = search.next()
+    assert offer is not None
+    first = offered(CELLS[0], offer, 0, 1, 1e9)
+    odd = first.model_copy(update={"trial": "odd", "offered_records_per_second": 1234.5})
+    with pytest.raises(ValueError, match="trial odd of postgres/jdbc@3x1 is not what the search offers"):
+        searches_of(CAPACITY, CELLS, [first, odd], [])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "codes", "goes_down"),
+    [
+        (GROWING, [ReasonCode.TIMED_OUT], True),
+        (GROWING, [ReasonCode.TIMED_OUT, ReasonCode.SERVICE_DIED], False),
+        (UNCLEAR, [ReasonCode.TIMED_OUT], False),
+        (GROWING, [ReasonCode.SERVICE_DIED], False),
+    ],
+)
+def test_a_load_that_was_too_much_to_be_stored_in_time_is_one_that_was_not_kept_up_with(
+    verdict: str, codes: list[ReasonCode], goes_down: bool
+) -> None:
+    search = new_search(CAPACITY, 1000.0, [])
+    offer = search.next()
+    assert offer is not None
+    reasons = [because("it was too much", code) for code in codes]
+    over = offered(CELLS[0], offer, 0, 1, 0).model_copy(update={"lag": Lag(verdict=verdict), "reasons": reasons})
+    feed(search, over)
+    following = search.next()
+    assert following is not None
+    # What is invalid for a reason of its own is offered once more.
+    assert (following.records_per_second < offer.records_per_second) == goes_down
+
+
+def test_the_confirmations_of_a_rate_are_counted_from_one() -> None:
+    search = new_search(CAPACITY, 1000.0, [])
+    seen = []
+    while (offer := search.next()) is not None:
+        seen.append(block_of(search))
+        search.take(BOUNDED if offer.records_per_second < 3000 else GROWING)
+    assert seen[-2:] == [1, 2]
+    assert set(seen[:-2]) == {0}
+    assert block_of(search) == 0

@@ -1,0 +1,61 @@
+"""The size of a trial, from the rate of a pilot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.plan.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, rate_from_pilot, records_for
+
+
+def test_the_records_fill_the_window() -> None:
+    assert records_for(2_345, 15) == 35_200
+    assert records_for(100_000, 15) == 1_500_000
+
+
+def test_the_number_of_records_stays_within_its_bounds() -> None:
+    assert records_for(0, 15) == MINIMUM_RECORDS
+    assert records_for(1e12, 15) == MAXIMUM_RECORDS
+    assert records_for(1, 15, minimum=7) == 15
+    assert records_for(1e5, 15, maximum=12_345) == 12_345
+
+
+@pytest.mark.parametrize("rate", [-1.0, float("nan"), float("inf")])
+def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(ValueError, match="rate_per_second"):
+        records_for(rate, 15)
+
+
+def test_a_window_of_no_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="window_seconds"):
+        records_for(1000, 0)
+
+
+@given(rate=st.floats(200, 1e6), window=st.floats(1, 60))
+def test_the_window_is_met_within_the_rounding_to_three_digits(rate: float, window: float) -> None:
+    records = records_for(rate, window, minimum=0, maximum=10**9)
+    assert records / rate == pytest.approx(window, rel=0.006)
+    assert len(str(records).rstrip("0")) <= 3
+
+
+def test_the_slow_start_of_a_pilot_does_not_count() -> None:
+    times = np.arange(0, 8.25, 0.25)
+    warming = np.where(times < 4, times * 400, 1600 + (times - 4) * 2000)
+    assert rate_from_pilot(times, warming) == pytest.approx(2000)
+
+
+def test_neither_the_wait_before_the_first_record_nor_the_rest_after_the_last_counts() -> None:
+    times = np.arange(0, 20, 0.25)
+    stored = np.clip((times - 3) * 1000, 0, 5000)
+    assert rate_from_pilot(times, stored) == pytest.approx(1000)
+
+
+def test_a_pilot_that_stored_all_between_two_samples_still_gives_a_rate() -> None:
+    assert rate_from_pilot([0, 1, 2, 3], [0, 0, 500, 500]) == pytest.approx(500)
+
+
+@pytest.mark.parametrize("stored", [[], [5], [0, 0, 0]])
+def test_a_pilot_without_progress_has_no_rate(stored: list[int]) -> None:
+    assert rate_from_pilot(range(len(stored)), stored) is None

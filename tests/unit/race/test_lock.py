@@ -1,0 +1,98 @@
+"""One race at a time: who is refused, and what it is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import ResultsError, StackError
+from sinkbench.race.lock import CHECKOUT_LOCK, held_folder, only_race
+
+
+def test_a_second_race_on_the_stack_is_told_who_holds_it_and_since_when(tmp_path: Path) -> None:
+    with only_race(tmp_path / "home" / "race.lock", tmp_path / "one", "quick") as tell:
+        tell("20261121T034800Z-quick")
+        with (
+            pytest.raises(StackError, match="another race is running on this stack ") as refused,
+            only_race(tmp_path / "home" / "race.lock", tmp_path / "other", "mine"),
+        ):
+            pass
+    said = (
+        rf"\(pid {os.getpid()}, plan quick, run 20261121T034800Z-quick, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC\);"
+    )
+    assert re.search(said, str(refused.value))
+
+
+def test_a_second_race_in_the_checkout_is_refused_on_another_stack_too(tmp_path: Path) -> None:
+    with (
+        only_race(tmp_path / "local" / "race.lock", tmp_path, "quick"),
+        pytest.raises(StackError, match=r"another race is running in this checkout \(pid \d+, plan quick, since"),
+        only_race(tmp_path / "external" / "race.lock", tmp_path, "mine"),
+    ):
+        pass
+
+
+def test_a_stack_that_has_its_lock_where_the_checkout_has_it_takes_it_once(tmp_path: Path) -> None:
+    with only_race(tmp_path / CHECKOUT_LOCK, tmp_path, "quick"):
+        assert '"plan": "quick"' in (tmp_path / CHECKOUT_LOCK).read_text()
+    assert (tmp_path / CHECKOUT_LOCK).read_text() == ""
+
+
+def test_the_lock_of_a_race_that_was_killed_is_free(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from sinkbench.race.lock import only_race\n"
+        "with only_race(Path(sys.argv[1]) / 'race.lock', Path(sys.argv[1]), 'quick'): os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    assert done.returncode == -9
+    assert '"plan": "quick"' in (tmp_path / "race.lock").read_text()
+    with only_race(tmp_path / "race.lock", tmp_path, "mine"):
+        assert '"plan": "mine"' in (tmp_path / "race.lock").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "who"),
+    [
+        ("123", "pid 123"),
+        ("[", "pid unknown"),
+        ('{"pid": 7}', "pid 7"),
+        ('{"pid": 7, "pid": 8}', "pid unknown"),
+        ("[" * 10_000, "pid unknown"),
+        ("\xff\0", "pid unknown"),
+    ],
+)
+def test_whatever_is_in_the_file_the_second_race_is_refused(tmp_path: Path, content: str, who: str) -> None:
+    with only_race(tmp_path / "race.lock", tmp_path, "quick"):
+        (tmp_path / CHECKOUT_LOCK).write_bytes(content.encode("latin-1"))
+        with (
+            pytest.raises(StackError, match=rf"in this checkout \({who}\); wait for it"),
+            only_race(tmp_path / "race.lock", tmp_path, "mine"),
+        ):
+            pass
+
+
+def test_a_race_in_a_container_is_named_by_it(tmp_path: Path) -> None:
+    with (
+        only_race(tmp_path / "race.lock", tmp_path, "quick", "controller"),
+        pytest.raises(StackError, match=r"in this checkout \(container controller, plan quick, since"),
+        only_race(tmp_path / "race.lock", tmp_path, "mine"),
+    ):
+        pass
+
+
+def test_a_checkout_that_cannot_be_written_does_not_keep_a_race_from_its_stack(tmp_path: Path) -> None:
+    # Nobody can make a folder in there, not even root.
+    with only_race(tmp_path / "race.lock", Path("/proc/self"), "quick"):
+        assert '"plan": "quick"' in (tmp_path / "race.lock").read_text()
+
+
+def test_the_folder_of_a_run_is_held_while_trials_are_taken(tmp_path: Path) -> None:
+    with held_folder(tmp_path), pytest.raises(ResultsError, match="its race still goes on"), held_folder(tmp_path):
+        pass
+    with held_folder(tmp_path):
+        pass

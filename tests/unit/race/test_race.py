@@ -1,0 +1,268 @@
+"""A run from its beginning to its end, on a bench without services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import ReasonCode
+from sinkbench.limits.measure import LimitJob
+from sinkbench.limits.tune import Attempt, Measured, Point, Tuned
+from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.plan import Plan
+from sinkbench.race.journal import Earlier, Journal
+from sinkbench.race.race import Race
+from sinkbench.results import RunSummary
+from sinkbench.runs.store import RunFolder, read_summary, read_trials
+from sinkbench.settings import CHECKOUT
+from sinkbench.trial.kind import Observer
+from sinkbench.trial.names import Names
+from tests.support.fakebench import FakeBench, Quiet
+
+CONNECTORS = CHECKOUT / "connectors"
+
+
+def plan(**keys: object) -> Plan:
+    whole = {"name": "p", "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "trials": 2, "seed": 1, **keys}
+    return Plan.model_validate(whole)
+
+
+def race(bench: FakeBench, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:
+    folder = RunFolder.create(results, bench.plan, CONNECTORS)
+    ui = Quiet()
+    journal = Journal(folder, bench.plan, expand(bench.plan, 3), {}, earlier)
+    return Race(bench, journal, ui).run(), ui, folder
+
+
+def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Path) -> None:
+    bench = FakeBench(plan())
+    summary, ui, folder = race(bench, tmp_path)
+    assert summary.complete
+    assert summary.passed
+    assert [cell.trials for cell in summary.cells] == [2, 2]
+    assert [step.kind for step in ui.steps] == ["pilot"] * 2 + ["trial"] * 4
+    assert [(step.number, step.total) for step in ui.steps] == [(number, 6) for number in range(1, 7)]
+    assert bench.there == set()
+    assert read_summary(folder.path) == summary
+    assert len(read_trials(folder.trials_path)) == 4
+
+
+def test_the_time_left_falls_from_step_to_step_by_what_the_plan_says(tmp_path: Path) -> None:
+    _, ui, _ = race(FakeBench(plan()), tmp_path)
+    # Once a trial was taken, the time left follows from how long that took, which no test can tell.
+    left = [step.left_seconds for step in ui.steps[:3]]
+    assert left == sorted(left, reverse=True)
+
+
+def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: Path) -> None:
+    class WarmsUp(FakeBench):
+        """Is fifty times as fast in trials as it was in its pilot."""
+
+        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+            self.rate = 50_000.0
+            return super().audit(cell, names, records)
+
+        def load(self, names, records, progress, rate=None, stop=None):  # type: ignore[no-untyped-def]
+            self.rate = 1_000.0 if names.trial.endswith("pilot") else 50_000.0
+            return super().load(names, records, progress, rate, stop)
+
+    summary, ui, folder = race(WarmsUp(plan(pipelines=["postgres/jdbc"])), tmp_path)
+    *short, first, _ = read_trials(folder.trials_path)
+    assert short
+    assert all(trial.pilot and trial.reasons[0].code == ReasonCode.TOO_SHORT for trial in short)
+    assert not first.pilot
+    assert first.records > short[-1].records
+    assert summary.cells[0].trials == 2
+    assert any("sized by too low a rate" in line for line in ui.lines)
+
+
+def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Path) -> None:
+    class Interrupted(FakeBench):
+        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+            if self.calls.count("audit") == 2:
+                raise KeyboardInterrupt
+            return super().audit(cell, names, records)
+
+    bench = Interrupted(plan())
+    with pytest.raises(KeyboardInterrupt):
+        race(bench, tmp_path)
+    assert bench.there == set()
+    folder = RunFolder((tmp_path / "latest").resolve())
+    kept = read_trials(folder.trials_path)
+    assert len(kept) == 2
+    assert not read_summary(folder.path).complete
+    summary, ui, _ = race(FakeBench(plan()), tmp_path, Earlier(kept))
+    assert summary.complete
+    assert [cell.trials for cell in summary.cells] == [2, 2]
+    assert len(summary.resumed) == 1
+    assert sum(step.kind == "trial" for step in ui.steps) == 2
+
+
+def test_a_trial_in_which_a_service_dies_does_not_end_the_run(tmp_path: Path) -> None:
+    summary, _, _ = race(FakeBench(plan(), dies=3.0), tmp_path)
+    assert summary.complete
+    assert [reason.code for cell in summary.cells for reason in cell.reasons] == [ReasonCode.SERVICE_DIED] * 2
+    assert not summary.passed
+
+
+def test_services_that_died_are_started_again_before_the_next_trial(tmp_path: Path) -> None:
+    bench = FakeBench(plan(trials=1, pipelines=["postgres/jdbc"]))
+    bench.dead = ["kafka"]
+    _, ui, _ = race(bench, tmp_path)
+    assert "starting kafka again" in ui.lines
+    assert bench.calls.count("reconnect") == 1
+
+
+def test_what_was_started_again_is_warmed_up_before_the_next_trial(tmp_path: Path) -> None:
+    class Dies(FakeBench):
+        """Finds a worker dead after the first trial."""
+
+        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+            self.dead = ["connect-2"] if self.calls.count("audit") == 0 else []
+            return super().audit(cell, names, records)
+
+    _, ui, _ = race(Dies(plan(trials=2, pipelines=["postgres/jdbc"])), tmp_path)
+    assert "starting connect-2 again" in ui.lines
+    assert [step.kind for step in ui.steps] == ["pilot", "trial", "pilot", "trial"]
+
+
+def test_a_constant_load_has_a_calibrated_generator(tmp_path: Path) -> None:
+    keys = {"mode": "sustain", "pipelines": ["postgres/jdbc"], "trials": 1}
+    bench = FakeBench(plan(**keys, sustain={"records_per_second": 500, "seconds": 20}))
+    summary, _, _ = race(bench, tmp_path)
+    assert [(limit.sink, limit.records_per_second) for limit in summary.limits] == [("generator", 100_000)]
+    assert summary.cells[0].offered_records_per_second == 500
+
+
+def test_a_search_ends_near_what_the_sink_stores(tmp_path: Path) -> None:
+    keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 1}
+    bench = FakeBench(plan(**keys, sustain={"seconds": 20}, capacity={"precision_percent": 10}))
+    summary, ui, _ = race(bench, tmp_path)
+    (cell,) = summary.cells
+    assert cell.offered_records_per_second == pytest.approx(1_000, rel=0.2)
+    assert cell.search[-1].confirms
+    assert any(line.endswith("confirmed") for line in ui.lines)
+
+
+def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -> None:
+    bench = FakeBench(plan())
+    # While the first three connectors run.
+    bench.compiling = lambda: 0.5 if bench.calls.count("start") <= 3 else 0.0
+    summary, ui, folder = race(bench, tmp_path)
+    # The second cell is warm at its second visit, the first one at its third.
+    assert [step.kind for step in ui.steps].count("pilot") == 5
+    assert all(cell.at_least is None for cell in summary.cells)
+    assert [trial.warm for trial in read_trials(folder.trials_path)] == [True] * 4
+
+
+def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) -> None:
+    bench = FakeBench(plan(drain={"warm_up_seconds": 0.1}), lost=7)
+    bench.compiling = lambda: 0.5
+    summary, _, folder = race(bench, tmp_path)
+    assert not any(trial.pilot for trial in read_trials(folder.trials_path))
+    assert [cell.audit.lost for cell in summary.cells if cell.audit is not None] == [14, 14]
+
+
+def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: Path) -> None:
+    bench = FakeBench(plan(drain={"warm_up_seconds": 0.1}))
+    bench.compiling = lambda: 0.5
+    summary, ui, folder = race(bench, tmp_path)
+    assert summary.complete
+    for cell in summary.cells:
+        assert cell.passed
+        assert cell.at_least is not None
+        assert cell.at_least.code == ReasonCode.NOT_WARM
+        assert cell.ratio is None
+    taken = read_trials(folder.trials_path)
+    assert sum(trial.pilot for trial in taken) == 6
+    assert any("not warm when drain.warm_up_seconds were over" in line for line in ui.lines)
+
+
+class FakeLimits:
+    """Two ways to write and one to read, without clients; each measurement in a block stores a little more."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, interrupts: int | None = None) -> None:
+        self.searched: list[str] = []
+        self.measured: list[str] = []
+        self._interrupts = interrupts
+        monkeypatch.setattr("sinkbench.race.limiting.jobs", lambda *_: self.jobs())
+
+    def jobs(self) -> list[LimitJob]:
+        ways = [("postgres", "COPY"), ("elasticsearch", "bulk")]
+        kafka = LimitJob("kafka", "consumer group", lambda observer: self._search("consumer group", 0))
+        return [kafka, *(self._job(sink, way) for sink, way in ways)]
+
+    def _job(self, sink: str, way: str) -> LimitJob:
+        def again(point: Point, observer: Observer) -> Measured:
+            if len(self.measured) == self._interrupts:
+                raise KeyboardInterrupt
+            self.measured.append(way)
+            return Measured(2_000.0 + len(self.measured))
+
+        return LimitJob(sink, way, lambda observer: self._search(way, 512), again)
+
+    def _search(self, way: str, batch: int) -> Tuned:
+        self.searched.append(way)
+        best = Attempt(Point(batch, 2), Measured(9_000.0), confirms=True)
+        return Tuned(best, (best,))
+
+
+def test_the_limits_of_sinks_are_searched_once_and_measured_in_each_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = FakeLimits(monkeypatch)
+    summary, ui, folder = race(FakeBench(plan(trials=3, limits=True)), tmp_path)
+    assert limits.searched == ["consumer group", "COPY", "bulk"]
+    assert sorted(limits.measured) == ["COPY"] * 3 + ["bulk"] * 3
+    kafka, copy, bulk = summary.limits
+    assert (kafka.in_blocks, kafka.records_per_second) == ([], 9_000.0)
+    for limit in (copy, bulk):
+        assert [each.block for each in limit.in_blocks] == [1, 2, 3]
+        assert limit.records_per_second is not None
+        assert 2_000 < limit.records_per_second < 2_010
+    shares = [cell.efficiency_by_block for cell in summary.cells]
+    assert [share and share.blocks for share in shares] == [[1, 2, 3]] * 2
+    # The total is right from the first limit on: pilots may go round again.
+    assert {step.total for step in ui.steps if step.kind == "limit"} == {len(ui.steps)}
+    assert read_summary(folder.path) == summary
+
+
+def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FakeLimits(monkeypatch, interrupts=3)
+    with pytest.raises(KeyboardInterrupt):
+        race(FakeBench(plan(limits=True)), tmp_path)
+    folder = RunFolder((tmp_path / "latest").resolve())
+    earlier = Earlier(read_trials(folder.trials_path), read_summary(folder.path).limits)
+    assert sum(len(limit.in_blocks) for limit in earlier.limits) == 3
+    again = FakeLimits(monkeypatch)
+    summary, _, _ = race(FakeBench(plan(limits=True)), tmp_path, earlier)
+    assert (again.searched, len(again.measured)) == ([], 1)
+    assert [[each.block for each in limit.in_blocks] for limit in summary.limits] == [[], [1, 2], [1, 2]]
+    assert [cell.trials for cell in summary.cells] == [2, 2]
+
+
+def test_a_limit_in_which_a_service_died_gives_no_rate_and_the_next_step_is_warmed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = FakeBench(plan(pipelines=["postgres/jdbc"], limits=True))
+    limits = FakeLimits(monkeypatch)
+
+    def dies(point: Point, observer: Observer) -> Measured:
+        limits.measured.append("COPY")
+        bench.dead = ["postgres"] if len(limits.measured) == 1 else []
+        return Measured(2_000.0)
+
+    found = Tuned(Attempt(Point(512, 2), Measured(9_000.0)), ())
+    monkeypatch.setattr(limits, "jobs", lambda: [LimitJob("postgres", "COPY", lambda observer: found, dies)])
+    summary, ui, _ = race(bench, tmp_path)
+    (limit,) = summary.limits
+    assert [each.records_per_second for each in limit.in_blocks] == [None, 2_000.0]
+    assert limit.in_blocks[0].problem is not None
+    first = next(place for place, step in enumerate(ui.steps) if "block 1" in step.name)
+    assert ui.steps[first + 1].kind == "pilot"
+    shares = summary.cells[0].efficiency_by_block
+    assert shares is not None
+    assert shares.blocks == [2]

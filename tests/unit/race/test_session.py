@@ -1,0 +1,191 @@
+"""A session starts what is down and stops what it started, however it ends; on a stack and a bench without services."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from sinkbench.errors import PlanError, StackError
+from sinkbench.plan.plan import Plan
+from sinkbench.race import session
+from sinkbench.race.lock import only_race
+from sinkbench.race.resume import load_unfinished
+from sinkbench.race.session import Interrupted, resume_run, run_plan
+from sinkbench.race.starter import StarterNote
+from sinkbench.settings import CHECKOUT
+from tests.support.fakebench import FakeBench
+from tests.support.trials import connectors_in
+
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "trials": 2, "seed": 1})
+
+
+class FakeStack:
+    """Starts and stops nothing, and says what was asked of it."""
+
+    name = "fake"
+    workers = 3
+
+    def __init__(self, folder: Path, *, runs: bool = False) -> None:
+        self.lock_file = folder / "race.lock"
+        self.endpoints = SimpleNamespace(shared=False, stack_file=None)
+        self.calls: list[str] = []
+        self.runs = runs
+        self.own_container: str | None = None
+        self.id = "7 100.00"
+
+    def running(self) -> bool:
+        return self.runs
+
+    def start_id(self) -> str | None:
+        return self.id if self.runs else None
+
+    def up(self, say: Any) -> None:
+        self.calls.append("up")
+        self.runs = True
+
+    def down(self) -> None:
+        self.calls.append("down")
+
+    def free_bytes(self) -> int | None:
+        return None
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> FakeBench:
+    """The bench that every session gets; what is asked of services before a race is left out."""
+    fake = FakeBench(PLAN)
+    fake.close = lambda: fake.calls.append("close")  # type: ignore[attr-defined]
+    monkeypatch.setattr(session, "Bench", lambda *arguments: fake)
+    monkeypatch.setattr(session, "describe", lambda *arguments: {"stack": "fake", "workers": 3})
+    monkeypatch.setattr(session, "offer_by_hand", lambda stack: stack.calls.append("offer"))
+    monkeypatch.setattr(session, "machine", dict)
+    monkeypatch.setattr(session, "commit", lambda folder: None)
+    # A race on this checkout may go on meanwhile.
+    monkeypatch.setattr(session, "only_race", lambda lock, checkout, *rest: only_race(lock, lock.parent, *rest))
+    asked = {"preflight": {}, "validate_configs": {}, "sweep": ["topic tides_x"], "check_alone": None, "also_there": []}
+    for name, found in asked.items():
+        monkeypatch.setattr(session, name, lambda *arguments, found=found: found)
+    return fake
+
+
+def run(stack: FakeStack, folder: Path) -> tuple[Any, str]:
+    console = Console(file=io.StringIO(), width=200)
+    try:
+        return run_plan(stack, PLAN, folder / "results", console), console.file.getvalue()  # type: ignore[arg-type, attr-defined]
+    except BaseException as ended:
+        ended.add_note(console.file.getvalue())  # type: ignore[attr-defined]
+        raise
+
+
+def test_a_stack_that_is_down_is_started_and_stopped(bench: FakeBench, tmp_path: Path) -> None:
+    stack = FakeStack(tmp_path)
+    (folder, summary), output = run(stack, tmp_path)
+    assert stack.calls == ["up", "down"]
+    assert bench.calls[-1] == "close"
+    assert summary.complete
+    assert summary.environment["stack"] == "fake"
+    assert folder.summary_path.exists()
+    assert "removed what an earlier run left behind: topic tides_x" in output
+    assert output.rstrip().endswith("stopping the stack")
+
+
+def test_a_stack_that_ran_before_goes_on_and_can_be_used_by_hand(bench: FakeBench, tmp_path: Path) -> None:
+    stack = FakeStack(tmp_path, runs=True)
+    _, output = run(stack, tmp_path)
+    assert stack.calls == ["up", "offer"]
+    assert output.rstrip().endswith("the stack was up before and stays up; `sinkbench down` stops it")
+
+
+def killed(folder: Path) -> FakeStack:
+    """A stack that is up since a race has started it that was killed."""
+    stack = FakeStack(folder, runs=True)
+    StarterNote(stack).write("20261121T034800Z-quick")  # type: ignore[arg-type]
+    return stack
+
+
+def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(bench: FakeBench, tmp_path: Path) -> None:
+    stack = killed(tmp_path)
+    _, output = run(stack, tmp_path)
+    assert stack.calls == ["up", "down"]
+    said = "the stack was started by the race of 20261121T034800Z-quick, which was killed; it is stopped in the end"
+    assert said in output
+    again = FakeStack(tmp_path, runs=True)
+    run(again, tmp_path)
+    assert again.calls == ["up", "offer"]
+
+
+def test_a_stack_that_was_started_anew_since_stays_up(bench: FakeBench, tmp_path: Path) -> None:
+    stack = killed(tmp_path)
+    stack.id = "8 200.00"
+    run(stack, tmp_path)
+    assert stack.calls == ["up", "offer"]
+
+
+def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(bench: FakeBench, tmp_path: Path) -> None:
+    stack = killed(tmp_path)
+    stack.own_container = "controller"
+    run(stack, tmp_path)
+    assert stack.calls == ["up", "offer"]
+
+
+@pytest.mark.parametrize("moment", ["up", "bench"])
+def test_a_race_that_is_killed_has_written_down_that_it_started_the_stack(
+    moment: str, bench: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = FakeStack(tmp_path)
+    found: list[str | None] = []
+    note = StarterNote(stack)  # type: ignore[arg-type]
+    if moment == "up":
+        monkeypatch.setattr(stack, "up", lambda say: found.append(note.run()))
+    else:
+        monkeypatch.setattr(session, "preflight", lambda *arguments: found.append(note.run()))
+    run(stack, tmp_path)
+    assert found == ["p"]
+    assert note.run() is None
+
+
+def test_what_was_started_is_stopped_when_a_service_cannot_be_started(bench: FakeBench, tmp_path: Path) -> None:
+    class Broken(FakeStack):
+        def up(self, say: Any) -> None:
+            raise StackError("kafka: did not start")
+
+    stack = Broken(tmp_path)
+    with pytest.raises(StackError):
+        run(stack, tmp_path)
+    assert stack.calls == ["down"]
+    assert not any((tmp_path / "results").glob("*/summary.json"))
+
+
+def test_a_connector_file_that_cannot_be_read_is_told_before_anything_starts(
+    bench: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "CHECKOUT", tmp_path)
+    file = connectors_in(tmp_path, "postgres/jdbc", text="[" * 10_000) / "postgres" / "jdbc.json"
+    stack = FakeStack(tmp_path)
+    with pytest.raises(PlanError, match=f"{file}: not a connector file"):
+        run(stack, tmp_path)
+    assert stack.calls == []
+
+
+def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(bench: FakeBench, tmp_path: Path) -> None:
+    bench.refuses = Interrupted(130)
+    stack = FakeStack(tmp_path)
+    with pytest.raises(Interrupted) as ended:
+        run(stack, tmp_path)
+    assert stack.calls == ["up", "down"]
+    (note,) = ended.value.__notes__
+    assert "interrupted; the finished trials are in" in note
+    assert "the others are taken by: sinkbench resume " in note
+    bench.refuses = None
+    (folder,) = (tmp_path / "results").glob("2*")
+    unfinished = load_unfinished(folder, CHECKOUT / "connectors")
+    assert unfinished is not None
+    _, summary = resume_run(FakeStack(tmp_path), unfinished, Console(file=io.StringIO()))  # type: ignore[arg-type]
+    assert summary.complete
+    assert len(summary.resumed) == 1
+    assert summary.cells[0].trials == 2

@@ -1,0 +1,68 @@
+"""How many records each trial drains."""
+
+from __future__ import annotations
+
+import pytest
+
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.race.sizes import Sizes, is_too_short
+from sinkbench.results import Audit, Rescale
+from tests.support.reasons import because
+from tests.support.trials import trial
+
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "drain": {"window_seconds": 10}})
+CELL = expand(PLAN, 3)[0]
+SHORT = [because("too short", ReasonCode.TOO_SHORT)]
+
+
+def test_a_trial_is_sized_by_the_pilot_and_then_by_the_trial_before() -> None:
+    sizes = Sizes(PLAN.drain)
+    assert sizes.records(CELL) == 10_000
+    sizes.learn(CELL.place, 5_000)
+    assert sizes.records(CELL) == 50_000
+    sizes.see(CELL, trial(7_000, CELL))
+    assert sizes.records(CELL) == 70_000
+
+
+def test_an_invalid_trial_changes_no_size() -> None:
+    sizes = Sizes(PLAN.drain)
+    sizes.see(CELL, trial(7_000, CELL, reasons=[because("a service died")]))
+    assert sizes.records(CELL) == 10_000
+
+
+def test_one_that_was_too_short_gets_four_times_the_records_at_least() -> None:
+    sizes = Sizes(PLAN.drain)
+    sizes.learn(CELL.place, 1_000)
+    sizes.see(CELL, trial(None, CELL, records=10_000, window_seconds=9.0, pilot=True))
+    assert sizes.records(CELL) == 40_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"reasons": SHORT}, True),
+        ({"reasons": [*SHORT, because("a service died")]}, False),
+        ({"reasons": SHORT, "audit": None}, False),
+        ({"reasons": SHORT, "audit": Audit(produced=100, stored=99, lost=1, duplicates=0)}, False),
+        ({"reasons": SHORT, "records": 20_000_000}, False),
+        ({}, False),
+    ],
+)
+def test_too_short_is_what_nothing_else_is_wrong_with(fields: dict[str, object], expected: bool) -> None:
+    assert is_too_short(trial(None, CELL, **fields)) == expected
+
+
+def test_a_cold_trial_sizes_the_next_one_and_a_cold_one_that_was_too_short_grows() -> None:
+    sizes = Sizes(PLAN.drain)
+    sizes.see(CELL, trial(2_000, CELL, pilot=True, warm=False))
+    assert sizes.records(CELL) == 20_000
+    sizes.see(CELL, trial(None, CELL, records=20_000, window_seconds=9.0, pilot=True, warm=False, reasons=SHORT))
+    assert sizes.records(CELL) == 80_000
+
+
+def test_where_tasks_change_duplicates_make_no_short_trial_another() -> None:
+    twice = Audit(produced=100, stored=101, lost=0, duplicates=1)
+    assert not is_too_short(trial(None, CELL, reasons=SHORT, audit=twice))
+    assert is_too_short(trial(None, CELL, reasons=SHORT, audit=twice, rescale=Rescale(tasks_before=3)))

@@ -1,0 +1,129 @@
+"""What is made of Connect's validation of a plan's configurations, before a race creates anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sinkbench.errors import ConnectError, PlanError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.race.validation import validate_configs
+from sinkbench.services.connect import Validation
+from sinkbench.settings import CHECKOUT
+from sinkbench.trial.bench import Bench
+
+SAID = Validation(frozenset({"name", "connector.class", "topics", "tasks.max", "batch.size"}), {}, {})
+
+
+class Asked:
+    """A bench whose Connect answers each configuration with what it is told."""
+
+    def __init__(self, plan: Plan, said: Validation | ConnectError) -> None:
+        self.plan = plan
+        self.said = said
+        self.connect = SimpleNamespace(validate=self._validate)
+        self.validated: list[str] = []
+        self.lines: list[str] = []
+        # With this key a configuration cannot be read.
+        self.refuses: str | None = None
+
+    def config(self, cell: Any, names: Any) -> dict[str, str]:
+        return {"connector.class": "a.Jdbc", "topics": names.topic, "tasks.max": str(cell.tasks), **cell.overrides}
+
+    def _validate(self, config: dict[str, str]) -> Validation:
+        self.validated.append(config.get("tasks.max", ""))
+        if isinstance(self.said, ConnectError) or (self.refuses is not None and self.refuses in config):
+            raise self.said if isinstance(self.said, ConnectError) else ConnectError("HTTP 500: Invalid value many")
+        return self.said
+
+    def run(self) -> object:
+        return validate_configs(cast(Bench, self), expand(self.plan, 3), self.lines.append)
+
+
+def asked(folder: Path, text: str, said: Validation | ConnectError = SAID) -> Asked:
+    (folder / "mine.yaml").write_text(text)
+    return Asked(load_plan(folder / "mine.yaml", CHECKOUT / "connectors"), said)
+
+
+PLAIN = "pipelines: [postgres/jdbc]\nmultiples: [1, 2, 4]\n"
+OVERRIDDEN = """pipelines:
+  - postgres/jdbc
+  - pipeline: postgres/jdbc
+    label: big
+    overrides:
+      batch.size: 10
+      KEY: x
+"""
+
+
+def test_each_pipeline_is_validated_once_whatever_its_number_of_tasks(tmp_path: Path) -> None:
+    bench = asked(tmp_path, PLAIN)
+    assert bench.run() == {}
+    assert len(bench.validated) == 1
+    assert bench.lines == []
+
+
+def test_an_unknown_override_is_refused_with_its_line_and_the_nearest_key(tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as refused:
+        asked(tmp_path, OVERRIDDEN.replace("KEY", "batch.sise")).run()
+    assert str(refused.value) == (
+        f"{tmp_path}/mine.yaml:7: big: the key 'batch.sise' is known neither to the connector nor to Connect;"
+        " did you mean 'batch.size'?"
+    )
+
+
+def test_keys_that_nobody_confirms_are_said_and_returned(tmp_path: Path) -> None:
+    bench = asked(tmp_path, OVERRIDDEN.replace("KEY", "hibernate.show_sql"))
+    assert bench.run() == {"big": ["hibernate.show_sql"]}
+    assert bench.lines == ["big: nobody has confirmed hibernate.show_sql; a key that is not read changes nothing"]
+
+
+def test_connects_own_errors_are_shown_with_their_key(tmp_path: Path) -> None:
+    wrong = replace(SAID, errors={"batch.size": ("Invalid value x: Not a number",), "topics": ("no",)})
+    with pytest.raises(PlanError) as refused:
+        asked(tmp_path, PLAIN, wrong).run()
+    assert str(refused.value).splitlines() == [
+        "connectors/postgres/jdbc.json: Connect refuses 'batch.size': Invalid value x: Not a number",
+        "connectors/postgres/jdbc.json: Connect refuses 'topics': no",
+    ]
+
+
+def test_a_variable_that_the_workers_do_not_know_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"'tasks.max' needs the variable DB_PORT, which the workers do not know"):
+        asked(tmp_path, PLAIN, replace(SAID, values={"tasks.max": "x:${env:DB_PORT}", "absent": "${env:B}"})).run()
+
+
+def test_five_mistakes_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+    wrong = replace(SAID, errors={f"key{n}": ("no",) for n in range(7)})
+    with pytest.raises(PlanError) as refused:
+        asked(tmp_path, PLAIN, wrong).run()
+    assert len(str(refused.value).splitlines()) == 6
+    assert str(refused.value).endswith("\nand 2 more")
+
+
+def test_a_connect_that_does_not_validate_stops_no_race_and_is_named_once(tmp_path: Path) -> None:
+    bench = asked(tmp_path, OVERRIDDEN.replace("KEY", "batch.sise"), ConnectError("HTTP 403: no"))
+    assert bench.run() == {}
+    assert len(bench.validated) == 2
+    assert bench.lines == [
+        "the keys of connectors are not checked: Connect does not validate postgres/jdbc: HTTP 403: no"
+    ]
+
+
+def test_a_configuration_that_connect_cannot_read_is_refused_where_it_reads_others(tmp_path: Path) -> None:
+    bench = asked(tmp_path, OVERRIDDEN.replace("KEY", "consumer.override.max.poll.records"))
+    bench.refuses = "consumer.override.max.poll.records"
+    with pytest.raises(PlanError, match=r"mine.yaml:6: big: Connect cannot read the configuration: HTTP 500: Invalid"):
+        bench.run()
+
+
+def test_the_keys_of_a_class_that_is_refused_are_not_called_unread(tmp_path: Path) -> None:
+    wrong = replace(SAID, errors={"transforms.a.type": ("no such class",)})
+    with pytest.raises(PlanError) as refused:
+        asked(tmp_path, OVERRIDDEN.replace("KEY", "transforms.a.field"), wrong).run()
+    assert "transforms.a.field" not in str(refused.value)

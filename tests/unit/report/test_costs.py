@@ -1,0 +1,63 @@
+"""CPU time and efficiency in a report: what has no sum, and which cells are named as not to be compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from sinkbench.errors import ReasonCode
+from sinkbench.report.costs import cpu, efficiency
+from sinkbench.results import CellSummary, Limit, LimitInBlock, Reason, RunSummary
+from sinkbench.summary.efficiency import with_limits
+from tests.support.reasons import because
+from tests.support.trials import cell_summary, run_summary
+
+LOST = Reason(code=ReasonCode.LOST, text="3 records LOST")
+FAULTY = {"passed": False, "verdict": LOST.text, "faults": [LOST]}
+
+
+def cell(label: str = "postgres/jdbc", **fields: object) -> CellSummary:
+    return cell_summary(label, 50_000.0, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("total", [None, {"median": 20.0, "low": 20.0, "high": 20.0, "values": [20.0]}])
+def test_where_a_service_was_not_seen_there_is_no_sum(total: dict[str, object] | None) -> None:
+    used = {"connect": 12.0, "postgres": None, "controller": 1.0}
+    unseen = cell(cpu_seconds_per_million=used, total_cpu_seconds_per_million=total)
+    figure = cpu(run_summary(unseen), [unseen])
+    assert figure is not None
+    assert [chart.label for chart in figure.charts] == ["CPU seconds per million records: postgres/jdbc -"]
+    assert figure.table.rows == [("postgres/jdbc", "12", "-", "-", "1.0")]
+    assert figure.table.headers == ("cell", "connect", "all", "95 % interval", "controller")
+
+
+def test_a_run_that_kept_no_sum_has_that_of_its_services() -> None:
+    seen = cell(cpu_seconds_per_million={"connect": 12.0, "postgres": 8.0, "controller": None})
+    figure = cpu(run_summary(seen), [seen])
+    assert figure is not None
+    assert figure.charts[0].label.endswith("postgres/jdbc 20")
+
+
+def shares(*cells: CellSummary, blocks: int = 0) -> RunSummary:
+    in_blocks = [LimitInBlock(block=block, records_per_second=100_000) for block in range(1, blocks + 1)]
+    limit = Limit(sink="postgres", way="COPY", records_per_second=100_000, in_blocks=in_blocks)
+    return run_summary(*with_limits(cells, [limit]), limits=[limit])
+
+
+def test_an_efficiency_of_a_cell_that_did_not_pass_is_named_so() -> None:
+    # As a run has kept it that was summed up by an earlier sinkbench.
+    cold = cell("b", efficiency=0.4, at_least=because("still warming", ReasonCode.NOT_WARM))
+    figure = efficiency(shares(cell(**FAULTY), cold))
+    assert figure is not None
+    assert [row[0] for row in figure.table.rows] == ["postgres/jdbc (LOST)", "b (warming)"]
+    assert "postgres/jdbc (LOST) 50 %" in figure.charts[0].label
+
+
+def test_only_limits_in_blocks_are_of_the_same_block() -> None:
+    once = efficiency(shares(cell()))
+    assert once is not None
+    assert "block" not in once.caption
+    assert once.caption.endswith("without Kafka and Connect.")
+    rate = {"median": 5e4, "low": 5e4, "high": 5e4, "values": [5e4], "blocks": [1]}
+    beside = efficiency(shares(cell(records_per_second=rate), blocks=1))
+    assert beside is not None
+    assert "in the same block. In brackets are" in beside.caption

@@ -1,0 +1,378 @@
+"""The report of a run: what is in it, what is left out, and that nothing in it is read as HTML."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from sinkbench.analysis.latency import latency_of
+from sinkbench.cli.main import main
+from sinkbench.report.costs import by_scale
+from sinkbench.report.draw import Look, shortened
+from sinkbench.report.latencies import curve_of
+from sinkbench.report.lead import answers_or_why_none, grounds, outcome
+from sinkbench.report.plots import LineSeries, far_apart, lines
+from sinkbench.report.svg import inlined
+from sinkbench.report.timeline import drawn
+from sinkbench.results import LatencyMs, RunSummary
+from sinkbench.runs.store import RunFolder, read_summary, read_trials
+from sinkbench.tables.answers import answer_sentences
+from tests.support.page import Page
+from tests.support.samplerun import DOOMED, SCRIPT, keep_run
+
+LABEL = f'a {SCRIPT} $x_1$ "label" & \u6570 \U0001f680 more'
+
+
+def written(run: Path, to: Path | None = None) -> str:
+    assert main(["report", str(run), *(["--to", str(to)] if to else [])]) == 0
+    return (to or run / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return keep_run(tmp_path_factory.mktemp("run") / "results", everything=True, label=LABEL)
+
+
+@pytest.fixture(scope="module")
+def charts(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the charts, which are written with the page."""
+    folder = tmp_path_factory.mktemp("a b") / "charts"
+    assert main(["report", str(run), "--charts", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(run: Path, charts: Path) -> str:
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def plain(root: Path, blocks: int = 1) -> Path:
+    """A small run of one pipeline."""
+    return keep_run(root / "results", pipelines=["postgres/jdbc"], multiples=[1], blocks=blocks, seconds=5)
+
+
+def changed(run: Path, **fields: object) -> RunSummary:
+    found = read_summary(run).model_copy(update=fields)
+    RunFolder(run).write_summary(found)
+    return found
+
+
+def test_the_path_is_printed_and_the_file_is_in_the_runs_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = plain(tmp_path)
+    written(folder)
+    assert capsys.readouterr().out == f"{folder}/report.html\n"
+    assert written(folder / "summary.json", tmp_path / "other.html").startswith("<!DOCTYPE html>")
+
+
+def test_the_answer_comes_first_with_tasks_and_how_sure_it_is(run: Path, page: Page) -> None:
+    said = "".join(page.texts)
+    found = answer_sentences(read_summary(run))
+    assert found
+    for line in found:
+        assert said.index(line) < said.index("All cells, in the plan's order")
+    fastest = re.search(r"Fastest: .*, 24 tasks on 3 workers: [\d,]+ records/s, 95 % interval [\d,]+ to [\d,]+", said)
+    assert fastest is not None
+
+
+def test_a_run_with_everything_has_every_section(page: Page) -> None:
+    assert page.sections == [
+        None,
+        *("missing", "rates", "costs"),
+        *("cells", "throughput", "rescale", "search", "latency", "limits", "memory", "money"),
+        *("connections", "placement"),
+        *("verdicts", "invalid", "course", "environment", "configuration", "figures"),
+    ]
+    links = {attributes["href"] or "" for attributes in page.all("a")}
+    assert {link for link in links if not link.startswith("#figure-")} == {
+        "#main",
+        *(f"#{section}" for section in page.sections if section),
+    }
+
+
+def test_what_a_result_holds_is_text_and_no_html(page: Page, text: str) -> None:
+    assert not page.all("script")
+    assert not page.all("b")
+    assert SCRIPT not in text
+    said = "".join(page.texts)
+    assert LABEL in said
+    assert DOOMED in said
+    assert f"Xeon {SCRIPT}" in said
+
+
+def test_the_page_loads_nothing_and_runs_nothing(page: Page, text: str) -> None:
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "url(" not in re.sub(r"url\(#", "", text)
+    addresses = [
+        value
+        for _, attributes in page.elements
+        for name, value in attributes.items()
+        if name in ("src", "href", "srcset", "data", "action")
+    ]
+    assert all(address is not None and address.startswith(("#", "data:,")) for address in addresses)
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+
+
+def test_every_figure_has_a_caption_its_numbers_and_charts_with_names(text: str) -> None:
+    figures = re.findall(r"<figure.*?</figure>", text, re.DOTALL)
+    assert len(figures) > 15
+    for figure in figures:
+        found = Page(figure)
+        assert len(found.all("figcaption")) == len(found.all("details")) == 1
+        assert len(found.all("table")) == len(found.all("caption")) == 1
+        assert len(found.all("td")) > 0
+        charts = [attributes for attributes in found.all("div") if attributes.get("role") == "img"]
+        assert len(charts) == len(found.all("svg")) > 0
+        assert all(attributes["aria-label"] for attributes in charts)
+
+
+def test_each_chart_is_a_file_of_its_own_with_a_name_a_size_and_colours(
+    page: Page, charts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = sorted(charts.iterdir())
+    assert len(files) == len(page.all("svg"))
+    assert "throughput-1.svg" in {file.name for file in files}
+    for file in files:
+        root = ET.fromstring(file.read_text(encoding="utf-8"))  # noqa: S314 - just written by us
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.attrib["aria-label"]
+        assert float(root.attrib["width"]) > float(root.attrib["viewBox"].split()[2])
+        used = set(re.findall(r"var\((--[\w-]+)\)", file.read_text(encoding="utf-8")))
+        style = root.findtext("{http://www.w3.org/2000/svg}style")
+        assert style is not None
+        assert {name for name in used if f"{name}:" not in style} == set()
+    (tmp_path / "file").write_text("")
+    assert main(["report", str(plain(tmp_path)), "--charts", str(tmp_path / "file")]) == 2
+    assert "file: cannot be written" in capsys.readouterr().err
+
+
+def test_the_elements_are_closed_in_their_order_and_no_id_is_there_twice(page: Page) -> None:
+    assert page.open == []
+    ids = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+    assert [name for name, count in ids.items() if count > 1] == []
+    referred = {value[1:] for _, each in page.elements if (value := each.get("href")) and value.startswith("#")}
+    assert referred <= ids.keys()
+    assert [len(page.all(tag)) for tag in ("main", "nav", "header", "h1", "title")] == [1] * 5
+
+
+def test_colours_are_left_to_the_page(text: str) -> None:
+    body = text[text.index("</style>") :]
+    assert re.findall(r"(?:fill|stroke): ?#\w+", body) == []
+    assert "font-family" not in body
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_limits_scaling_and_reasons_are_in_it(page: Page) -> None:
+    said = " ".join(page.texts)
+    for expected in (
+        "the database accepts 100",
+        "coherency",
+        "1 of 5 trials",
+        "batch.size",
+        "growing",
+        "COPY",
+        "plan.yaml",
+    ):
+        assert expected in said
+
+
+def test_the_share_of_a_limit_has_its_span_where_the_limit_was_measured_in_blocks(page: Page) -> None:
+    said = " ".join(page.texts)
+    assert re.search(r"\b\d+ % \(?\d+(\.\d)?-\d+(\.\d)?\)?", said)
+    assert "once a run" in said
+    assert "records/s (" in said
+
+
+def test_a_run_with_one_trial_has_no_more_than_it_measured(tmp_path: Path) -> None:
+    found = Page(written(plain(tmp_path)))
+    said = " ".join(found.texts)
+    assert "the run has nothing to compare it with." in said
+    assert not {"throughput", "rescale", "search", "latency", "limits", "invalid", "left-out"} & set(found.sections)
+    assert {"rates", "costs", "cells", "connections", "course", "environment"} <= set(found.sections)
+
+
+def test_an_empty_run_says_that_it_says_nothing(tmp_path: Path) -> None:
+    folder = plain(tmp_path)
+    changed(folder, cells=[], scaling=[], environment={}, complete=False)
+    (folder / "trials.jsonl").unlink()
+    found = Page(written(folder))
+    assert "No trial of this run was finished, so it says nothing." in " ".join(found.texts)
+    assert "not finished" in " ".join(found.texts)
+    assert found.sections == [None, "configuration"]
+
+
+def test_missing_and_damaged_samples_are_named_and_the_other_charts_stay(tmp_path: Path) -> None:
+    folder = plain(tmp_path, blocks=3)
+    first, second, _ = sorted((folder / "samples").iterdir())
+    first.unlink()
+    second.write_text("seconds,stored\nnever,1\n")
+    found = Page(written(folder))
+    said = " ".join(found.texts)
+    assert f"samples/{first.name} is missing" in said
+    assert f"samples/{second.name} is damaged" in said
+    assert len([each for each in found.all("div") if "over 5 seconds" in (each.get("aria-label") or "")]) == 1
+
+
+def test_a_run_whose_samples_are_all_gone_has_no_charts_of_its_trials(tmp_path: Path) -> None:
+    folder = plain(tmp_path, blocks=25)
+    for file in (folder / "samples").iterdir():
+        file.unlink()
+    found = Page(written(folder))
+    assert "course" not in found.sections
+    assert "and 5 more" in " ".join(found.texts)
+
+
+def test_a_run_of_hundreds_of_trials_has_charts_of_the_first_of_each_cell(tmp_path: Path) -> None:
+    trials = read_trials(plain(tmp_path) / "trials.jsonl")
+    many = [trials[0].model_copy(update={"cell": f"c{place % 7}", "block": place // 7}) for place in range(700)]
+    kept, said = drawn(many)
+    assert Counter(trial.cell for trial in kept) == {f"c{cell}": 17 for cell in range(7)}
+    assert max(trial.block for trial in kept) == 16
+    assert said == ["charts over time of 581 of 700 trials: a page has 120 at most"]
+    assert len(drawn([trial.model_copy(update={"cell": f"{place}"}) for place, trial in enumerate(many)])[0]) == 120
+
+
+def test_samples_outside_of_the_run_are_not_read(tmp_path: Path) -> None:
+    folder = plain(tmp_path)
+    trial = json.loads((folder / "trials.jsonl").read_text()) | {"samples": "../../secret.csv"}
+    (folder / "trials.jsonl").write_text(json.dumps(trial) + "\n")
+    assert "../../secret.csv is not in the run" in " ".join(Page(written(folder)).texts)
+
+
+def test_a_damaged_histogram_is_left_out_and_named(tmp_path: Path) -> None:
+    folder = plain(tmp_path)
+    cells = read_summary(folder).cells
+    changed(
+        folder, cells=[cells[0].model_copy(update={"latency_ms": LatencyMs(count=9, histogram="HISTFAAAnonsense")})]
+    )
+    found = Page(written(folder))
+    assert "latency" not in found.sections
+    assert "the histogram of latencies (until stored) cannot be read" in " ".join(found.texts)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ('{"format": 1', "is not JSON"),
+        ('{"format": 2}', "use a newer sinkbench"),
+        ('{"format": 1}', "is not the summary of a run"),
+    ],
+)
+def test_a_damaged_summary_is_refused_in_one_line(
+    tmp_path: Path, damage: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = plain(tmp_path)
+    (folder / "summary.json").write_text(damage)
+    assert main(["report", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not (folder / "report.html").exists()
+
+
+def test_a_file_that_cannot_be_written_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # /proc takes no files, not even of root, as a disk that is read-only.
+    for to in ("/proc/report.html", str(tmp_path), str(tmp_path / "no" / "such" / "folder.html")):
+        assert main(["report", str(plain(tmp_path / "a")), "--to", to]) == 2
+        told = capsys.readouterr().err
+        assert told.startswith(f"{to}: cannot be written") or f"{to}: cannot be written" in told
+        assert told.count("\n") == 1
+
+
+def test_no_other_command_loads_what_draws() -> None:
+    code = (
+        "import sys, sinkbench.cli.main\n"
+        "sys.exit(', '.join(sorted({'matplotlib', 'jinja2', 'sinkbench.report'} & sys.modules.keys())) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_lead_says_why_there_is_no_answer(run: Path) -> None:
+    found = read_summary(run)
+    failed = [found.cells[0].model_copy(update={"passed": False, "verdict": "LOST 3"}), *found.cells[1:]]
+    lost = found.model_copy(update={"cells": failed})
+    assert not any("Not in the answer" in line for line in answers_or_why_none(lost))
+    none = found.model_copy(
+        update={"cells": [cell.model_copy(update={"passed": False, "verdict": "LOST 3"}) for cell in failed]}
+    )
+    assert answers_or_why_none(none) == ["No answer: 12 of 12 cells may not be compared."]
+    assert outcome(lost) == f"1 of {len(found.cells)} cells did not pass"
+    loads = found.model_copy(update={"cells": [cell.model_copy(update={"mode": "sustain"}) for cell in failed]})
+    assert answers_or_why_none(loads) == [f"{len(found.cells) - 1} of {len(found.cells)} loads were kept up with."]
+    assert grounds(loads) == []
+
+
+def test_a_latency_curve_ends_where_the_records_are_too_few() -> None:
+    curve = curve_of(latency_of([1_000.0] * 990 + [90_000.0] * 10))
+    assert isinstance(curve, list)
+    shares = [share for share, _ in curve]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 0.99)
+    assert dict(curve)[0.5] == pytest.approx(1, rel=0.01)
+
+
+def test_bars_share_a_scale_if_none_is_twenty_times_as_long_as_another() -> None:
+    rows = [("a", {"x": 2_000.0}), ("b", {"x": 1.0}), ("c", {"x": 15.0, "y": 5.0}), ("d", {"x": 900.0})]
+    assert [[name for name, _ in group] for group in by_scale(rows)] == [["b", "c"], ["a", "d"]]
+
+
+def test_forty_series_differ_in_their_colour_or_their_dashes_and_their_marker() -> None:
+    looks = [Look(place) for place in range(40)]
+    assert (
+        len({(each.colour, each.marker) for each in looks}) == len({(each.colour, each.dashes) for each in looks}) == 40
+    )
+
+
+def test_labels_of_ticks_have_room_beside_each_other() -> None:
+    assert far_apart([3, 6, 12, 24]) == [3, 6, 12, 24]
+    assert far_apart([3, 6, 12, 24, 48, 96]) == [3, 12, 24, 48, 96]
+    assert far_apart([3, 6, 96]) == [6, 96]
+    assert far_apart([5]) == [5]
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    assert shortened("a name\nof one line\x01", 30) == "a name of one line?"
+    found = shortened("postgres/jdbc-with-quite-a-long-name with 24 tasks", 30)
+    assert len(found) == 30
+    assert found.startswith("postgres/jdbc")
+    assert found.endswith("…h 24 tasks")
+
+
+def test_a_picture_keeps_no_size_no_font_and_no_id_that_nothing_refers_to() -> None:
+    text = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9pt"'
+        ' viewBox="0 0 9 9">'
+        '<metadata>who</metadata><defs><style>*{}</style></defs><g id="a"><path id="m1" d="M 0.12345 1 \n L 2 3.99"'
+        ' style="fill: #010203; stroke: #123456"/><use xlink:href="#m1" x="1.26"/></g>'
+        "<text style=\"font-size: 9px; font-family: 'X', 'Y'; text-anchor: end\">1.2345</text></svg>"
+    )
+    assert inlined(text, "k", {"#010203": "var(--ink)"}) == (
+        '<svg viewBox="0 0 9 9" aria-hidden="true" focusable="false"><defs />'
+        '<path id="k-m1" d="M 0.1 1 L 2 3.9" style="fill:var(--ink);stroke:#123456" /><use href="#k-m1" x="1.2" />'
+        '<text style="font-size:9px;text-anchor:end">1.2345</text></svg>'
+    )
+
+
+def test_bars_of_points_beside_each_other_are_drawn_whole() -> None:
+    bars = [LineSeries(name, [3, 6], [10, 20], low=[5, 15], high=[95, 60]) for name in "abc"]
+    drawn_text = re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s", joined=False))
+    # Of the scale's own numbers the last is above the longest bar, not above the highest point.
+    assert max(map(int, drawn_text)) >= 80, drawn_text

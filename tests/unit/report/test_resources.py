@@ -1,0 +1,56 @@
+"""Memory, disk and money in a report: what has no chart, and which cells are named as not to be compared."""
+
+from __future__ import annotations
+
+from sinkbench.errors import ReasonCode
+from sinkbench.report.parts import Figure, Table
+from sinkbench.report.resources import disk, memory
+from sinkbench.results import CellSummary, Memory, Reason, Spread
+from sinkbench.tables.figures import MEANINGS
+from tests.support.trials import cell_summary, run_summary
+
+ON_DISK = Spread(median=410.0, low=410.0, high=410.0, values=[410.0])
+LOST = Reason(code=ReasonCode.LOST, text="3 records LOST")
+FAULTY = {"passed": False, "verdict": LOST.text, "faults": [LOST]}
+
+
+def cell(label: str = "postgres/jdbc", **fields: object) -> CellSummary:
+    return cell_summary(label, 1_000.0, **fields)  # type: ignore[arg-type]
+
+
+def test_heaps_alone_are_a_table_without_a_chart() -> None:
+    found = memory(run_summary(cell(peak_memory={"connect": Memory(heap_bytes=1.2e9)})))
+    assert isinstance(found, Table)
+    assert found.headers == ("cell", "peak MB", "heap of connect")
+    assert found.rows == [("postgres/jdbc", "-", "1,200")]
+
+
+def test_memory_that_nothing_was_seen_of_is_left_out() -> None:
+    assert memory(run_summary(cell())) is None
+    assert memory(run_summary(cell(peak_memory={"connect": Memory()}))) is None
+
+
+def test_only_cells_whose_memory_was_seen_have_a_bar() -> None:
+    seen = cell("a", peak_memory={"connect": Memory(resident_bytes=2.4e9, heap_bytes=1.2e9)})
+    found = memory(run_summary(seen, cell("b", peak_memory={"connect": Memory(heap_bytes=1e9)})))
+    assert isinstance(found, Figure)
+    assert found.charts[0].label == "Peak memory by service: a 2,400 MB"
+    assert found.table.rows == [("a", "-", "2,400", "1,200"), ("b", "-", "-", "1,000")]
+
+
+def test_bytes_from_kafka_alone_are_a_table_without_a_chart() -> None:
+    found = disk(run_summary(cell(fetched_bytes_per_record=612.0), cell("b")))
+    assert isinstance(found, Table)
+    assert found.headers == ("cell", "bytes on disk a record", "bytes from Kafka a record")
+    assert found.rows == [("postgres/jdbc", "-", "612")]
+    assert {*found.meanings} == {*found.headers[1:]}
+    assert {*found.meanings.values()} <= MEANINGS.keys()
+    assert disk(run_summary(cell())) is None
+
+
+def test_a_cell_that_did_not_pass_is_named_so() -> None:
+    faulty = cell(peak_memory={"connect": Memory(resident_bytes=1e9)}, disk_bytes_per_record=ON_DISK, **FAULTY)
+    for found in (memory(run_summary(faulty)), disk(run_summary(faulty))):
+        assert isinstance(found, Figure)
+        assert found.table.rows[0][0] == "postgres/jdbc (LOST)"
+        assert "postgres/jdbc (LOST) " in found.charts[0].label

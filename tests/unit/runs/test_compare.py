@@ -1,0 +1,455 @@
+"""Two runs compared: verdicts that hold for the whole table, and reasons where there is no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import JsonValue
+
+from sinkbench.errors import ResultsError
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import Plan
+from sinkbench.results import Audit, PlanRef, TrialRecord
+from sinkbench.runs.compare import Compared, Comparison, compare, gate, percent_of
+from sinkbench.runs.reader import StoredRun
+from sinkbench.summary.cells import summarize
+from sinkbench.tables.comparison import as_markdown, as_text, remarks
+from tests.support.trials import JDBC as CELL
+from tests.support.trials import OTHER as BULK
+from tests.support.trials import run_summary
+from tests.support.trials import trial as drained
+
+CELLS = [CELL, BULK, replace(CELL, multiple=2), replace(BULK, multiple=2)]
+FAST = [1030.0, 1000.0, 1010.0, 1020.0, 1015.0, 1005.0]
+SLOW = [rate * 0.8 for rate in FAST]
+
+
+def trial(cell: Cell, block: int, rate: float | None, **fields: object) -> TrialRecord:
+    return drained(rate, cell, **{"block": block, "offered_records_per_second": cell.offered, **fields})
+
+
+def kept(
+    rates: Mapping[Cell, Sequence[float | None]],
+    environment: Mapping[str, JsonValue] | None = None,
+    connectors: Mapping[str, JsonValue] | None = None,
+    plan: Mapping[str, object] | None = None,
+    **fields: object,
+) -> StoredRun:
+    """A run whose cells have these rates, one a block."""
+    trials = [trial(cell, block, rate, **fields) for cell in rates for block, rate in enumerate(rates[cell], start=1)]
+    pipelines = list(dict.fromkeys(cell.pipeline for cell in rates)) or ["postgres/jdbc"]
+    summary = run_summary(
+        *summarize(list(rates), trials),
+        plan=PlanRef(name="quick", sha256="0"),
+        environment={"stack": "local", **(environment or {})},
+    )
+    whole = Plan.model_validate({"name": "quick", "pipelines": pipelines, **(plan or {})}).whole()
+    return StoredRun(summary, trials, whole, connectors or {})
+
+
+def only(a: StoredRun, b: StoredRun) -> Compared:
+    (cell,) = compare(a, b).cells
+    return cell
+
+
+def noisy(draw: np.random.Generator, count: int, factor: float = 1.0, spread: float = 0.025) -> list[float]:
+    return (factor * draw.normal(1000, 1000 * spread, count)).tolist()
+
+
+@pytest.fixture
+def verdicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out what no verdict depends on and what takes most of the time, for tests that compare many runs."""
+    monkeypatch.setattr("sinkbench.runs.compare.smallest_difference", lambda *of: 0.1)
+    monkeypatch.setattr("sinkbench.summary.cells.interval_of_median", lambda *of: None)
+    monkeypatch.setattr("sinkbench.summary.cells.ratio_by_block", lambda *of: None)
+
+
+@pytest.mark.usefixtures("verdicts_alone")
+def test_resampled_copies_of_the_same_trials_show_no_difference_in_95_of_100_tables() -> None:
+    count, draw = 8, np.random.default_rng(8)
+    none = 0
+    for _ in range(100):
+        rates = {cell: noisy(draw, count) for cell in CELLS}
+        again = {cell: draw.choice(values, count).tolist() for cell, values in rates.items()}
+        none += not any(cell.verdict in ("faster", "slower") for cell in compare(kept(rates), kept(again)).cells)
+    assert none >= 95
+
+
+@pytest.mark.usefixtures("verdicts_alone")
+@pytest.mark.parametrize("count", [6, 12])
+def test_two_runs_of_the_same_pipelines_differ_in_one_of_twenty_tables_at_most(count: int) -> None:
+    draw = np.random.default_rng(count)
+    none = 0
+    for _ in range(100):
+        a, b = (kept({cell: noisy(draw, count) for cell in CELLS}) for _ in range(2))
+        none += not any(cell.verdict in ("faster", "slower") for cell in compare(a, b).cells)
+    # Three standard errors of a share of 0.95 among 100.
+    assert none >= 95 - 6
+
+
+@pytest.mark.usefixtures("verdicts_alone")
+@pytest.mark.parametrize(("count", "spread"), [(5, 0.02), (6, 0.03), (10, 0.03)])
+def test_a_copy_that_is_10_percent_slower_is_found_at_2_to_3_percent_noise(count: int, spread: float) -> None:
+    draw = np.random.default_rng(count)
+    found = 0
+    for _ in range(40):
+        a, b = noisy(draw, count, spread=spread), noisy(draw, count, 0.9, spread)
+        found += only(kept({CELL: a}), kept({CELL: b})).verdict == "slower"
+    assert found >= 38
+
+
+def test_a_copy_of_real_trials_that_is_10_percent_slower_is_found() -> None:
+    # postgres/jdbc in a run of plans/efficiency.yaml.
+    real = [85_340.0, 86_079.0, 85_868.0, 88_037.0, 82_049.0]
+    slower = only(kept({CELL: real}), kept({CELL: [0.9 * rate for rate in real]}))
+    assert slower.verdict == "slower"
+    assert only(kept({CELL: real}), kept({CELL: real[::-1]})).verdict == "no difference found"
+
+
+def test_what_a_foreign_load_can_explain_is_no_verdict() -> None:
+    machine: dict[str, JsonValue] = {"cpu_count": 2}
+    quiet = kept({CELL: FAST}, machine, foreign_cores=0.02)
+    disturbed = kept({CELL: SLOW}, machine, foreign_cores=0.5)
+    told = only(quiet, disturbed)
+    assert told.verdict == "cannot tell"
+    assert told.why.startswith("what is no part of the stack took 0.0 cores in run A, 0.5 in run B")
+    assert "cannot tell" in as_text(compare(quiet, disturbed))
+    # It is no proof that B is slower, and none that it is not.
+    found = gate(compare(quiet, disturbed), 5.0)
+    why = "slower by more than 5 % with a foreign load that can explain it, so run it again"
+    assert found.failures == [f"{why}: postgres/jdbc@3x1 (20.0 %)"]
+    # The other way round B was faster in spite of it, and the same load in both explains nothing.
+    assert only(
+        kept({CELL: SLOW}, machine, foreign_cores=0.0), kept({CELL: FAST}, machine, foreign_cores=0.5)
+    ).verdict == ("faster")
+    assert only(disturbed, kept({CELL: SLOW}, machine, foreign_cores=0.0)).why.endswith("may hide a difference")
+    same = only(kept({CELL: FAST}, machine, foreign_cores=0.5), disturbed)
+    assert (same.verdict, same.why) == ("slower", "")
+
+
+def test_a_verdict_says_how_b_does_and_never_contradicts_its_interval() -> None:
+    slower = only(kept({CELL: FAST}), kept({CELL: SLOW}))
+    faster = only(kept({CELL: SLOW}), kept({CELL: FAST}))
+    assert (slower.verdict, faster.verdict) == ("slower", "faster")
+    assert slower.ratio == pytest.approx(0.8)
+    assert slower.interval is not None
+    assert slower.interval.high < 1
+    assert (slower.a, slower.b) == (pytest.approx(1012.5), pytest.approx(810))
+    assert slower.why == ""
+
+
+def test_no_difference_comes_with_the_smallest_that_would_have_shown() -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: FAST[::-1]}))
+    assert cell.verdict == "no difference found"
+    assert cell.smallest_percent is not None
+    assert 1 < cell.smallest_percent < 4
+
+
+def test_what_one_cell_alone_would_show_may_be_chance_among_many() -> None:
+    # Of 5 trials against 5 that do not overlap p is 2/252; eight such tests at once make it 0.06.
+    barely = {CELL: [1000.0, 1001.0, 1002.0, 1003.0, 1004.0]}
+    below = {CELL: [990.0, 991.0, 992.0, 993.0, 994.0]}
+    assert only(kept(barely), kept(below)).verdict == "slower"
+    others = {replace(BULK, multiple=multiple): FAST for multiple in range(1, 8)}
+    cell = compare(kept({**barely, **others}), kept({**below, **others})).cells[0]
+    assert cell.verdict == "too few trials to tell"
+    assert cell.why == "5 and 5 valid trials are too few to test 8 cells at once"
+
+
+def test_an_interval_that_alone_leaves_out_1_is_explained() -> None:
+    near = {CELL: [1000.0, 1001.0, 1002.0, 1003.0, 1004.0, 1005.0, 1006.0]}
+    below = {CELL: [992.0, 993.0, 994.0, 995.0, 996.0, 1001.5, 1002.5]}
+    others = {replace(BULK, multiple=multiple): FAST for multiple in range(1, 16)}
+    cell = compare(kept({**near, **others}), kept({**below, **others})).cells[0]
+    assert cell.verdict == "no difference found"
+    assert cell.interval is not None
+    assert cell.interval.high < 1
+    assert cell.why.startswith("its interval alone leaves out 1, but with 16 cells compared that may be chance (p 0.0")
+
+
+@pytest.mark.parametrize(("taken", "said"), [([1000.0], "1 valid in run B"), (FAST[:4], "4 valid in run B")])
+def test_fewer_than_five_valid_trials_tell_nothing(taken: list[float | None], said: str) -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: taken}))
+    assert cell.verdict == "too few trials to tell"
+    assert cell.why == f"{said}, 5 are needed in each"
+    assert cell.interval is None
+
+
+def test_an_empty_run_is_not_comparable_and_says_that_no_trial_was_taken() -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: []}))
+    assert cell.verdict == "not comparable"
+    assert cell.why == "run B: invalid: no trial was taken"
+    assert cell.broken
+
+
+def test_invalid_trials_are_left_out() -> None:
+    b = kept({CELL: SLOW})
+    bad = trial(CELL, 99, 9e9, invalid=["the machine slept"])
+    assert only(kept({CELL: FAST}), replace(b, trials=[*b.trials, bad])).ratio == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ({"record_bytes": 1024}, "record_bytes 512 against 1024"),
+        ({"keys": 1}, "keys 10000 against 1"),
+        ({"partitions": 48}, "partitions 24 against 48"),
+        ({"compression": "zstd"}, "compression none against zstd"),
+        ({"acks": "1"}, "acks all against 1"),
+    ],
+)
+def test_other_records_are_not_comparable(load: dict[str, object], said: str) -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: SLOW}, plan={"load": load}))
+    assert (cell.verdict, cell.why) == ("not comparable", said)
+
+
+def test_other_workers_stack_pipeline_or_probes_are_not_comparable() -> None:
+    a = kept({CELL: FAST})
+    two = only(a, kept({replace(CELL, workers=2): SLOW}))
+    assert (two.name, two.why) == ("postgres/jdbc@3x1 / postgres/jdbc@2x1", "workers 3 against 2")
+    assert only(a, kept({CELL: SLOW}, {"stack": "compose"})).why == "stack local against compose"
+    other = replace(CELL, pipeline="postgres/jdbc-tuned")
+    assert only(a, kept({other: SLOW})).why == "pipeline postgres/jdbc against postgres/jdbc-tuned"
+    unwatched = {"pipelines": [{"pipeline": "postgres/jdbc", "probes": False}]}
+    assert only(a, kept({CELL: SLOW}, plan=unwatched)).why == "probes on against off"
+
+
+def durable(**durability: JsonValue) -> dict[str, JsonValue]:
+    return {"durability": dict(durability)}
+
+
+def test_another_promise_of_the_sink_or_of_kafka_is_not_comparable() -> None:
+    on = durable(postgres={"fsync": "on"}, kafka={"acks": "all", "log.flush.interval.ms": "not set"})
+    off = durable(postgres={"fsync": "off"}, kafka={"acks": "1", "log.flush.interval.ms": "1"})
+    cell = only(kept({CELL: FAST}, on), kept({CELL: SLOW}, off))
+    assert cell.verdict == "not comparable"
+    # What the plan's load has, too, is named there.
+    assert (
+        cell.why == "durability postgres.fsync on against off; durability kafka.log.flush.interval.ms not set against 1"
+    )
+    found = [each.what for each in compare(kept({CELL: FAST}, on), kept({CELL: FAST}, off)).differences]
+    assert "environment durability.kafka.acks" in found
+
+
+def test_another_sinks_promise_and_one_that_was_not_kept_do_not_matter() -> None:
+    a = kept({CELL: FAST}, durable(postgres={"fsync": "on", "wal_level": None}, elasticsearch={"index.x": "1"}))
+    b = kept({CELL: SLOW}, durable(postgres={"wal_level": "minimal"}, elasticsearch={"index.x": "2"}))
+    assert only(a, b).verdict == "slower"
+    assert only(a, kept({CELL: SLOW})).verdict == "slower"
+    tuned = kept({CELL: SLOW}, {"sink_settings": {"postgres": {"shared_buffers": "4GB"}}})
+    assert (
+        only(kept({CELL: FAST}, {"sink_settings": {"postgres": {"shared_buffers": "1GB"}}}), tuned).verdict == "slower"
+    )
+
+
+def test_a_load_is_not_compared_by_what_is_stored_of_it() -> None:
+    def at(rate: float, mode: str = "sustain") -> StoredRun:
+        cell = replace(CELL, mode=mode, offered=rate)
+        return kept({cell: FAST}, plan={"mode": "sustain", "sustain": {"records_per_second": rate}})
+
+    assert only(at(5000), at(6000)).why == "offered records/s 5000 against 6000"
+    assert "compare its lag and its latency" in only(at(5000), at(5000)).why
+    assert "mode drain against sustain" in only(kept({CELL: FAST}), at(5000)).why
+
+
+def test_a_cell_with_a_loss_is_not_comparable_whatever_its_rate() -> None:
+    lossy = Audit(produced=100, stored=99, lost=1, duplicates=0)
+    cell = only(kept({CELL: FAST}), kept({CELL: FAST}, audit=lossy))
+    assert (cell.verdict, cell.why) == ("not comparable", "run B: LOST 6")
+
+
+def test_trials_that_were_not_audited_are_named_below_the_table() -> None:
+    found = compare(kept({CELL: FAST}), kept({CELL: [*FAST, None]}, audit=None))
+    assert [line for line in remarks(found) if "audited" in line] == [
+        f"run B: {CELL.key}: not audited in 7 of 7 trials, so what is lost there is not known"
+    ]
+
+
+def test_cells_of_one_run_alone_are_named() -> None:
+    cells = compare(kept({CELL: FAST, BULK: FAST}), kept({BULK: FAST, replace(CELL, multiple=4): FAST})).cells
+    assert [(cell.name, cell.why) for cell in cells if cell.why] == [
+        (CELL.key, "only run A has it"),
+        ("postgres/jdbc@3x4", "only run B has it"),
+    ]
+
+
+def test_what_differs_besides_the_figures_is_listed() -> None:
+    a = kept(
+        {CELL: FAST},
+        {"cpu_count": 2, "versions": {"kafka": "4.3.1", "java": None}},
+        {"postgres/jdbc": {"config": {"batch.size": "500", "connection.password": "a", "x.url": "pg://me:pw@h/d"}}},
+    )
+    b = kept(
+        {CELL: FAST},
+        {"cpu_count": 4, "versions": {"kafka": "4.4.0"}},
+        {"postgres/jdbc": {"config": {"batch.size": "900", "connection.password": "b", "x.url": "pg://me:wp@i/d"}}},
+        {"seed": 9, "trials": 7, "pipelines": [{"pipeline": "postgres/jdbc", "overrides": {"batch.size": 9}}]},
+    )
+    assert [(each.what, each.a, each.b) for each in compare(a, b).differences] == [
+        ("environment cpu_count", "2", "4"),
+        ("environment versions.kafka", "4.3.1", "4.4.0"),
+        ("plan trials", "3", "7"),
+        ("plan pipelines postgres/jdbc overrides.batch.size", "(none)", "9"),
+        ("connectors postgres/jdbc config.batch.size", "500", "900"),
+        ("connectors postgres/jdbc config.connection.password", "(not shown)", "(not shown)"),
+        ("connectors postgres/jdbc config.x.url", "pg://me:***@h/d", "pg://me:***@i/d"),
+    ]
+
+
+def test_runs_of_different_plans_share_what_they_share() -> None:
+    found = compare(kept({CELL: FAST}, connectors={"p/a": {}}), kept({BULK: FAST}, connectors={"p/b": {}}))
+    assert ("plan pipelines postgres/jdbc", "listed", "(none)") in [
+        (each.what, each.a, each.b) for each in found.differences
+    ]
+    assert ("connectors p/b", "(none)", "listed") in [(each.what, each.a, each.b) for each in found.differences]
+    assert {cell.verdict for cell in found.cells} == {"not comparable"}
+
+
+@pytest.mark.parametrize(("text", "percent"), [("5%", 5), ("5", 5), (" 2.5 %", 2.5), ("0", 0)])
+def test_a_share_is_read_with_and_without_its_sign(text: str, percent: float) -> None:
+    assert percent_of(text, "--fail-if-slower") == percent
+
+
+@pytest.mark.parametrize("text", ["", "%", "five", "-1", "100", "nan", "5%%"])
+def test_anything_else_is_no_share(text: str) -> None:
+    with pytest.raises(ResultsError, match="is not a share from 0 % to below 100 %; give one as 5%"):
+        percent_of(text, "--fail-if-dearer")
+
+
+def test_the_gate_fails_only_beyond_its_share() -> None:
+    found = compare(kept({CELL: FAST}), kept({CELL: SLOW}))
+    assert gate(found, 25).failures == []
+    assert gate(found, 5).failures == ["slower by more than 5 %: postgres/jdbc@3x1 (20.0 %)"]
+
+
+def test_the_gate_fails_if_nothing_could_be_compared_or_a_cell_no_longer_passes() -> None:
+    nothing = "nothing was compared: no cell can be told slower, as none is comparable with enough trials"
+    assert gate(compare(kept({CELL: FAST}), kept({CELL: FAST[:3]})), 5).failures == [nothing]
+    assert gate(compare(kept({}), kept({})), 5).failures == [nothing]
+    broken = compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: []}))
+    assert gate(broken, 5).failures == ["passed in run A and not in run B: elasticsearch/camel-bulk@3x1"]
+
+
+def test_the_gate_says_what_it_could_not_have_seen() -> None:
+    wide = [1000.0, 1300.0, 800.0, 1100.0, 950.0, 1250.0]
+    found = gate(compare(kept({CELL: wide, BULK: FAST}), kept({CELL: wide[::-1], BULK: FAST[:3]})), 5)
+    assert found.failures == []
+    first, second = found.remarks
+    assert first.startswith("may be slower by 5 % unseen; the smallest difference that shows: postgres/jdbc@3x1 (")
+    assert second == "not compared, the table says why: elasticsearch/camel-bulk@3x1"
+
+
+def costing(seconds: Sequence[float], rates: Sequence[float] = FAST, **also: float | None) -> StoredRun:
+    """A run of one cell whose trials took so many CPU seconds a million records, of Connect and PostgreSQL together."""
+    run = kept({CELL: rates})
+    costs = [{"connect": each / 4, "postgres": 3 * each / 4, "controller": 9.0, **also} for each in seconds]
+    trials = [
+        each.model_copy(update={"cpu_seconds_per_million": cost}) for each, cost in zip(run.trials, costs, strict=True)
+    ]
+    return replace(run, trials=trials)
+
+
+CHEAP = [43.3, 43.4, 43.9, 43.5, 43.2, 43.6]
+DEAR = [each * 1.1 for each in CHEAP]
+
+
+def test_cpu_time_tells_what_rates_that_scatter_do_not() -> None:
+    found = compare(costing(CHEAP, [1000.0, 1300.0, 800.0, 1100.0, 950.0, 1250.0]), costing(DEAR))
+    (cost,) = found.costs
+    assert found.cells[0].verdict == "no difference found"
+    assert cost.verdict == "dearer"
+    assert cost.a == pytest.approx(43.45)
+    assert cost.ratio == pytest.approx(1.1)
+    assert compare(costing(DEAR), costing(CHEAP)).costs[0].verdict == "cheaper"
+    assert compare(costing(CHEAP), costing(CHEAP)).costs[0].verdict == "no difference found"
+
+
+def holding(memory: Sequence[float], disk: float | None = 410.0) -> StoredRun:
+    """A run of one cell whose trials held so many bytes of memory, and took so many on disk for a record."""
+    run = kept({CELL: FAST})
+    taken = [
+        each.model_copy(update={"total_peak_memory_bytes": held, "disk_bytes_per_record": disk})
+        for each, held in zip(run.trials, memory, strict=True)
+    ]
+    return replace(run, trials=taken)
+
+
+def test_memory_and_disk_have_verdicts_of_their_own() -> None:
+    found = compare(holding([each * 1e8 for each in CHEAP]), holding([each * 1e8 for each in DEAR]))
+    assert found.memory[0].verdict == "larger"
+    assert found.memory[0].ratio == pytest.approx(1.1)
+    assert found.disk[0].verdict == "no difference found"
+    assert found.cells[0].verdict == "no difference found"
+    text = as_text(found)
+    assert "A peak MB" in text
+    assert "A bytes/record" in text
+    assert compare(holding(DEAR), holding(CHEAP)).memory[0].verdict == "smaller"
+
+
+def test_what_one_run_did_not_measure_is_not_compared_and_what_neither_did_is_not_shown() -> None:
+    found = compare(holding(CHEAP), holding(CHEAP, disk=None))
+    assert (found.disk[0].verdict, found.disk[0].b) == ("not comparable", None)
+    assert found.disk[0].why == "the bytes on disk were not measured in run B"
+    bare = compare(kept({CELL: FAST}), kept({CELL: FAST}))
+    assert "bytes/record" not in as_text(bare)
+
+
+def test_looking_costs_no_pipeline_anything_and_a_service_unseen_makes_the_cost_unknown() -> None:
+    (cost,) = compare(costing(CHEAP, controller=1.0), costing(CHEAP, controller=99.0)).costs
+    assert cost.ratio == 1
+    (cost,) = compare(costing(CHEAP, kafka=None), costing(CHEAP, kafka=None)).costs
+    assert (cost.verdict, cost.a) == ("not comparable", None)
+    assert cost.why == "the CPU time of a service was not seen in run A and B"
+
+
+def test_the_gate_holds_cpu_time_if_it_is_asked_for() -> None:
+    found = compare(costing(CHEAP), costing(DEAR))
+    assert gate(found, 5).failures == []
+    assert gate(found, None, 15).failures == []
+    assert gate(found, 5, 5).failures == ["dearer by more than 5 %: postgres/jdbc@3x1 (10.0 %)"]
+
+
+def test_cpu_times_have_a_table_of_their_own_where_there_are_any() -> None:
+    text = as_text(compare(costing(CHEAP), costing(DEAR)))
+    row = [line for line in text.splitlines() if line.startswith("postgres/jdbc@3x1")][1]
+    assert row.split()[1:4] == ["43.5", "47.8", "1.100"]
+    assert row.endswith("dearer")
+    assert "A CPU s per million" in as_markdown(compare(costing(CHEAP), costing(DEAR)))
+    assert "CPU s per million" not in as_text(comparison())
+
+
+def comparison() -> Comparison:
+    a = kept({CELL: FAST, BULK: FAST, replace(CELL, multiple=2): FAST}, {"cpu_count": 2, "system": "a|b " + 90 * "x"})
+    b = kept({CELL: SLOW, BULK: FAST, replace(CELL, multiple=2): []}, {"cpu_count": 4})
+    return compare(a, b)
+
+
+def test_differences_stand_before_the_table_and_reasons_below() -> None:
+    text = as_text(comparison())
+    lines = text.splitlines()
+    assert lines[0] == "A: run r (plan quick, 18 trials)"
+    assert text.index("environment cpu_count") < text.index("B/A") < text.index("* postgres/jdbc@3x2")
+    row = next(line for line in lines if line.startswith("postgres/jdbc@3x1"))
+    assert row.split()[1:4] == ["1,012", "810", "0.800"]
+    assert row.endswith("slower")
+    assert " % would show)" in next(line for line in lines if line.startswith("elasticsearch"))
+    assert "* postgres/jdbc@3x2: run B: invalid: no trial was taken" in lines
+    assert max(map(len, lines)) <= 140
+    assert lines[-2].startswith("each verdict holds at 5 % for its whole table of 2 cells")
+
+
+def test_runs_that_differ_in_nothing_say_so() -> None:
+    run = kept({CELL: FAST})
+    assert "Environment, plan and connectors are the same." in as_text(compare(run, run))
+
+
+def test_markdown_has_the_same_and_is_escaped() -> None:
+    text = as_markdown(comparison())
+    assert "| environment cpu\\_count | 2 | 4 |" in text
+    assert "a\\|b" in text
+    assert "| postgres/jdbc@3x1 | 1,012 | 810 | 0.800 |" in text
+    assert text.count("| --- | ---: | ---: | ---: | ---: | --- |") == 1
+    assert all(line.count("|") - line.count("\\|") in (0, 4, 7) for line in text.splitlines())

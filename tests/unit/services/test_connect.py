@@ -1,0 +1,123 @@
+"""What can be told from Connect's answers."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.services.connect import (
+    ConnectorStatus,
+    Task,
+    Validation,
+    first_cause,
+    is_even,
+    placement,
+    validation_of,
+)
+
+TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
+\tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:636)
+\tat java.base/java.lang.Thread.run(Thread.java:1474)
+Caused by: org.hibernate.exception.JDBCConnectionException: Unable to open JDBC Connection
+\tat org.hibernate.engine.Something.open(Something.java:1)
+\t... 12 more
+Caused by: org.postgresql.util.PSQLException: FATAL: sorry, too many clients already
+\tat org.postgresql.core.v3.ConnectionFactoryImpl.doAuthentication(ConnectionFactoryImpl.java:711)
+"""
+
+
+def status(*tasks: Task, state: str = "RUNNING", trace: str = "") -> ConnectorStatus:
+    return ConnectorStatus(state, trace, tasks)
+
+
+def test_the_innermost_cause_is_shown_without_its_class() -> None:
+    assert first_cause(TRACE) == "FATAL: sorry, too many clients already"
+
+
+def test_a_trace_without_causes_gives_its_first_line() -> None:
+    assert first_cause("java.lang.IllegalStateException: no\n\tat a.B.c(B.java:1)") == "no"
+
+
+def test_an_exception_without_a_message_keeps_its_class() -> None:
+    assert first_cause("java.lang.NullPointerException\n\tat a.B.c(B.java:1)") == "java.lang.NullPointerException"
+
+
+def test_a_cause_that_says_nothing_gives_way_to_the_one_around_it() -> None:
+    assert first_cause(TRACE + "Caused by: java.io.EOFException\n\tat a.B.c(B.java:1)") == (
+        "FATAL: sorry, too many clients already (EOFException)"
+    )
+
+
+def test_the_cause_of_what_was_suppressed_is_not_the_cause() -> None:
+    suppressed = "\tSuppressed: a.B: while closing\n\t\tat a.B.c(B.java:1)\n\tCaused by: a.B: closed already\n"
+    assert first_cause(TRACE + suppressed) == "FATAL: sorry, too many clients already"
+
+
+def test_a_dialect_that_was_not_found_is_told_as_what_it_is() -> None:
+    hibernate = "Unable to determine Dialect without JDBC metadata (please set 'hibernate.dialect')"
+    assert first_cause(f"a.B: wrapped\nCaused by: org.hibernate.HibernateException: {hibernate}").startswith(
+        "no connection to the database came about"
+    )
+
+
+def test_an_empty_trace_says_so() -> None:
+    assert first_cause("") == "no trace"
+
+
+def test_a_worker_without_tasks_is_counted_too() -> None:
+    found = placement(
+        status(Task(0, "RUNNING", "a:1"), Task(1, "RUNNING", "a:1")), {"a:1": "connect-1", "b:1": "connect-2"}
+    )
+    assert found == {"connect-1": 2, "connect-2": 0}
+    assert not is_even(found)
+
+
+def test_a_worker_that_is_not_known_stands_for_itself() -> None:
+    assert placement(status(Task(0, "RUNNING", "c:1")), {"a:1": "connect-1"}) == {"connect-1": 0, "c:1": 1}
+
+
+@given(st.integers(1, 16), st.integers(0, 200))
+def test_tasks_dealt_round_are_even(workers: int, tasks: int) -> None:
+    counts = {f"connect-{n}": tasks // workers + (n < tasks % workers) for n in range(workers)}
+    assert is_even(counts)
+
+
+@given(st.dictionaries(st.text(min_size=1), st.integers(0, 100), min_size=2))
+def test_a_difference_of_two_is_uneven(counts: dict[str, int]) -> None:
+    least = min(counts, key=lambda worker: counts[worker])
+    counts[least + "x"] = max(counts.values()) + 2
+    assert not is_even(counts)
+
+
+def test_the_cause_is_the_connectors_own_before_its_tasks() -> None:
+    failed = Task(0, "FAILED", "a:1", TRACE)
+    assert status(failed).cause() == "FATAL: sorry, too many clients already"
+    assert status(failed, state="FAILED", trace="a.B: no such class").cause() == "no such class"
+    assert status(Task(0, "RUNNING", "a:1")).cause() is None
+
+
+def key(name: str, value: object, *errors: str, kind: str | None = "STRING") -> dict[str, object]:
+    """A key as Connect answers with it; of no kind if nothing declares it."""
+    definition = None if kind is None else {"name": name, "type": kind}
+    return {"definition": definition, "value": {"name": name, "value": value, "errors": list(errors)}}
+
+
+def test_a_validation_lists_what_is_declared_and_keeps_no_secret() -> None:
+    answer = {
+        "configs": [
+            key("batch.size", "many", "Invalid value many:\n  not a number"),
+            key("connection.url", "jdbc:postgresql://db/bench"),
+            key("connection.password", "[hidden]", kind="PASSWORD"),
+            key("consumer.override.max.pol.records", "5", kind=None),
+            key("topics", None),
+        ]
+    }
+    assert validation_of(answer) == Validation(
+        frozenset({"batch.size", "connection.url", "connection.password", "topics"}),
+        {"batch.size": ("Invalid value many: not a number",)},
+        {
+            "batch.size": "many",
+            "connection.url": "jdbc:postgresql://db/bench",
+            "consumer.override.max.pol.records": "5",
+        },
+    )

@@ -1,0 +1,143 @@
+"""What the metrics of the workers say of a connector's tasks."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from sinkbench.errors import ServiceError
+from sinkbench.services.connect_metrics import ConnectMetrics, WorkerMetrics, parse, signs
+
+TASK = """\
+# HELP jvm_memory_used_bytes Used bytes of a given JVM memory area.
+# TYPE jvm_memory_used_bytes gauge
+jvm_memory_used_bytes{area="heap"} 1.0E8
+jvm_memory_used_bytes{area="nonheap"} 9.0E7
+jvm_gc_collection_seconds_count{gc="G1 Young Generation"} 12
+jvm_gc_collection_seconds_sum{gc="G1 Young Generation"} 0.5
+jvm_gc_collection_seconds_sum{gc="G1 Old Generation"} 0.25
+jvm_threads_current 60.0
+# TYPE jvm_compilation_time_seconds_total counter
+jvm_compilation_time_seconds_total 12.5
+# TYPE process_cpu_seconds_total counter
+process_cpu_seconds_total 40.5
+# TYPE kafka_connect_sink_task_metrics_sink_record_send_total untyped
+kafka_connect_sink_task_metrics_sink_record_send_total{connector="tides_a_001",task="NUMBER"} SENT
+kafka_connect_sink_task_metrics_sink_record_read{connector="tides_a_001",task="NUMBER"} SENT
+kafka_connect_sink_task_metrics_sink_record_active_count{connector="tides_a_001",task="NUMBER"} 500
+kafka_connect_sink_task_metrics_partition_count{connector="tides_a_001",task="NUMBER"} PARTITIONS
+kafka_connect_sink_task_metrics_put_batch_avg_time_ms{connector="tides_a_001",task="NUMBER"} 8.0
+kafka_connect_sink_task_metrics_put_batch_max_time_ms{connector="tides_a_001",task="NUMBER"} 30.0
+kafka_connect_connector_task_metrics_batch_size_avg{connector="tides_a_001",task="NUMBER"} 400
+kafka_connect_connector_task_metrics_running_ratio{connector="tides_a_001",task="NUMBER"} 0.9
+kafka_consumer_consumer_metrics_time_between_poll_avg{client_id="connector-consumer-tides_a_001-NUMBER"} 10.0
+kafka_consumer_consumer_metrics_poll_idle_ratio_avg{client_id="connector-consumer-tides_a_001-NUMBER"} POLL
+kafka_consumer_consumer_metrics_incoming_byte_total{client_id="connector-consumer-tides_a_001-NUMBER"} 5000
+kafka_consumer_consumer_fetch_manager_metrics_records_lag_max{client_id="connector-consumer-tides_a_001-NUMBER"} 7000
+"""
+
+
+def worker(number: int, sent: int = 1000, partitions: int = 8, poll: str = "0.15") -> WorkerMetrics:
+    text = TASK.replace("NUMBER", str(number)).replace("SENT", str(sent))
+    return parse(text.replace("PARTITIONS", str(partitions)).replace("POLL", poll))
+
+
+def test_the_tasks_of_a_connector_are_added_up_over_all_workers() -> None:
+    found = signs([worker(0, 1000), worker(1, 3000)], "tides_a_001")
+    assert found["tasks_put_total"] == found["tasks_read_total"] == 4000
+    assert found["tasks_put_share"] == pytest.approx(0.8)
+    assert found["tasks_poll_share"] == pytest.approx(0.15)
+    assert found["tasks_records_per_put"] == 400
+    assert found["tasks_put_max_ms"] == 30
+    assert found["tasks_lag_max_records"] == 7000
+    assert found["tasks_busiest_share"] == pytest.approx(0.75)
+    assert found["tasks_without_records"] == found["tasks_without_partitions"] == 0
+    assert found["connect_heap_bytes"] == 2e8
+    assert found["tasks_fetched_bytes_total"] == 10_000
+    assert found["connect_gc_seconds_total"] == 1.5
+    assert found["connect_cpu_seconds_total"] == 81
+    assert found["connect_compilation_seconds_total"] == 25
+
+
+def test_tasks_without_records_are_counted_and_left_out_of_the_shares() -> None:
+    found = signs([worker(0), worker(1, 0, 4, "0.99"), worker(2, 0, 0, "0.99")], "tides_a_001")
+    assert found["tasks_without_records"] == 2
+    assert found["tasks_without_partitions"] == 1
+    assert found["tasks_poll_share"] == pytest.approx(0.15)
+    assert found["tasks_busiest_share"] == 1
+
+
+def test_a_task_whose_first_put_is_still_under_way_has_records() -> None:
+    slow = WorkerMetrics({("tides_a_001", 0): {"sink_record_send": 0.0, "sink_record_read": 500.0}})
+    assert signs([slow], "tides_a_001")["tasks_without_records"] == 0
+
+
+def test_what_has_not_happened_yet_is_absent_and_not_zero() -> None:
+    found = signs([worker(0, poll="NaN")], "tides_a_001")
+    assert "tasks_poll_share" not in found
+    assert "tasks_put_share" in found
+
+
+def test_other_connectors_tell_nothing_of_this_one() -> None:
+    assert set(signs([worker(0)], "tides_b_001")) == {
+        *("connect_heap_bytes", "connect_gc_seconds_total", "connect_cpu_seconds_total"),
+        "connect_compilation_seconds_total",
+    }
+    assert signs([], "tides_a_001") == {}
+
+
+class Exporter(http.server.BaseHTTPRequestHandler):
+    """An exporter whose only task has put 1,000 records more at every look."""
+
+    looks = 0
+    status = 200
+
+    def do_GET(self) -> None:
+        type(self).looks += 1
+        body = TASK.replace("NUMBER", "0").replace("SENT", str(1000 * self.looks)).replace("POLL", "0.1")
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(body.replace("PARTITIONS", "8").encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def metrics() -> Iterator[ConnectMetrics]:
+    Exporter.looks, Exporter.status = 0, 200
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        metrics = ConnectMetrics({"connect-1": f"http://127.0.0.1:{server.server_port}/metrics"})
+        yield metrics
+        metrics.close()
+        server.shutdown()
+
+
+def test_a_value_is_read_once_and_not_repeated_until_it_is_due_again(metrics: ConnectMetrics) -> None:
+    assert metrics.read("tides_a_001")["tasks_put_total"] == 1000
+    assert metrics.read("tides_a_001") == {}
+    assert Exporter.looks == 1
+
+
+def test_the_last_count_waits_for_the_puts_that_are_under_way(metrics: ConnectMetrics) -> None:
+    assert metrics.last("tides_a_001", 3000)["tasks_put_total"] == 3000
+    assert "tasks_put_total" not in metrics.last("tides_b_001", 3000)
+
+
+def test_a_worker_that_refuses_is_told_and_then_left_alone(metrics: ConnectMetrics) -> None:
+    Exporter.status = 500
+    with pytest.raises(ServiceError):
+        metrics.read("tides_a_001")
+    assert metrics.read("tides_a_001") == {}
+    assert metrics.last("tides_a_001", 1) == {}
+
+
+def test_without_metrics_nothing_is_known() -> None:
+    metrics = ConnectMetrics({})
+    assert metrics.read("any") == {}
+    assert metrics.last("any", 1) == {}
+    metrics.close()

@@ -1,0 +1,186 @@
+"""What becomes of the exceptions of a service's client."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from elasticsearch import ApiError, ConnectionTimeout, TransportError
+from elasticsearch import ConnectionError as NoConnection
+from sinkbench.errors import EXIT_UNUSABLE, ConnectError, ServiceError, ServiceTimeout, StackError, UserError
+from sinkbench.secrets import conceal
+from sinkbench.services.access import Access
+from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.connect_metrics import ConnectMetrics
+from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
+from sinkbench.services.http import http_errors, tls
+from sinkbench.services.kafka import kafka_errors
+from sinkbench.sinks import Destination, open_writer
+from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
+from sinkbench.sinks.postgres.sink import PostgresSink
+from sinkbench.stack import Endpoint
+
+SEARCH = (ApiError, TransportError)
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port of 127.0.0.1 at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "error", "says"),
+    [
+        ((httpx.HTTPError,), httpx.ConnectError("refused"), "ConnectError: refused"),
+        ((httpx.HTTPError,), httpx.ReadTimeout("timed out"), "ReadTimeout: timed out"),
+        ((psycopg.Error,), psycopg.OperationalError("the server\nclosed"), "OperationalError: the server closed"),
+        ((psycopg.Error,), psycopg.errors.UndefinedTable("no t"), "UndefinedTable: no t"),
+        (SEARCH, NoConnection("refused"), "ConnectionError: Connection error"),
+        (SEARCH, ConnectionTimeout("timed out"), "ConnectionTimeout: Connection timed out"),
+        ((KafkaException,), KafkaException(KafkaError(KafkaError._TRANSPORT)), "KafkaException: KafkaError{code=_TR"),
+    ],
+)
+def test_a_clients_exception_becomes_one_of_ours_that_says_the_same(
+    kinds: tuple[type[Exception], ...], error: Exception, says: str
+) -> None:
+    with pytest.raises(ServiceError) as raised, map_exceptions(*kinds):
+        raise error
+    assert str(raised.value).startswith(says)
+    assert raised.value.__cause__ is error
+
+
+def test_what_a_service_refuses_is_mapped_with_its_status() -> None:
+    with pytest.raises(ServiceError, match=r"^ApiError: .*index_not_found"), map_exceptions(*SEARCH):
+        raise ApiError(
+            "index_not_found",
+            meta=type("Meta", (), {"status": 404})(),
+            body={"error": "no such index [t]"},
+        )
+
+
+def test_other_exceptions_pass() -> None:
+    with pytest.raises(ZeroDivisionError), map_exceptions(psycopg.Error):
+        raise ZeroDivisionError
+    with pytest.raises(StackError, match="ours"), map_exceptions(psycopg.Error):
+        raise StackError("ours")
+
+
+def test_no_answer_in_time_is_a_kind_of_its_own() -> None:
+    with pytest.raises(ServiceTimeout), http_errors():
+        raise httpx.ConnectTimeout("too long")
+    with pytest.raises(ServiceError) as raised, http_errors():
+        raise httpx.ConnectError("refused")
+    assert not isinstance(raised.value, ServiceTimeout)
+
+
+def test_every_service_error_is_one_that_the_user_can_mend() -> None:
+    assert issubclass(ServiceError, UserError)
+    assert {StackError, ConnectError, ServiceTimeout} <= set(ServiceError.__subclasses__())
+    assert EXIT_UNUSABLE == 2
+
+
+def test_a_text_is_one_short_line_without_a_secret_and_names_the_kind_of_a_foreign_error() -> None:
+    conceal("geheimnis")
+    said = in_one_line(psycopg.OperationalError("password geheimnis\n" + 300 * "x"))
+    assert said.startswith("OperationalError: password *** xxx")
+    assert len(said) == 200
+    assert in_one_line(StackError("no table\nhere")) == "no table here"
+
+
+@maps_exceptions(psycopg.Error)
+class Client:
+    """Fails in all the ways that a client can."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        if fails:
+            raise psycopg.OperationalError("at once")
+
+    def call(self) -> None:
+        raise psycopg.OperationalError("in a call")
+
+    def rows(self) -> Iterator[int]:
+        yield 1
+        raise psycopg.OperationalError("in the middle")
+
+    def caught(self) -> str:
+        try:
+            self._private()
+        except psycopg.OperationalError as error:
+            return str(error)
+        return ""
+
+    def _private(self) -> None:
+        raise psycopg.OperationalError("inside")
+
+
+def test_a_class_is_mapped_as_a_whole_generators_too() -> None:
+    with pytest.raises(ServiceError, match="at once"):
+        Client(fails=True)
+    client = Client()
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="OperationalError: in a call"):
+            client.call()
+    rows = client.rows()
+    assert next(rows) == 1
+    with pytest.raises(ServiceError, match="in the middle"):
+        next(rows)
+    assert client.caught() == "inside"
+    assert Client.rows.__name__ == "rows"
+
+
+def test_a_certificate_that_cannot_be_read_is_told_with_its_file(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match=r"ca.pem: cannot be used as the CA: No such file"):
+        tls(Access(ca=tmp_path / "ca.pem"))
+
+
+def at(port: int) -> Endpoint:
+    return Endpoint(f"http://127.0.0.1:{port}", options={"index": "tides"})
+
+
+def elasticsearch(port: int) -> None:
+    ElasticsearchSink(at(port), Path("index.json")).count("tides")
+
+
+def sequences(port: int) -> None:
+    list(ElasticsearchSink(at(port), Path("index.json")).sequences("tides", "r"))
+
+
+def bulk(port: int) -> None:
+    open_writer(Destination("elasticsearch", "bulk", "t", at(port))).write(b"{}\n")
+
+
+def postgres(port: int) -> None:
+    PostgresSink(f"host=127.0.0.1 port={port}", None, Path("schema.sql"))
+
+
+def copy(port: int) -> None:
+    open_writer(Destination("postgres", "COPY", "t", Endpoint(f"host=127.0.0.1 port={port}")))
+
+
+def metrics(port: int) -> None:
+    ConnectMetrics({"connect-1": f"http://127.0.0.1:{port}/metrics"}).read("tides")
+
+
+@pytest.mark.parametrize("ask", [elasticsearch, sequences, bulk, postgres, copy, metrics])
+def test_at_a_closed_port_every_client_ends_with_our_error(ask: Callable[[int], None], closed_port: int) -> None:
+    with pytest.raises(ServiceError, match=r"refused|Connection error"):
+        ask(closed_port)
+
+
+def test_connect_that_does_not_answer_is_our_error(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sinkbench.services.connect.REBALANCE_SECONDS", 0.0)
+    with pytest.raises(ConnectError, match="refused"), ConnectCluster([f"http://127.0.0.1:{closed_port}"]) as connect:
+        connect.connectors()
+
+
+def test_kafkas_client_is_mapped_where_it_is_used() -> None:
+    with pytest.raises(ServiceError, match="KafkaException"), kafka_errors():
+        raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))

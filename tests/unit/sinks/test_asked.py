@@ -1,0 +1,128 @@
+"""What index.json asks for, against what became of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadgen.reading import parse_json
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks.elasticsearch.asked import compare, is_same
+
+ITS_OWN = {
+    "index.creation_date": "1769879160000",
+    "index.provided_name": "tides_ab12cd_001",
+    "index.uuid": "Hx3",
+    "index.version.created": "9040099",
+    "index.routing.allocation.include._tier_preference": "data_content",
+}
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
+TREES = st.recursive(LEAVES, lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=8)
+
+
+def became(settings: dict[str, Any] | None = None, mappings: Any = None, **more: Any) -> dict[str, Any]:
+    """What Elasticsearch tells of an index."""
+    usual = {"index.number_of_shards": "1", "index.number_of_replicas": "1"}
+    return {"settings": {**usual, **(settings or {}), **ITS_OWN}, "mappings": mappings or {}, **more}
+
+
+def fields(**of: Any) -> dict[str, Any]:
+    return {"properties": of}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (3, "3"),
+        (0.5, "0.50"),
+        ("1s", "1000ms"),
+        ("1h", "60m"),
+        ("-1", -1),
+        ("512MB", "512mb"),
+        ("1gb", "1024mb"),
+        ("_all", ["_all"]),
+        (["a", 1], ["a", "1"]),
+        ({"a": True}, {"a": "true"}),
+    ],
+)
+def test_one_value_may_be_written_in_many_ways(asked: Any, found: Any) -> None:
+    assert is_same(asked, found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [("1s", "1m"), ("1m", "1mb"), (1, "2"), ("a", "b"), (True, "false"), (["a"], ["a", "b"]), (0, None), ("1s", "1")],
+)
+def test_other_values_are_not_the_same(asked: Any, found: Any) -> None:
+    assert not is_same(asked, found)
+
+
+@given(TREES)
+def test_whatever_is_there_is_the_same_as_itself(tree: Any) -> None:
+    assert is_same(tree, json.loads(json.dumps(tree)))
+
+
+def test_our_own_file_is_what_it_asks_for() -> None:
+    body = parse_json((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    settings = {"index.number_of_shards": "3", "index.number_of_replicas": "0"}
+    mappings = {**body["mappings"], "dynamic": "false", "_meta": {"made_by": "sinkbench"}}
+    assert compare(body, became(settings, mappings)) == compare({}, became())
+    assert compare({}, became()).lacking == compare({}, became()).added == []
+
+
+def test_a_setting_that_became_another_one_or_is_absent_is_lacking() -> None:
+    body = {"settings": {"index": {"number_of_replicas": 2}, "refresh_interval": "1s", "codec": None}}
+    found = became({"index.number_of_replicas": "0"}, defaults={"index.refresh_interval": "1000ms"})
+    assert compare(body, found).lacking == ["index.number_of_replicas 2 was asked for, and is 0"]
+    body = {"settings": {"index.sort.field": "t"}}
+    assert compare(body, became()).lacking == ["index.sort.field t was asked for, and is absent"]
+
+
+def test_a_field_that_is_absent_or_of_another_type_is_lacking() -> None:
+    body = {"mappings": fields(a={"type": "long"}, b={"properties": {"c": {"type": "date", "format": "yyyy"}}})}
+    found = became(mappings=fields(b={"properties": {"c": {"type": "keyword"}}}))
+    assert compare(body, found).lacking == [
+        "the field a was asked for, and is absent",
+        "b.c's type date was asked for, and is keyword",
+        "b.c's format yyyy was asked for, and is absent",
+    ]
+
+
+def test_what_is_asked_for_as_it_is_by_default_is_there() -> None:
+    body = {"mappings": {**fields(a={"type": "keyword", "index": True}), "_source": {"enabled": True}}}
+    found = became(mappings=fields(a={"type": "keyword"}))
+    assert compare(body, found).lacking == ["a's index true was asked for, and is absent"]
+    assert compare(body, found, {"a": {"index": True}}).lacking == []
+    body = {"mappings": {"_source": {"mode": "synthetic"}}}
+    assert compare(body, found, {"_source": {}}).lacking == ["_source.mode synthetic was asked for, and is absent"]
+    body = {"mappings": fields(o={"enabled": True, "dynamic": False}, n={"type": "nested", "include_in_parent": False})}
+    found = became(mappings=fields(o={"type": "object", "dynamic": "false"}, n={"type": "nested"}))
+    assert compare(body, found) == compare({}, became())
+
+
+def test_a_name_with_dots_makes_objects_and_an_object_has_no_type() -> None:
+    body = {"mappings": fields(**{"a.b": {"type": "long"}, "c": {"type": "object", "properties": {}}})}
+    found = became(mappings=fields(a={"properties": {"b": {"type": "long"}}}, c={"type": "object"}))
+    assert compare(body, found) == compare({}, became())
+
+
+def test_what_a_template_has_added_is_told() -> None:
+    found = became(
+        {"index.default_pipeline": "stamp", "index.number_of_shards": "5"},
+        {**fields(a={"type": "long", "store": True}, extra={"type": "date"}), "dynamic": "strict"},
+        aliases={"all": {}},
+    )
+    assert compare({"mappings": fields(a={"type": "long"})}, found).added == [
+        "index.number_of_shards 5",
+        "index.default_pipeline stamp",
+        "dynamic strict",
+        "a's store true",
+        "the field extra",
+        "the alias all",
+    ]

@@ -1,0 +1,50 @@
+"""The connection that a JDBC connector's configuration describes."""
+
+from __future__ import annotations
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from sinkbench.sinks.postgres.jdbc import conninfo_of, refusal
+
+LOGIN = {"connection.username": "bench", "connection.password": "it's \\ odd"}
+
+
+@pytest.mark.parametrize(
+    ("url", "where"),
+    [
+        ("jdbc:postgresql://db:6432/bench?stringtype=unspecified", {"host": "db", "port": "6432", "dbname": "bench"}),
+        ("jdbc:postgresql://db/bench?sslmode=require", {"host": "db", "dbname": "bench", "sslmode": "require"}),
+        ("jdbc:postgresql://[::1]:5/bench", {"host": "::1", "port": "5", "dbname": "bench"}),
+        ("jdbc:postgresql:///bench", {"host": "localhost", "dbname": "bench"}),
+    ],
+)
+def test_an_address_of_jdbc_becomes_one_of_libpq(url: str, where: dict[str, str]) -> None:
+    expected = {"port": "5432", "user": "bench", "password": "it's \\ odd", **where}
+    assert conninfo_to_dict(conninfo_of({**LOGIN, "connection.url": url}) or "") == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "jdbc:mariadb://db/bench", "jdbc:postgresql:bench", "jdbc:postgresql://${env:HOST}:1/b",
+     "jdbc:postgresql://a:1,b:2/bench"],
+)  # fmt: skip
+def test_what_is_no_such_address_is_not_tried(url: str) -> None:
+    assert conninfo_of({**LOGIN, "connection.url": url}) is None
+    assert refusal({**LOGIN, "connection.url": url}) is None
+
+
+def test_what_only_the_workers_know_is_left_out() -> None:
+    config = {"connection.url": "jdbc:postgresql://db:1/b", **LOGIN, "connection.password": "${env:PASSWORD}"}
+    assert "password" not in conninfo_to_dict(conninfo_of(config) or "")
+
+
+def test_a_connection_that_does_not_come_about_says_why_in_one_line() -> None:
+    said = refusal({"connection.url": "jdbc:postgresql://127.0.0.1:1/b", **LOGIN})
+    assert said is not None
+    assert "Connection refused" in said
+    assert "\n" not in said
+
+
+def test_a_host_that_only_the_workers_know_is_not_tried() -> None:
+    assert refusal({"connection.url": "jdbc:postgresql://no-such-host.invalid/b", **LOGIN}) is None

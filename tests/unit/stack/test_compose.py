@@ -1,0 +1,195 @@
+"""The containers' command lines and files, and what is made of what the engine tells; no engine is asked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from sinkbench.errors import StackError
+from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.stack.compose import endpoints_of
+from sinkbench.stack.composecli import DOWN, compose_command, end_of_build, too_old, up_arguments
+from sinkbench.stack.containers import SERVICES, names_of, state_of
+from sinkbench.stack.engine import Container
+
+HERE = Path("/a b/checkout")
+COMPOSE: dict[str, Any] = YAML(typ="safe").load((CHECKOUT / "docker-compose.yml").read_text())
+VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+
+
+def container(service: str, number: int = 1, state: str = "running", status: str = "", **ports: int) -> Container:
+    return Container(
+        id=f"{service}{number}".ljust(64, "0"),
+        service=service,
+        number=number,
+        state=state,
+        status=status or "Up 5 seconds (healthy)",
+        ports={int(inside[1:]): outside for inside, outside in ports.items()},
+    )
+
+
+STACK = [
+    container("connect", 1, p8083=18083, p9404=32901),
+    container("connect", 2, p8083=18084),
+    container("controller", 1),
+    container("elasticsearch", p9200=19200),
+    container("kafka", p19092=19092),
+    container("loadgen", 1, p8090=32768),
+    container("pgbouncer", p6432=16432),
+    container("postgres", p5432=15432),
+]
+
+
+def test_up_starts_everything_but_the_controller_and_waits() -> None:
+    assert up_arguments({"connect": 3, "loadgen": 1}) == [
+        *("up", "--detach", "--wait", "--wait-timeout", "240", "--scale", "connect=3", "--scale", "loadgen=1"),
+        *("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen"),
+    ]
+
+
+def test_every_command_names_the_project_by_its_folder() -> None:
+    start = ["docker", "compose", "--project-directory", "/a b/checkout", "--progress", "plain"]
+    assert compose_command(HERE, "build") == [*start, "build"]
+    assert compose_command(HERE, *DOWN) == [*start, "down", "--remove-orphans"]
+
+
+@pytest.mark.parametrize(
+    ("version", "old"), [("2.26.1-4\n", False), ("v2.20.0", False), ("2.19.9", True), ("1.29.2", True), ("5.1", False)]
+)
+def test_a_version_of_compose_without_attach_is_too_old(version: str, old: bool) -> None:
+    assert too_old(version) is old
+
+
+def test_the_step_that_failed_is_what_is_shown_of_a_build() -> None:
+    output = """#9 [programs 4/8] RUN mvn package
+#9 DONE 3.1s
+------
+ > [programs 5/8] RUN apt-get install nonsense:
+0.512 E: Unable to locate package nonsense
+------
+Dockerfile:7
+failed to solve: process "/bin/sh -c apt-get install nonsense" did not complete successfully: exit code: 100
+"""
+    shown = end_of_build(output)
+    assert shown.splitlines()[0] == " > [programs 5/8] RUN apt-get install nonsense:"
+    assert "Unable to locate package nonsense" in shown
+    assert "DONE" not in shown
+    assert len(shown.splitlines()) == 2
+    many = output.replace("0.512 E:", "\n".join(f"0.{n} line {n}" for n in range(100)) + "\n0.512 E:")
+    assert end_of_build(many).splitlines()[0] == shown.splitlines()[0]
+    assert end_of_build(many).splitlines()[-1] == shown.splitlines()[-1]
+    assert len(end_of_build(many).splitlines()) == 16
+    assert end_of_build("no such thing as an engine\n") == "no such thing as an engine"
+
+
+def test_from_outside_services_are_reached_by_their_published_ports() -> None:
+    found = endpoints_of(STACK, inside=False)
+    assert found.kafka == "127.0.0.1:19092"
+    assert found.connect == {"connect-1": "http://127.0.0.1:18083", "connect-2": "http://127.0.0.1:18084"}
+    assert found.sinks["elasticsearch"].address == "http://127.0.0.1:19200"
+    assert "host=127.0.0.1" in found.sinks["postgres"].address
+    assert "port=15432" in found.sinks["postgres"].address
+    assert "port=16432" in found.sinks["pgbouncer"].address
+    assert found.loadgens == {"loadgen-1": "http://127.0.0.1:32768"}
+    assert found.connect_metrics == {"connect-1": "http://127.0.0.1:32901/metrics"}
+    # A load generator runs among the containers, wherever the controller is.
+    assert found.loadgen_kafka == "kafka:9092"
+
+
+def test_from_inside_they_are_reached_by_their_names() -> None:
+    found = endpoints_of(STACK, inside=True)
+    assert found.kafka == "kafka:9092"
+    assert found.connect == {"connect-1": "http://connect10000:8083", "connect-2": "http://connect20000:8083"}
+    assert "host=pgbouncer" in found.sinks["pgbouncer"].address
+    assert found.connect_metrics["connect-2"] == "http://connect20000:9404/metrics"
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_workers_are_known_by_the_names_that_they_give_themselves(inside: bool) -> None:
+    found = endpoints_of(STACK, inside)
+    assert found.worker_ids == {"connect10000:8083": "connect-1", "connect20000:8083": "connect-2"}
+
+
+def test_a_service_without_a_published_port_is_named() -> None:
+    with pytest.raises(StackError, match=r"elasticsearch: its port 9200 is not published"):
+        endpoints_of([container("elasticsearch")], inside=False)
+
+
+def test_the_controller_is_no_part_of_the_stack_it_races_on() -> None:
+    assert list(names_of(STACK)) == [
+        *("kafka", "elasticsearch", "postgres", "pgbouncer", "connect-1", "connect-2", "loadgen-1")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "expected"),
+    [
+        ("running", "Up 5 seconds (healthy)", "running"),
+        ("running", "Up 5 seconds (health: starting)", "running"),
+        ("running", "Up 5 minutes (unhealthy)", "dead"),
+        ("exited", "Exited (0) 3 seconds ago", "stopped"),
+        ("exited", "Exited (143) 3 seconds ago", "stopped"),
+        ("exited", "Exited (137) 3 seconds ago", "dead"),
+        ("exited", "Exited (1) 3 seconds ago", "dead"),
+        ("created", "Created", "stopped"),
+        ("paused", "Up 5 minutes (Paused)", "dead"),
+    ],
+)
+def test_the_state_of_a_container(state: str, status: str, expected: str) -> None:
+    assert state_of("kafka", container("kafka", state=state, status=status)).state == expected
+
+
+# --- docker-compose.yml and .env.example against the settings ---
+
+
+def defaults() -> dict[str, str]:
+    return {f"SINKBENCH_{name.upper()}": str(field.default) for name, field in Settings.model_fields.items()}
+
+
+def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
+    found = dict(VARIABLE.findall((CHECKOUT / "docker-compose.yml").read_text()))
+    own = {name: value for name, value in found.items() if name.startswith("SINKBENCH_")}
+    # Empty, so that the controller's container can tell whether somebody has asked for a plan.
+    assert own.pop("SINKBENCH_PLAN") == ""
+    assert own == {name: defaults()[name] for name in own}
+    assert set(found) - set(own) == {"SINKBENCH_PLAN", "DOCKER_SOCKET", "COMPOSE_PROJECT_NAME"}
+
+
+def test_the_example_shows_every_setting_with_its_default() -> None:
+    lines = (CHECKOUT / ".env.example").read_text().splitlines()
+    shown = dict(line.removeprefix("#").split("=", 1) for line in lines if re.match(r"#[A-Z_]+=", line))
+    assert shown.pop("DOCKER_SOCKET") == "/var/run/docker.sock"
+    assert shown == defaults()
+
+
+def test_every_port_is_published_on_loopback_only() -> None:
+    for name, service in COMPOSE["services"].items():
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:"), name
+
+
+def test_every_container_is_limited_checked_and_started_by_the_folders_own_run_script() -> None:
+    assert set(COMPOSE["services"]) == {*SERVICES, "controller"}
+    for name, service in COMPOSE["services"].items():
+        assert service["init"] is True, name
+        assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
+        assert (
+            service["mem_limit"]
+            == f"${{SINKBENCH_{name.upper()}_MEMORY:-{defaults()[f'SINKBENCH_{name.upper()}_MEMORY']}}}"
+        )
+        assert service["cpus"].startswith(f"${{SINKBENCH_{name.upper()}_CPUS")
+        assert service["cap_drop"] == ["ALL"]
+
+
+@pytest.mark.parametrize("file", sorted(CHECKOUT.glob("*/Dockerfile")), ids=lambda file: file.parent.name)
+def test_no_image_runs_as_root_or_asks_a_registry_for_more_than_its_base(file: Path) -> None:
+    text = file.read_text()
+    assert not text.startswith("# syntax=")
+    assert {line.split()[1] for line in text.splitlines() if line.startswith("FROM")} == {"debian:trixie-slim"}
+    users = re.findall(r"^USER (\w+)", text, re.MULTILINE)
+    assert users
+    assert "root" not in users

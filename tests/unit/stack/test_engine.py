@@ -1,0 +1,75 @@
+"""What is read from the Docker engine's answers, and what a user is told who has none that can be used."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack import NetworkBytes
+from sinkbench.stack.composecli import LEAST_COMPOSE
+from sinkbench.stack.engine import LEAST_ENGINE, Container, Usage, refusal, too_old, usage_of
+
+WHERE = "unix:///var/run/docker.sock"
+
+
+def container(status: str) -> Container:
+    return Container(id="0123456789abcdef", service="kafka", number=1, state="", status=status, ports={})
+
+
+@pytest.mark.parametrize(
+    ("status", "health", "exit_code"),
+    [
+        ("Up 3 minutes (healthy)", "healthy", None),
+        ("Up 3 minutes (unhealthy)", "unhealthy", None),
+        ("Up 2 seconds (health: starting)", "starting", None),
+        ("Up 2 seconds", None, None),
+        ("Exited (137) 4 seconds ago", None, 137),
+        ("Created", None, None),
+    ],
+)
+def test_health_and_exit_code_are_read_from_the_status(status: str, health: str | None, exit_code: int | None) -> None:
+    assert container(status).health == health
+    assert container(status).exit_code == exit_code
+
+
+def test_a_container_calls_itself_by_the_beginning_of_its_id() -> None:
+    assert container("").hostname == "0123456789ab"
+
+
+def test_an_engine_that_is_too_old_is_named_with_its_version_and_the_reason() -> None:
+    said = too_old({"Version": "20.10.24", "ApiVersion": "1.41"}, WHERE)
+    assert said is not None
+    for part in (WHERE, "20.10.24", LEAST_ENGINE, "start_interval", "upgrade"):
+        assert part in said
+    assert too_old({"Version": "25.0.0", "ApiVersion": "1.44"}, WHERE) is None
+    assert too_old({"Version": "99.0.0", "ApiVersion": "1.100"}, WHERE) is None
+
+
+def test_no_permission_and_no_engine_are_two_things() -> None:
+    assert "usermod -aG docker" in refusal("('Connection aborted.', PermissionError(13, 'Permission denied'))", WHERE)
+    assert "scripts/docker-bootstrap" in refusal("[Errno 2] No such file or directory", WHERE)
+
+
+def test_the_bootstrap_script_asks_for_the_same_versions() -> None:
+    text = (CHECKOUT / "scripts" / "docker-bootstrap").read_text()
+    assert re.findall(r"^LEAST_(?:ENGINE|COMPOSE)=(.+)$", text, re.MULTILINE) == [LEAST_ENGINE, LEAST_COMPOSE]
+
+
+STATS = {
+    "cpu_stats": {"cpu_usage": {"total_usage": 2_500_000_000}},
+    "memory_stats": {"usage": 900, "stats": {"anon": 500, "file": 300, "file_mapped": 40, "inactive_file": 200}},
+    "networks": {"eth0": {"rx_bytes": 10, "tx_bytes": 1}, "eth1": {"rx_bytes": 5, "tx_bytes": 2}},
+}
+
+
+def test_one_answer_tells_what_a_container_uses() -> None:
+    assert usage_of(STATS) == Usage(2.5, 540.0, NetworkBytes(15.0, 3.0))
+    older = {"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}}
+    assert usage_of(older) == Usage(None, 540.0, None)
+
+
+def test_a_container_that_does_not_run_uses_nothing_that_is_told() -> None:
+    assert usage_of({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == Usage()
+    assert usage_of({}) == Usage()

@@ -1,0 +1,205 @@
+"""What the driver of somebody else's clusters says and refuses; the only endpoints asked are ports that nobody has."""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from sinkbench.analysis.samples import cpu_seconds_per_million
+from sinkbench.errors import ConnectError, StackError
+from sinkbench.plan.plan import load_plan
+from sinkbench.race.leftovers import Book, is_leftover
+from sinkbench.race.preparation import preflight
+from sinkbench.services.access import Access
+from sinkbench.services.connect import ConnectorStatus, Task, placement
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.stack import readiness
+from sinkbench.stack.choice import open_stack
+from sinkbench.stack.external import ExternalStack, advice
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.names import Names
+from sinkbench.trial.stop import DrainWatch, Timeouts
+from tests.support.trials import JDBC, OTHER, sample
+
+STACK = """
+kafka: {bootstrap: '127.0.0.1:1'}
+connect:
+  urls:
+    - http://127.0.0.1:1
+    - http://127.0.0.1:2
+  variables: {POSTGRES_HOST: db.internal, POSTGRES_DB: bench}
+postgres: {dsn: host=127.0.0.1 port=1 dbname=bench user=bench}
+"""
+SERVICES = ["kafka", "postgres", "connect-1", "connect-2"]
+
+
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExternalStack:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "mine.yaml").write_text(STACK)
+    return cast(ExternalStack, open_stack(str(tmp_path / "mine.yaml"), load_settings()))
+
+
+@pytest.fixture
+def bench(stack: ExternalStack, tmp_path: Path) -> Bench:
+    (tmp_path / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
+    return Bench(stack, load_plan(tmp_path / "plan.yaml", CHECKOUT / "connectors"), CHECKOUT)
+
+
+def test_it_always_runs_and_is_never_started_or_stopped(stack: ExternalStack) -> None:
+    assert stack.running()
+    for refused in (stack.down, lambda: stack.kill("kafka"), lambda: stack.stop("kafka"), lambda: stack.start("kafka")):
+        with pytest.raises(StackError, match="belong to somebody else: nothing is started or stopped"):
+            refused()
+    with pytest.raises(StackError, match="their logs are with them"):
+        stack.log_command("kafka", 10, follow=False)
+
+
+def test_endpoints_that_do_not_answer_are_all_named_with_their_lines(stack: ExternalStack) -> None:
+    with pytest.raises(StackError) as raised:
+        stack.up(lambda line: None)
+    lines = str(raised.value).splitlines()
+    assert [line.split(": ")[0].split(":")[-1] for line in lines] == ["2", "8", "5", "6"]
+    assert all(re.search("refused.*; check host and port, and that it runs$", line) for line in lines), lines
+    assert [(state.name, state.state) for state in stack.states()] == [(name, "dead") for name in SERVICES]
+
+
+def test_nothing_but_the_controller_is_measured_and_nobody_seems_to_have_died(stack: ExternalStack) -> None:
+    used = stack.cpu_seconds()
+    assert used == dict.fromkeys(SERVICES)
+    watch = DrainWatch(100, 2, Timeouts(5, 60))
+    samples = [
+        sample(second, 20 * second, tasks_running=2, tasks_failed=0, cpu_seconds={**used, "controller": 0.1 * second})
+        for second in range(6)
+    ]
+    ends = [watch.see(sample) for sample in samples]
+    assert ends[:5] == [None] * 5
+    assert ends[5] is not None
+    assert ends[5].reason is None
+    found = cpu_seconds_per_million(samples, 100)
+    assert {name: value for name, value in found.items() if name != "controller"} == {
+        "kafka": None,
+        "postgres": None,
+        "connect": None,
+    }
+    assert found["controller"] == pytest.approx(5000)
+
+
+def test_it_says_what_cannot_be_measured(stack: ExternalStack) -> None:
+    assert stack.unmeasured == (
+        "CPU time of Kafka",
+        "CPU time of PostgreSQL",
+        "CPU time of Connect",
+        "memory and network traffic of the services",
+        "free disk space of the services",
+        "connections through a pooler",
+    )
+    assert stack.free_bytes() is None
+
+
+def test_its_lock_is_in_a_folder_that_no_other_account_can_enter(stack: ExternalStack, tmp_path: Path) -> None:
+    assert stack.lock_file.parent.parent == tmp_path
+    assert stack.lock_file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_lock_folder_that_leads_elsewhere_is_refused(stack: ExternalStack, tmp_path: Path) -> None:
+    folder = stack.lock_file.parent
+    folder.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StackError, match="belongs to another account"):
+        _ = stack.lock_file
+
+
+def test_only_what_a_run_of_this_account_has_made_is_a_leftover(stack: ExternalStack) -> None:
+    names = ["tides_ab12cd_001", "tides_ab12cd_pilot", "tides_ab12cd_pilot_3", "tides_ab12cd_1000"]
+    names += ["tides_ab12cd_limit", "tides_ab12cd_limit_copy"]
+    assert not any(map(is_leftover(stack), names))
+    Book.of(stack).begin("ab12cd")
+    mine = is_leftover(stack)
+    assert all(map(mine, names))
+    others = [
+        "tides",
+        "tides_ab12cd",
+        "tides_ab12ce_001",
+        "tides_ab12cd_001_copy",
+        "tides_ab12cd_x",
+        "my_tides_ab12cd_001",
+    ]
+    assert not any(map(mine, others))
+    Book.of(stack).clear()
+    assert not any(map(is_leftover(stack), names))
+
+
+def test_variables_of_the_stack_file_are_filled_in_and_others_left_to_the_workers(bench: Bench) -> None:
+    config = bench.config(JDBC, Names.of("t"))
+    assert config["connection.url"].startswith("jdbc:postgresql://db.internal:${env:POSTGRES_PORT}/bench?")
+    assert config["connection.password"] == "${env:POSTGRES_PASSWORD}"
+    assert config["collection.name.format"] == "${topic}"
+
+
+def test_a_sink_that_the_stack_file_does_not_have_is_named_with_its_key(bench: Bench) -> None:
+    with pytest.raises(StackError, match=r"mine.yaml: has no 'elasticsearch', which a pipeline .*; add that key"):
+        preflight(bench, [OTHER])
+
+
+def test_a_plugin_that_connect_does_not_have_is_named_with_those_that_it_has(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "sink", lambda name: None)
+    monkeypatch.setattr(bench.connect, "plugins", lambda: {"a.FileSinkConnector": "1", "b.JdbcSinkConnector": None})
+    with pytest.raises(
+        ConnectError, match=r"^postgres/jdbc: .* io.debezium.connector.jdbc.JdbcSinkConnector; .*"
+    ) as no:
+        preflight(bench, [JDBC])
+    assert "its sink connectors: a.FileSinkConnector, b.JdbcSinkConnector" in str(no.value)
+
+
+@pytest.mark.parametrize("spelt", ["a.JdbcSinkConnector", "JdbcSinkConnector", "JdbcSink"])
+def test_a_plugin_is_found_by_every_name_that_connect_takes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, spelt: str
+) -> None:
+    monkeypatch.setattr(bench, "sink", lambda name: None)
+    monkeypatch.setattr(bench, "config", lambda cell, names: {"connector.class": spelt})
+    monkeypatch.setattr(bench.connect, "plugins", lambda: {"a.JdbcSinkConnector": "3.6"})
+    assert preflight(bench, [JDBC]) == {"a.JdbcSinkConnector": "3.6"}
+
+
+def test_workers_stand_for_themselves_where_their_ids_are_not_known(stack: ExternalStack) -> None:
+    tasks = (Task(0, "RUNNING", "w1:8083"), Task(1, "RUNNING", "w2:8083"))
+    assert placement(ConnectorStatus("RUNNING", "", tasks), stack.endpoints.worker_ids) == {"w1:8083": 1, "w2:8083": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "mend"),
+    [
+        ("SASL authentication error: Authentication failed", "check sasl.mechanism"),
+        ('HTTP 401 Unauthorized: {"error": "no such user"}', "check user and password"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate", "as the CA"),
+        ('FATAL:  password authentication failed for user "bench"', "check user and password"),
+        ("timed out", "firewall"),
+        ("something else", "check that it runs"),
+    ],
+)
+def test_an_answer_comes_with_what_to_do(answer: str, mend: str) -> None:
+    assert mend in advice(answer)
+
+
+def test_checks_that_are_asked_at_the_same_time_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+
+    def slowly(_access: Access, _timeout_seconds: float) -> object:
+        time.sleep(0.05)
+        made.append(object())
+        return made[-1]
+
+    monkeypatch.setattr(readiness, "_cached", functools.cache(slowly))
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        found = list(pool.map(lambda _: readiness.shared_client(Access(), 2.0), range(4)))
+    assert len(set(map(id, found))) == len(made) == 1

@@ -1,0 +1,301 @@
+"""From trials to cells: what is counted, what is left out, and what the verdict says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.errors import ReasonCode
+from sinkbench.results import Audit, CellSummary, Connections, TrialRecord
+from sinkbench.summary.cells import cpu_by_block, scalings, summarize, valid_by_block
+from tests.support.trials import CELL, CLEAN, OTHER, a_cell, trial
+
+
+def cell_of(*trials: TrialRecord) -> CellSummary:
+    (only,) = summarize([CELL], trials)
+    return only
+
+
+def test_a_note_says_of_which_blocks_it_is_if_not_of_all() -> None:
+    noted = [trial(block=block, notes=["in all", *(["in some"] if block > 1 else [])]) for block in (1, 2, 3)]
+    assert cell_of(*noted).notes == ["in all", "in some (block 2, 3)"]
+
+
+def test_a_cell_has_the_median_and_the_span_of_its_trials() -> None:
+    cell = cell_of(trial(3000.0), trial(1000.0), trial(2000.0))
+    assert cell.records_per_second is not None
+    assert cell.records_per_second.model_dump() == {
+        "median": 2000.0,
+        "low": 1000.0,
+        "high": 3000.0,
+        "values": [3000.0, 1000.0, 2000.0],
+        "blocks": [1, 1, 1],
+        "interval": None,
+    }
+    assert cell.trials == 3
+    assert cell.verdict == "ok"
+    assert cell.passed
+    assert (cell.tasks, cell.tasks_per_worker, cell.workers) == (24, 8, 3)
+
+
+def test_cells_come_in_the_order_of_the_plan() -> None:
+    taken = [trial(cell=OTHER), trial()]
+    assert [cell.cell for cell in summarize([CELL, OTHER], taken)] == [CELL.key, OTHER.key]
+
+
+def test_pilots_are_left_out() -> None:
+    assert cell_of(trial(1.0, pilot=True), trial(5.0)).trials == 1
+
+
+def test_a_trial_of_no_cell_of_the_plan_is_refused() -> None:
+    with pytest.raises(ValueError, match="not in the plan"):
+        summarize([CELL], [trial(cell=OTHER)])
+
+
+def test_a_cell_without_trials_is_invalid_and_has_no_numbers() -> None:
+    cell = cell_of()
+    assert cell.invalid == ["no trial was taken"]
+    assert cell.records_per_second is None
+    assert cell.audit is None
+    assert cell.connections == Connections()
+    assert not cell.passed
+
+
+def test_an_invalid_trial_is_left_out_of_the_numbers_and_named_in_a_note() -> None:
+    cell = cell_of(trial(1000.0), trial(9.0, invalid=["elasticsearch was killed"]), trial(3000.0))
+    assert cell.records_per_second is not None
+    assert cell.records_per_second.values == [1000.0, 3000.0]
+    assert cell.invalid == []
+    assert cell.notes == ["1 of 3 trials invalid: elasticsearch was killed"]
+    assert cell.passed
+
+
+def test_a_cell_of_invalid_trials_alone_gives_each_reason_once() -> None:
+    cell = cell_of(trial(1.0, invalid=["a"]), trial(2.0, invalid=["a", "b"]), trial(None))
+    assert cell.records_per_second is None
+    assert cell.invalid == ["a", "b", "no rate could be measured"]
+    assert cell.verdict == "invalid: a"
+    assert not cell.passed
+
+
+def test_a_loss_is_not_hidden_by_the_invalid_trial_it_happened_in() -> None:
+    lossy = Audit(produced=100, stored=81, lost=23, duplicates=4)
+    cell = cell_of(trial(), trial(None, audit=lossy, invalid=["timed out"]))
+    assert cell.audit == Audit(produced=200, stored=181, lost=23, duplicates=4)
+    assert cell.verdict == "LOST 23; DUPLICATED 4"
+    assert not cell.passed
+    assert cell.records_per_second is not None
+
+
+def test_a_trial_without_an_audit_is_counted_beside_the_zero_whether_it_is_valid_or_not() -> None:
+    died = trial(None, audit=None, invalid=["connect-2 died"], not_audited="it could not be finished")
+    cell = cell_of(trial(), died)
+    assert (cell.audit, cell.not_audited) == (CLEAN, 1)
+    assert cell.passed
+    assert cell.notes[-1] == (
+        "not audited in 1 of 2 trials, so what is lost there is not known: it could not be finished"
+    )
+    alone = cell_of(died, trial(None, audit=None, invalid=["x"]))
+    assert (alone.audit, alone.not_audited) == (None, 2)
+    assert alone.notes[-1].startswith("not audited in 2 of 2 trials")
+    assert cell_of(trial()).not_audited == 0
+
+
+def interrupted(audit: Audit) -> TrialRecord:
+    reason = {"code": ReasonCode.SERVICE_DIED, "text": "connect-2 died"}
+    return trial(None, audit=audit, reasons=[reason], duplicated_ranges="3-6", lost_ranges="")
+
+
+def test_records_that_went_twice_when_a_service_died_are_a_figure_and_a_note_and_no_fault() -> None:
+    twice = Audit(produced=100, stored=104, lost=0, duplicates=4)
+    cell = cell_of(trial(), interrupted(twice))
+    assert cell.audit is not None
+    assert cell.audit.duplicates == 4
+    assert cell.passed
+    assert cell.notes[-1] == (
+        "seq of trial t1 (block 1): stored more than once 3-6; a task that begins again after trouble delivers at least"
+        " once"
+    )
+    assert cell_of(trial(), trial(audit=twice)).verdict == "DUPLICATED 4"
+
+
+def test_records_that_were_lost_when_a_service_died_are_a_fault() -> None:
+    cell = cell_of(trial(), interrupted(Audit(produced=100, stored=98, lost=2, duplicates=0)))
+    assert cell.verdict == "LOST 2"
+
+
+def test_what_was_lost_and_doubled_is_named_by_its_ranges_of_a_few_trials() -> None:
+    lossy = Audit(produced=100, stored=96, lost=6, duplicates=2)
+    kept = {"lost_ranges": "1, 3, 5, 7, 9, 11", "duplicated_ranges": "40-41"}
+    cell = cell_of(*(trial(audit=lossy, trial=f"t{block}", block=block, **kept) for block in range(1, 6)))
+    assert cell.notes[0] == (
+        "seq of trial t1 (block 1): lost 1, 3, 5, 7, 9 and 1 more range; all are in trials.jsonl;"
+        " stored more than once 40-41"
+    )
+    assert len(cell.notes) == 4
+    assert cell.notes[3] == "2 more trials lost or doubled records: see trials.jsonl"
+
+
+def test_records_of_another_run_fail_the_cell() -> None:
+    assert cell_of(trial(audit=Audit(produced=1, stored=3, lost=0, duplicates=0, foreign=2))).verdict == "FOREIGN 2"
+
+
+def test_failed_tasks_come_first_with_their_cause() -> None:
+    cell = cell_of(
+        trial(
+            None,
+            failed_tasks=16,
+            failure="FATAL: sorry, too many clients already",
+            invalid=["tasks failed"],
+            audit=None,
+        )
+    )
+    assert cell.verdict == "16 of 24 tasks FAILED: FATAL: sorry, too many clients already"
+    assert cell.invalid == ["tasks failed"]
+    assert cell.failed_tasks == 16
+    assert not cell.passed
+
+
+def test_a_valid_trial_that_was_not_audited_does_not_pass() -> None:
+    cell = cell_of(trial(), trial(audit=None))
+    assert cell.verdict == "1 trial NOT AUDITED"
+    assert not cell.passed
+    assert cell_of(trial(audit=None), trial(audit=None)).verdict == "2 trials NOT AUDITED"
+
+
+def test_connections_are_the_most_of_any_trial_and_stay_unknown_if_none_knew() -> None:
+    cell = cell_of(
+        trial(connections=Connections(clients_peak=5)),
+        trial(None, connections=Connections(clients_peak=97), invalid=["x"]),
+    )
+    assert cell.connections == Connections(clients_peak=97, server_peak=None)
+
+
+def test_a_peak_that_others_connections_hid_in_one_trial_is_not_known() -> None:
+    cell = cell_of(
+        trial(connections=Connections(clients_peak=36, server_peak=36, server_limit=100)),
+        trial(connections=Connections(server_limit=100, others=2)),
+    )
+    assert cell.connections == Connections(server_limit=100, others=2)
+    assert cell.notes == [
+        "peak connections not known: 2 connections were opened by others while a connector ran; race without them"
+    ]
+
+
+def test_trials_that_were_not_alone_are_left_out_and_named() -> None:
+    who = "another connector, by-hand, ran 3 tasks on these workers"
+    cell = cell_of(trial(1_000.0, block=1), trial(100.0, block=2, others=[who]))
+    assert cell.records_per_second is not None
+    assert cell.records_per_second.values == [1_000.0]
+    assert cell.notes == [f"1 of 2 trials not alone, and left out: {who}"]
+    alone = cell_of(trial(100.0, others=[who]))
+    assert alone.records_per_second is None
+    assert (alone.passed, alone.verdict) == (True, f"not alone in its only trial: {who}")
+
+
+def test_costs_are_medians_over_the_valid_trials_that_have_them() -> None:
+    cell = cell_of(
+        trial(cpu_seconds_per_million={"connect": 1.0, "kafka": None}, records_per_write=10.0),
+        trial(cpu_seconds_per_million={"connect": 3.0, "kafka": None}, records_per_write=None),
+        trial(cpu_seconds_per_million={"connect": 99.0}, records_per_write=99.0, invalid=["x"]),
+    )
+    assert cell.cpu_seconds_per_million == {"connect": 2.0, "kafka": None}
+    assert cell.records_per_write == 10.0
+
+
+def test_the_placement_is_that_of_the_last_valid_trial() -> None:
+    cell = cell_of(trial(placement={"w": 1}), trial(placement={"w": 2}), trial(placement={"w": 3}, invalid=["x"]))
+    assert cell.placement == {"w": 2}
+
+
+@given(st.lists(st.tuples(st.none() | st.floats(0, 1e6), st.booleans(), st.integers(0, 50)), max_size=6))
+def test_numbers_and_reasons_never_contradict_each_other(drawn: list[tuple[float | None, bool, int]]) -> None:
+    taken = [
+        trial(rate, invalid=["x"] if bad else [], audit=Audit(produced=50, stored=50 - lost, lost=lost, duplicates=0))
+        for rate, bad, lost in drawn
+    ]
+    cell = cell_of(*taken)
+    assert (cell.records_per_second is None) == (bool(cell.invalid) or cell.at_least is not None)
+    assert (cell.passed and cell.at_least is None) == (cell.verdict == "ok")
+    assert (cell.audit.lost if cell.audit else 0) == sum(lost for _, _, lost in drawn)
+    if cell.records_per_second is not None:
+        assert cell.records_per_second.low <= cell.records_per_second.median <= cell.records_per_second.high
+
+
+def test_from_five_valid_trials_on_a_rate_has_an_interval() -> None:
+    few = cell_of(*(trial(1000.0 + block, block=block) for block in range(4)), trial(9.0, invalid=["x"]))
+    assert few.records_per_second is not None
+    assert few.records_per_second.interval is None
+    enough = cell_of(*(trial(1000.0 + block, block=block) for block in range(5))).records_per_second
+    assert enough is not None
+    assert enough.interval is not None
+    assert enough.interval.blocks == 5
+
+
+def test_ratios_are_to_the_slowest_cell_from_blocks_in_which_both_are_valid() -> None:
+    blocks = {1: 3, 2: 1, 3: 2, 4: 5, 5: 4, 6: 7, 7: 6}
+    fast = [trial(3000.0 * noise, block=block) for block, noise in blocks.items()]
+    slow = [trial(1000.0 * noise, OTHER, block=n, invalid=["x"] if n == 7 else []) for n, noise in blocks.items()]
+    first, second = summarize([CELL, OTHER], [*fast, *slow])
+    assert first.ratio is not None
+    assert (first.ratio.to, first.ratio.blocks, first.ratio.estimate) == (OTHER.key, 6, pytest.approx(3))
+    assert second.ratio is None
+
+
+@pytest.mark.parametrize("rate", [0.0, None])
+def test_a_cell_without_a_rate_above_0_has_no_ratio(rate: float | None) -> None:
+    taken = [trial(rate, OTHER, block=block) for block in range(6)] + [trial(5.0, block=block) for block in range(6)]
+    first, second = summarize([CELL, OTHER], taken)
+    assert first.ratio is None
+    assert second.ratio is None
+    assert (first.model_dump_json() + second.model_dump_json()).count("NaN") == 0
+
+
+def test_trials_that_never_became_steady_are_noted_and_used() -> None:
+    cell = cell_of(trial(steady=False), trial(steady=True), trial(steady=None), trial(invalid=["x"], steady=False))
+    assert cell.notes == ["1 of 4 trials invalid: x", "1 of 3 trials never became steady"]
+    assert cell.passed
+
+
+def costing(*seconds: float, **also: float | None) -> list[TrialRecord]:
+    """Trials whose services took so many CPU seconds a million records together."""
+    used = [{"connect": each / 4, "kafka": 3 * each / 4, "controller": 9.0, **also} for each in seconds]
+    return [trial(block=block, cpu_seconds_per_million=each) for block, each in enumerate(used, start=1)]
+
+
+def test_the_cpu_time_of_all_services_has_an_interval_as_a_rate_has() -> None:
+    cost = cell_of(*costing(43.3, 43.4, 43.9, 43.5, 43.2)).total_cpu_seconds_per_million
+    assert cost is not None
+    assert (cost.median, cost.low, cost.high) == (pytest.approx(43.4), pytest.approx(43.2), pytest.approx(43.9))
+    assert cost.interval is not None
+    assert 43.2 <= cost.interval.low <= 43.4 <= cost.interval.high <= 43.9
+    few = cell_of(*costing(43.3, 43.4)).total_cpu_seconds_per_million
+    assert few is not None
+    assert few.interval is None
+
+
+def test_a_service_that_was_not_seen_makes_the_sum_unknown() -> None:
+    assert cell_of(*costing(43.3, postgres=None)).total_cpu_seconds_per_million is None
+    assert cell_of(*costing(43.3), trial(block=2)).total_cpu_seconds_per_million is None
+    assert cpu_by_block([*costing(43.3), trial(block=2)]) == {1: pytest.approx(43.3)}
+
+
+def test_the_rate_of_a_cell_that_is_not_warm_is_nowhere() -> None:
+    cold = [trial(rate, block=n, warm=False, compiling_share=0.4) for n, rate in enumerate((300.0, 500.0), start=1)]
+    warm = [trial(5_000.0, OTHER, block=n, warm=True) for n in (1, 2)]
+    first, second = summarize([CELL, OTHER], [*cold, *warm])
+    assert first.at_least is not None
+    assert first.at_least.figures == {"records_per_second": 500}
+    assert (first.records_per_second, first.ratio, first.passed) == (None, None, True)
+    assert first.verdict == first.at_least.text
+    assert valid_by_block(cold) == {}
+    assert second.verdict == "ok"
+
+
+def test_only_a_label_with_several_numbers_of_tasks_has_a_scaling() -> None:
+    cells = [a_cell("p/p", multiple, label="p") for multiple in (1, 2, 4, 8)]
+    taken = [trial(100.0 * cell.tasks, cell) for cell in cells] + [trial(cell=OTHER)]
+    (only,) = scalings([*cells, OTHER], taken)
+    assert (only.label, only.supported) == ("p", True)
+    assert [point.tasks for point in only.points] == [3, 6, 12, 24]

@@ -1,0 +1,94 @@
+"""The cost of a million records: the formula, and what has none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.errors import ReasonCode
+from sinkbench.results import CellSummary, Prices, Spread
+from sinkbench.summary.cost import cost_of, with_prices
+from tests.support.reasons import because
+from tests.support.trials import cell_summary, run_summary
+
+PRICES = Prices(currency="EUR", core_hour=0.036, memory_gb_hour=0.0036, disk_gb_month=0.1)
+
+
+def spread(value: float) -> Spread:
+    return Spread(median=value, low=value, high=value, values=[value])
+
+
+def cell(rate: float = 1_000.0, **fields: object) -> CellSummary:
+    """A cell that takes 100 s of a core, 2 GB of memory, and half a kilobyte of disk a record."""
+    taken = {
+        "total_cpu_seconds_per_million": spread(100.0),
+        "total_peak_memory_bytes": spread(2e9),
+        "disk_bytes_per_record": spread(500.0),
+    }
+    return cell_summary("postgres/jdbc", rate, **{**taken, **fields})  # type: ignore[arg-type]
+
+
+def test_each_part_is_its_price_times_what_a_million_records_take() -> None:
+    found = cost_of(cell(), PRICES)
+    assert found is not None
+    assert found.cpu == pytest.approx(0.001)
+    # A million records take 1,000 s.
+    assert found.memory == pytest.approx(0.002)
+    assert found.disk == pytest.approx(0.05)
+    assert found.per_million == pytest.approx(0.053)
+
+
+def test_records_that_are_kept_longer_cost_more_disk() -> None:
+    found = cost_of(cell(), PRICES.model_copy(update={"kept_months": 12.0}))
+    assert found is not None
+    assert found.disk == pytest.approx(0.6)
+
+
+def test_what_has_no_price_is_left_out_of_the_sum() -> None:
+    found = cost_of(cell(disk_bytes_per_record=None), PRICES.model_copy(update={"disk_gb_month": None}))
+    assert found is not None
+    assert found.disk is None
+    assert found.per_million == pytest.approx(0.003)
+
+
+def test_what_has_a_price_and_was_not_measured_leaves_no_sum() -> None:
+    found = cost_of(cell(total_peak_memory_bytes=None), PRICES)
+    assert found is not None
+    assert (found.memory, found.per_million) == (None, None)
+    assert found.cpu == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"invalid": ["so"]}, {"at_least": because("still warming", ReasonCode.NOT_WARM)}, {"records_per_second": None}],
+)
+def test_a_cell_whose_rate_may_not_be_quoted_has_no_cost(fields: dict[str, object]) -> None:
+    assert cost_of(cell(**fields), PRICES) is None
+
+
+@pytest.mark.parametrize("fields", [{"passed": False}, {"rescale": {"tasks_before": 1}}])
+def test_a_cell_that_did_not_pass_or_was_re_scaled_has_no_cost(fields: dict[str, object]) -> None:
+    assert cost_of(cell(**fields), PRICES) is None
+
+
+def test_a_run_is_priced_anew_and_loses_its_costs_with_its_prices() -> None:
+    run = with_prices(run_summary(cell()), PRICES)
+    assert run.prices == PRICES
+    assert run.cells[0].cost == cost_of(cell(), PRICES)
+    assert with_prices(run, None) == run_summary(cell())
+
+
+@given(st.floats(min_value=0.001, max_value=1e3), st.floats(min_value=1.0, max_value=1e6))
+def test_twice_the_price_is_twice_the_cost_and_a_faster_cell_needs_its_memory_for_less_time(
+    factor: float, rate: float
+) -> None:
+    once, twice = (
+        cost_of(cell(rate), Prices(currency="EUR", core_hour=each, memory_gb_hour=each, disk_gb_month=each))
+        for each in (factor, 2 * factor)
+    )
+    faster = cost_of(cell(2 * rate), Prices(currency="EUR", core_hour=factor, memory_gb_hour=factor))
+    assert once is not None and twice is not None and faster is not None  # noqa: PT018
+    assert twice.per_million == pytest.approx(2 * (once.per_million or 0))
+    assert faster.memory == pytest.approx((once.memory or 0) / 2)
+    assert faster.cpu == pytest.approx(once.cpu)

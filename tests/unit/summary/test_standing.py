@@ -1,0 +1,95 @@
+"""Which rates may be quoted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.errors import ReasonCode
+from sinkbench.results import TrialRecord
+from sinkbench.summary.standing import at_least, rated
+from tests.support.trials import trial
+
+
+def taken(*rates: float, **fields: object) -> list[TrialRecord]:
+    return [trial(rate, block=block, **fields) for block, rate in enumerate(rates, start=1)]
+
+
+def test_warm_and_steady_trials_may_be_quoted() -> None:
+    assert at_least(taken(1_000, 1_100, 990, warm=True, steady=True, compiling_share=0.02)) is None
+
+
+def test_what_nobody_can_tell_may_be_quoted() -> None:
+    assert at_least(taken(1_000, 1_100, 990)) is None
+    assert at_least([]) is None
+
+
+def test_a_cell_most_of_whose_trials_were_not_warm_is_still_warming() -> None:
+    found = at_least([*taken(229, 343, warm=False, compiling_share=0.44), *taken(476, warm=True)])
+    assert found is not None
+    assert (found.code, found.figures) == (ReasonCode.NOT_WARM, {"records_per_second": 476})
+    assert found.text == "still warming: compilers took up to 44% of the CPU time in 2 of 3 trials"
+
+
+BY_HAND = "another connector, by-hand, ran 3 tasks on these workers"
+
+
+def test_a_cell_most_of_whose_trials_were_not_alone_surely_reaches_its_best_rate() -> None:
+    trials = [*taken(900, 800, others=[BY_HAND]), *taken(1_000)]
+    found = at_least(trials)
+    assert found is not None
+    assert (found.code, found.figures) == (ReasonCode.SHARED, {"records_per_second": 1_000})
+    assert found.text == f"not alone in 2 of 3 trials: {BY_HAND}"
+    assert at_least(taken(900, mode="capacity", offered_records_per_second=900, others=[BY_HAND])) is not None
+
+
+def test_a_single_trial_that_was_not_alone_is_left_out() -> None:
+    trials = [*taken(300, others=[BY_HAND]), *taken(476, 480)]
+    assert at_least(trials) is None
+    assert [each.records_per_second for each in rated(trials)] == [476, 480]
+
+
+def test_a_constant_load_is_the_same_for_who_is_not_alone() -> None:
+    trials = taken(500, 500, mode="sustain", offered_records_per_second=500, others=[BY_HAND])
+    assert at_least(trials) is None
+    assert rated(trials) == trials
+
+
+def test_a_single_trial_that_was_not_warm_is_left_out() -> None:
+    trials = [*taken(229, warm=False), *taken(476, 480, warm=True)]
+    assert at_least(trials) is None
+    assert [each.records_per_second for each in rated(trials)] == [476, 480]
+
+
+@pytest.mark.parametrize("warm", [True, None])
+def test_trials_that_rise_are_still_warming_whatever_the_jvms_say(warm: bool | None) -> None:
+    found = at_least(taken(229, 343, 476, warm=warm))
+    assert found is not None
+    assert (found.code, found.figures) == (ReasonCode.RISING, {"records_per_second": 476})
+    assert found.text == "still warming: each trial was faster than the one before, 229 to 476 records/s"
+
+
+def test_trials_that_rise_by_little_or_not_each_time_are_noise() -> None:
+    assert at_least(taken(1_000, 1_100, 1_200)) is None
+    assert at_least(taken(229, 476, 343)) is None
+    assert at_least(taken(229, 476)) is None
+
+
+def test_a_cell_that_was_not_steady_has_at_least_its_lowest_rate() -> None:
+    found = at_least(taken(900, 400, 800, warm=True, steady=False))
+    assert found is not None
+    assert (found.code, found.figures) == (ReasonCode.NOT_STEADY, {"records_per_second": 400})
+    assert at_least([*taken(900, steady=False), *taken(400, 800, steady=True)]) is None
+
+
+def test_of_a_constant_load_nothing_is_said() -> None:
+    assert at_least(taken(229, 343, 476, offered_records_per_second=500.0)) is None
+
+
+@given(st.lists(st.tuples(st.floats(1, 1e6), st.sampled_from([True, False, None])), min_size=1, max_size=8))
+def test_what_it_is_at_least_was_measured(seen: list[tuple[float, bool | None]]) -> None:
+    trials = [trial(rate, warm=warm) for rate, warm in seen]
+    found = at_least(trials)
+    if found is not None:
+        assert found.figures["records_per_second"] in [rate for rate, _ in seen]

@@ -1,0 +1,106 @@
+"""The answers of a run in words: each sentence is true when it is quoted alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from sinkbench.errors import ReasonCode
+from sinkbench.results import CellSummary, Reason
+from sinkbench.tables.answers import answer_lines, at_least_in_words
+from tests.support.trials import cell_summary, run_summary
+
+INDEX, BULK, JDBC = "elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc"
+
+
+def said(*cells: CellSummary) -> list[str]:
+    return answer_lines(run_summary(*cells))
+
+
+def warming(label: str, rate: float, code: ReasonCode = ReasonCode.NOT_WARM) -> CellSummary:
+    reason = Reason(code=code, text="still warming: it compiled", figures={"records_per_second": rate})
+    return cell_summary(label, rate, rate, at_least=reason)
+
+
+def test_the_best_of_each_sink_come_first_then_the_published_pair() -> None:
+    index, jdbc = cell_summary(INDEX, 1_900, 2_000, 2_100), cell_summary(JDBC, 84_000, 90_200, 95_000)
+    assert said(index, cell_summary(BULK, 27_000, 28_000, 29_000), jdbc) == [
+        "Best of each sink: postgres/jdbc stored 3.2 times as many records/s as elasticsearch/camel-bulk"
+        " (lowest trial against highest: 2.9).",
+        "As published: postgres/jdbc stored 45.1 times as many records/s as elasticsearch/camel-index"
+        " (lowest trial against highest: 40.0).",
+    ]
+
+
+def test_what_is_missing_is_named_with_what_to_do_and_the_rest_is_not_called_the_best() -> None:
+    first, last = said(warming(INDEX, 476), cell_summary(BULK, 27_000, 28_000), cell_summary(JDBC, 84_000, 90_000))
+    assert first.startswith("Of what can be compared: postgres/jdbc stored 3.2 times")
+    assert last.startswith(
+        "Not in the answer: elasticsearch/camel-index (at least 476 records/s, warming)."
+        " To have it: raise drain.warm_up_seconds"
+    )
+
+
+def test_a_cell_that_did_not_pass_is_missing_with_its_verdict() -> None:
+    lossy = cell_summary("postgres/jdbc-pgbouncer", 95_000, passed=False, verdict="LOST 1")
+    _, last = said(cell_summary(BULK, 27_000), cell_summary(JDBC, 90_000), lossy)
+    assert last == "Not in the answer: postgres/jdbc-pgbouncer (LOST 1)."
+
+
+def test_cells_of_one_pipeline_are_told_apart_by_their_tasks() -> None:
+    assert said(cell_summary("a/b", 100, tasks=3), cell_summary("a/b", 400, tasks=6)) == [
+        "a/b with 6 tasks stored 4.0 times as many records/s as a/b with 3 tasks (lowest trial against highest: 4.0)."
+    ]
+
+
+def test_trials_that_overlap_are_not_called_a_difference() -> None:
+    (only,) = said(cell_summary("a/b", 90, 100, 120), cell_summary("c/d", 110, 115, 130))
+    assert only.endswith("but their trials overlap: this run cannot tell them apart.")
+
+
+@pytest.mark.parametrize("cells", [[], [cell_summary("a/b", 5)]])
+def test_there_is_no_answer_where_nothing_is_to_be_compared(cells: list[CellSummary]) -> None:
+    assert said(*cells) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        cell_summary("c/d", 9, passed=False, verdict="LOST 1"),
+        cell_summary("c/d", passed=False, verdict="invalid: x", invalid=["x"]),
+        cell_summary("c/d", 0),
+        warming("c/d", 9),
+    ],
+)
+def test_without_two_cells_that_can_be_compared_only_what_is_missing_is_said(other: CellSummary) -> None:
+    (only,) = said(cell_summary("a/b", 5), other)
+    assert only.startswith("No answer. Not in the answer: c/d (")
+
+
+def sure(low: float, high: float) -> dict[str, object]:
+    return {"low": low, "high": high, "confidence": 0.95, "method": "m", "blocks": 5}
+
+
+def compared(low: float, high: float) -> list[CellSummary]:
+    """Two cells of a run that kept its rates without their blocks."""
+    slow = cell_summary("a/b", 90, 95, 100, 105, 130)
+    ratio = {"to": slow.cell, "estimate": 171.7, "blocks": 5, "interval": sure(low, high)}
+    return [slow, cell_summary("c/d", 15_000, 17_000, 19_000, ratio=ratio)]
+
+
+def test_the_answer_says_how_sure_it_is() -> None:
+    assert said(*compared(150.2, 190.4)) == [
+        "Best of each sink: c/d stored 172 times as many records/s as a/b (between 150 and 190 times, 95 %, 5 blocks)."
+    ]
+
+
+def test_an_interval_that_holds_1_is_no_difference() -> None:
+    assert said(*compared(0.97, 1.0349)) == [
+        "Best of each sink: No difference found between c/d and a/b (between 0.97 and 1.03 times, 95 %, 5 blocks)."
+    ]
+
+
+def test_at_least_is_said_of_no_cell_that_may_be_quoted_or_is_invalid() -> None:
+    assert at_least_in_words(warming(INDEX, 1_308)) == "at least 1,308"
+    assert at_least_in_words(cell_summary(INDEX, 5)) is None
+    invalid = {"reasons": [Reason(code=ReasonCode.NO_RATE, text="x")]}
+    assert at_least_in_words(warming(INDEX, 1_308).model_copy(update=invalid)) is None

@@ -1,0 +1,165 @@
+"""Memory, disk and money below the table of cells."""
+
+from __future__ import annotations
+
+import pytest
+
+from sinkbench.errors import ReasonCode
+from sinkbench.results import CellSummary, Cost, Memory, Network, Prices, Reason, Spread
+from sinkbench.summary.cost import with_prices
+from sinkbench.tables.cells import render
+from sinkbench.tables.format import megabytes, money
+from sinkbench.tables.resources import cost_table, price_lines, resource_table
+from sinkbench.tables.text import plain_text
+from tests.support.reasons import because
+from tests.support.trials import CLEAN, cell_summary, run_summary
+
+PRICES = Prices(currency="EUR", core_hour=0.04, memory_gb_hour=0.005, disk_gb_month=0.1)
+
+
+def spread(value: float) -> Spread:
+    return Spread(median=value, low=value, high=value, values=[value])
+
+
+def held(**fields: object) -> CellSummary:
+    known = {
+        "audit": CLEAN,
+        "peak_memory": {
+            "kafka": Memory(resident_bytes=9.1e8),
+            "connect": Memory(resident_bytes=2.4e9, heap_bytes=1.2e9),
+            "elasticsearch": Memory(resident_bytes=1.5e9, heap_bytes=6e8),
+            "pgbouncer": Memory(resident_bytes=4e5),
+        },
+        "total_peak_memory_bytes": spread(4.8e9),
+        "total_cpu_seconds_per_million": spread(90.0),
+        "disk_bytes_per_record": spread(410.4),
+        "fetched_bytes_per_record": 612.0,
+    }
+    fields = {"label": "elasticsearch/camel-bulk", **known, **fields}
+    return cell_summary(str(fields.pop("label")), 1_000.0, **fields)  # type: ignore[arg-type]
+
+
+def row_of(text: str, below: str) -> list[str]:
+    """The first row of the table with that header."""
+    lines = text.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith(below))
+    return lines[start + 2].split()
+
+
+def test_a_row_has_memory_in_all_and_by_service_and_bytes_a_record() -> None:
+    row = row_of(render(run_summary(held())), "memory and disk")
+    assert row == [
+        *("elasticsearch/camel-bulk", "3", "4,800"),
+        *("connect:2,400", "es:1,500", "kafka:910", "connect:1,200", "es:600"),
+        *("410", "612"),
+    ]
+
+
+def test_networks_have_a_column_where_they_were_seen() -> None:
+    cell = held(network_bytes_per_record={"kafka": Network(received=12.0), "connect": Network(received=620, sent=700)})
+    assert row_of(render(run_summary(cell)), "memory and disk")[-2:] == ["connect:620/700", "kafka:12/-"]
+
+
+def test_a_narrow_table_has_no_figures_by_service() -> None:
+    assert row_of(render(run_summary(held()), 90), "memory and disk")[1:] == ["3", "4,800", "410", "612"]
+
+
+def test_a_run_that_measured_nothing_of_it_has_no_such_table() -> None:
+    bare = run_summary(cell_summary("postgres/jdbc", 5.0))
+    assert resource_table(bare) is None
+    assert cost_table(bare) is None
+    assert price_lines(bare) == []
+    assert "memory" not in render(bare)
+
+
+def test_two_loads_of_a_pipeline_and_a_re_scaled_cell_and_its_cold_start_are_told_apart() -> None:
+    loads = [held(mode="sustain", offered_records_per_second=rate) for rate in (500.0, 900.0)]
+    text = render(run_summary(*loads))
+    assert "at 500 records/s" in text
+    assert "at 900 records/s" in text
+    again = with_prices(run_summary(held(), held(rescale={"tasks_before": 1})), PRICES)
+    for table in (resource_table(again), cost_table(again)):
+        assert table is not None
+        assert [str(each).replace("\n", " ") for each in table.columns[0].cells] == [
+            "elasticsearch/camel-bulk with 3 tasks",
+            "elasticsearch/camel-bulk from 1 to 3 tasks",
+        ]
+
+
+def test_a_cell_whose_figures_may_not_be_compared_says_why() -> None:
+    lost = Reason(code=ReasonCode.LOST, text="3 records LOST")
+    cells = [
+        held(label="a", passed=False, verdict=lost.text, faults=[lost]),
+        held(label="b", at_least=because("still warming", ReasonCode.NOT_WARM)),
+        held(label="c", notes=["look"]),
+    ]
+    table = resource_table(run_summary(*cells))
+    assert table is not None
+    assert [str(each) for each in table.columns[0].cells] == ["a (LOST)", "b (warming)", "c"]
+
+
+def test_a_long_name_has_several_lines_in_a_narrow_table() -> None:
+    label = "elasticsearch/camel-bulk-of-many-documents"
+    loads = [held(label=label, mode="sustain", offered_records_per_second=rate) for rate in (5_000, 9_000)]
+    run = with_prices(run_summary(*loads), PRICES)
+    for table in (resource_table(run, 80), cost_table(run)):
+        assert table is not None
+        assert "".join(str(next(iter(table.columns[0].cells))).split()) == f"{label}with3tasksat5,000records/s"
+        assert "\u2026" not in plain_text([table], 80)
+
+
+def test_bytes_say_that_they_are_for_each_record() -> None:
+    assert "All bytes are for each record." in render(run_summary(held()))
+
+
+@pytest.mark.parametrize("currency", ["[/b]", "[red]", "EUR\\", ":smile:"])
+def test_a_currency_is_text_and_no_markup(currency: str) -> None:
+    prices = PRICES.model_copy(update={"currency": currency})
+    text = render(with_prices(run_summary(held()), prices))
+    assert f"cost in {currency} " in text
+    assert f"0.04 {currency} a core-hour" in text
+
+
+def test_what_one_cell_lacks_is_a_dash() -> None:
+    text = render(run_summary(cell_summary("postgres/jdbc", 5.0), held()))
+    assert row_of(text, "memory and disk") == ["postgres/jdbc", "3", *("-",) * 5]
+
+
+def test_costs_stand_in_a_table_of_their_own_with_the_prices_below() -> None:
+    text = render(with_prices(run_summary(held()), PRICES))
+    assert row_of(text, "cost in EUR") == ["elasticsearch/camel-bulk", "3", "0.0487", "0.00100", "0.00667", "0.0410"]
+    assert (
+        "Prices: 0.04 EUR a core-hour, 0.005 EUR a GB-hour of memory, 0.1 EUR a GB-month of disk, on which records are"
+        " kept for 1 month.\n" in text
+    )
+
+
+def test_what_has_no_price_and_what_has_no_cost_is_said() -> None:
+    prices = Prices(currency="EUR", core_hour=0.04, kept_months=3)
+    cold = held(tasks=6, at_least=because("still warming", ReasonCode.NOT_WARM))
+    assert price_lines(with_prices(run_summary(held(), cold), prices)) == [
+        "Prices: 0.04 EUR a core-hour; memory and disk in no cost.",
+        "No cost, since the cell did not pass, its rate may not be quoted, its tasks changed, or a figure was not"
+        " measured: elasticsearch/camel-bulk with 6 tasks.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        *((None, "-"), (0.0, "0.00"), (1_234.5, "1,234.50"), (1.0, "1.00")),
+        *((0.123456, "0.123"), (0.01, "0.0100"), (0.000012345, "0.0000123")),
+    ],
+)
+def test_money_has_two_decimals_or_three_digits(amount: float | None, text: str) -> None:
+    assert money(amount) == text
+
+
+def test_bytes_are_shown_by_the_million() -> None:
+    assert [megabytes(each) for each in (None, 12.34e6, 1.2345e9)] == ["-", "12.3", "1,234"]
+
+
+def test_a_cost_without_its_sum_shows_its_parts() -> None:
+    cell = held(cost=Cost(cpu=0.5))
+    run = run_summary(cell, prices=PRICES)
+    assert row_of(render(run), "cost in EUR")[2:] == ["-", "0.500", "-", "-"]

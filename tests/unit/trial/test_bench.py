@@ -1,0 +1,79 @@
+"""What a trial makes of a connector file, and whether it fits on the disk; no service is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from sinkbench.errors import PlanError, TrialFailed
+from sinkbench.plan.plan import load_plan
+from sinkbench.stack import Stack
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.names import Names
+from tests.support.endpoints import endpoints
+from tests.support.trials import a_cell, connectors_in
+
+FILE = {"name": "mine", "config": {"connector.class": "A", "topics": "tides", "tasks.max": "3", "batch.size": "500"}}
+
+CELL = a_cell(multiple=2)
+
+
+class Nowhere:
+    """A stack of which only the addresses and the free disk space are asked."""
+
+    def __init__(self, free_bytes: int | None) -> None:
+        self._free_bytes = free_bytes
+        self.endpoints = endpoints()
+
+    def free_bytes(self) -> int | None:
+        return self._free_bytes
+
+
+def bench_of(folder: Path, free_bytes: int | None = None) -> Bench:
+    connectors_in(folder, "postgres/jdbc", text=json.dumps(FILE))
+    (folder / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
+    plan = load_plan(folder / "plan.yaml", folder / "connectors")
+    return Bench(cast(Stack, Nowhere(free_bytes)), plan, folder)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = bench_of(tmp_path)
+    yield made
+    made.close()
+
+
+def test_only_topic_and_tasks_of_a_connector_file_are_changed(bench: Bench) -> None:
+    changed = bench.config(CELL, Names.of("t1"))
+    assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6"}  # type: ignore[dict-item]
+
+
+def test_a_plan_overrides_keys_by_name(bench: Bench) -> None:
+    assert bench.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))["batch.size"] == "2000"
+
+
+def test_a_file_that_is_no_connector_file_is_refused_by_name(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "connectors" / "postgres" / "jdbc.json").write_text('{"name": "mine"}')
+    with pytest.raises(PlanError, match=r"postgres/jdbc.json: not a connector file"):
+        bench.config(CELL, Names.of("t1"))
+
+
+def test_everything_of_a_trial_bears_its_id() -> None:
+    names = Names.of("ab12cd_007")
+    assert {names.topic, names.connector, names.target} == {"tides_ab12cd_007"}
+
+
+def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, free_bytes=2_000_000_000)
+    with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
+        bench.check_disk(1_000_000)
+    bench.check_disk(100_000)
+    bench.close()
+
+
+def test_a_disk_that_cannot_be_seen_is_not_full(bench: Bench) -> None:
+    bench.check_disk(10**9)

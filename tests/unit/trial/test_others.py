@@ -1,0 +1,42 @@
+"""Who else was there between two looks."""
+
+from __future__ import annotations
+
+from sinkbench.trial.names import is_ours
+from sinkbench.trial.others import Others, met, risen
+
+
+def test_a_connector_that_ran_at_either_look_is_named_with_its_most_tasks() -> None:
+    found = met(Others({"a": 1}), Others({"a": 3, "b": 2}), 1_000)
+    assert found == [
+        "another connector, a, ran 3 tasks on these workers",
+        "another connector, b, ran 2 tasks on these workers",
+    ]
+    assert met(Others({"a": 1}), Others({}), 1_000) == ["another connector, a, ran 1 task on these workers"]
+    assert met(Others({}), Others({}), 1_000) == []
+
+
+def test_what_is_written_elsewhere_counts_from_a_hundredth_of_ones_own_records_on() -> None:
+    before = Others({}, {"the topic orders": 500}, {"orders of postgres": 500})
+    little = Others({}, {"the topic orders": 2_499}, {"orders of postgres": 2_499})
+    much = Others({}, {"the topic orders": 2_500}, {"orders of postgres": 5_500})
+    assert met(before, little, 200_000) == []
+    assert met(before, much, 200_000) == [
+        "2,000 records went into the topic orders",
+        "5,000 records went into orders of postgres",
+    ]
+
+
+def test_what_connect_writes_for_itself_is_no_load_even_beside_a_slow_trial() -> None:
+    before = Others({}, {"the topic connect-status": 100})
+    assert met(before, Others({}, {"the topic connect-status": 152}), 2_000) == []
+    assert met(before, Others({}, {"the topic connect-status": 1_100}), 2_000) != []
+
+
+def test_what_a_trial_has_made_is_told_from_what_sounds_like_it() -> None:
+    assert all(map(is_ours, ["tides_ab12cd_001", "tides_ab12cd_pilot_3", "tides_ab12cd_001.extra"]))
+    assert not any(map(is_ours, ["tides", "tides-by-hand", "tides_of_march", "public.tides_ab12cd_001"]))
+
+
+def test_counts_that_began_anew_have_not_risen() -> None:
+    assert risen({"a": 5, "b": 5}, {"a": 3, "b": 6, "c": 2}) == {"b": 1, "c": 2}

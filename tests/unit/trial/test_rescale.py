@@ -1,0 +1,125 @@
+"""A running connector with another number of tasks: what its samples show, and how a run tells it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.analysis.samples import Sample
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.results import Audit, Rescale, RunSummary, TrialRecord
+from sinkbench.summary.cells import scalings, summarize
+from sinkbench.tables.cells import render
+from sinkbench.trial.drain import rate_after
+from sinkbench.trial.rescale import rescale_of
+from tests.support.trials import a_cell, run_summary, sample, trial
+
+PLAN = Plan.model_validate(
+    {"name": "p", "mode": "rescale", "pipelines": ["postgres/jdbc"], "multiples": [1, 2, 4], "trials": 5}
+)
+CELLS = expand(PLAN, 3)
+COLD = next(cell for cell in CELLS if cell.key == "postgres/jdbc@3x2")
+LIVE = next(cell for cell in CELLS if cell.key == "postgres/jdbc@3x1to2")
+
+
+def samples(before: float, after: float, asked: float, still: float, every: float = 0.25) -> tuple[list[Sample], int]:
+    """A drain at `before` records/s until `asked`, at none for `still` seconds, then at `after` for 20 s."""
+    records = round(before * asked + after * 20)
+    made = []
+    for seconds in np.arange(0, asked + still + 21, every).tolist():
+        stored = before * min(seconds, asked) + after * max(seconds - asked - still, 0.0)
+        made.append(sample(seconds, min(records, int(stored))))
+    return made, records
+
+
+@given(
+    before=st.floats(100, 50_000),
+    factor=st.floats(0.5, 4),
+    asked=st.floats(5, 15),
+    still=st.floats(0, 6),
+)
+def test_rates_and_standstill_are_those_of_the_drain(before: float, factor: float, asked: float, still: float) -> None:
+    taken, records = samples(before, factor * before, asked, still)
+    settled = asked + still + 0.25
+    found = rescale_of(taken, records, 3, asked, settled)
+    assert found.standstill_seconds == pytest.approx(still, abs=0.51)
+    assert found.rebalance_seconds == pytest.approx(still + 0.25, abs=0.01)
+    assert found.tasks_before == 3
+    after = rate_after(taken, records, settled)
+    assert after == pytest.approx(factor * before, rel=0.05)
+    if found.before_records_per_second is not None:
+        # To within the sampling interval at its end.
+        assert found.before_records_per_second == pytest.approx(before, rel=0.25 * max(factor, 1))
+
+
+def test_the_rate_before_is_not_told_of_a_moment() -> None:
+    taken, records = samples(100, 325, 7.375, 0)
+    assert rescale_of(taken, records, 3, 7.375, 7.7).before_records_per_second is None
+    taken, records = samples(1_000, 1_000, 15, 0)
+    assert rescale_of(taken, records, 3, 15, 15.3).before_records_per_second == pytest.approx(1_000, rel=0.02)
+
+
+def test_a_drain_that_stores_nothing_more_has_no_standstill_and_no_rate() -> None:
+    taken, records = samples(1_000, 0, 10, 0)
+    found = rescale_of(taken, 2 * records, 3, 10, 12)
+    assert found.standstill_seconds is None
+    assert rate_after(taken, 2 * records, 12) is None
+
+
+def test_a_plan_has_a_cold_start_at_each_multiple_and_the_steps_there_and_back() -> None:
+    assert [cell.key.removeprefix("postgres/jdbc@") for cell in CELLS] == [
+        *("3x1", "3x2", "3x4"),
+        *("3x1to2", "3x2to4", "3x4to2", "3x2to1"),
+    ]
+    assert [(cell.tasks_before, cell.tasks) for cell in CELLS[3:]] == [(3, 6), (6, 12), (12, 6), (6, 3)]
+    assert {cell.place for cell in CELLS[3:]} == {cell.place for cell in CELLS[:3]}
+    assert {cell.mode for cell in CELLS} == {"drain"}
+
+
+def run(twice: int = 0, lost: int = 0) -> tuple[RunSummary, list[TrialRecord]]:
+    step = Rescale(tasks_before=3, rebalance_seconds=1.5, standstill_seconds=2.0, before_records_per_second=900.0)
+    audit = Audit(produced=100, stored=100 + twice - lost, lost=lost, duplicates=twice)
+    taken = []
+    for block, slow in enumerate((1.0, 0.5, 0.8, 0.9, 0.7), start=1):
+        taken.append(trial(2_000 * slow, COLD, block=block))
+        taken.append(trial(1_800 * slow, LIVE, block=block, rescale=step, audit=audit))
+    return run_summary(*summarize([COLD, LIVE], taken)), taken
+
+
+def test_a_step_is_compared_with_the_cold_start_at_as_many_tasks_and_has_a_table_of_its_own() -> None:
+    summary, taken = run(twice=7)
+    cold, live = summary.cells
+    assert cold.rescale is None
+    assert live.rescale is not None
+    assert live.rescale.to_cold is not None
+    assert live.rescale.to_cold.to == COLD.key
+    assert live.rescale.to_cold.estimate == pytest.approx(0.9)
+    assert (live.rescale.rebalance_seconds, live.rescale.standstill_seconds) == (1.5, 2.0)
+    # At-least-once delivery: what is written twice is a figure here, and no fault.
+    assert live.verdict == "ok"
+    text = render(summary)
+    (row,) = [line for line in text.splitlines() if "3 to 6" in line]
+    for shown in ("1.5", "2.0", "900", "1,440", "0.90", "0.90-0.90", "35", "ok"):
+        assert shown in row.split(), row
+    assert text.count("postgres/jdbc ") == 2
+    assert scalings([COLD, LIVE], taken) == []
+
+
+def test_a_record_that_a_change_of_tasks_loses_fails_the_cell() -> None:
+    summary, _ = run(lost=1)
+    assert summary.cells[1].verdict == "LOST 5"
+    assert not summary.passed
+
+
+def test_a_step_without_a_valid_trial_still_has_its_row() -> None:
+    cells = summarize([COLD, LIVE], [trial(1_000, COLD), trial(None, LIVE, invalid=["the topic ran dry"])])
+    text = render(run_summary(*cells))
+    assert [line.split()[-1] for line in text.splitlines() if "3 to 6 " in line and " - " in line] == ["invalid"]
+    assert "postgres/jdbc from 3 to 6 tasks: invalid: the topic ran dry" in text
+
+
+def test_cells_that_start_differently_are_different_cells() -> None:
+    assert len({LIVE.key, COLD.key, a_cell(multiple=2, before=4).key}) == 3

@@ -1,0 +1,82 @@
+"""How often a source is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from sinkbench.errors import ServiceError
+from sinkbench.sinks import SinkReading
+from sinkbench.trial import sampler
+from sinkbench.trial.sampler import Sampler, Sources, seldom
+
+
+class Clock:
+    """Stands for the module `time`."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(sampler, "time", clock)
+    return clock
+
+
+def test_what_was_read_last_stands_until_it_is_due_again(clock: Clock) -> None:
+    answers = iter([1, 2, 3])
+    read = seldom(lambda: next(answers), 1.0)
+    assert [read(), read()] == [1, 1]
+    clock.now += 0.9
+    assert read() == 1
+    clock.now += 0.2
+    assert [read(), read()] == [2, 2]
+
+
+def test_a_count_that_must_not_be_repeated_is_absent_in_between(clock: Clock) -> None:
+    read = seldom(lambda: {"kafka": clock.now}, 1.0, meanwhile={})
+    assert [read(), read()] == [{"kafka": 100.0}, {}]
+    clock.now += 1.1
+    assert read() == {"kafka": 101.1}
+
+
+def test_a_source_that_fails_is_asked_again_the_next_time(clock: Clock) -> None:
+    asked = []
+
+    def read() -> int:
+        asked.append(clock.now)
+        if len(asked) == 1:
+            raise ServiceError("gone")
+        return 7
+
+    often = seldom(read, 1.0)
+    with pytest.raises(ServiceError):
+        often()
+    assert often() == 7
+    assert len(asked) == 2
+
+
+def test_memory_is_read_after_the_cpu_time_that_it_may_come_with_and_becomes_a_sign() -> None:
+    asked: list[str] = []
+
+    def cpu() -> dict[str, float | None]:
+        asked.append("cpu")
+        return {"kafka": 1.0}
+
+    def usage() -> dict[str, float]:
+        asked.append("usage")
+        return {"kafka_memory_bytes": 5e8}
+
+    sources = Sources(
+        sink=lambda: SinkReading(stored=0, backends=None), in_topic=lambda: 0, cpu_seconds=cpu, usage=usage
+    )
+    reading = Sampler(sources, 60.0)
+    reading.start()
+    (sample,) = reading.wait(0, 30.0)
+    reading.stop()
+    assert asked == ["cpu", "usage"]
+    assert sample.signs == {"kafka_memory_bytes": 5e8}

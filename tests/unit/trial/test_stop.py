@@ -1,0 +1,308 @@
+"""When a drain is over, and what its samples say."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.analysis.samples import (
+    OTHER_CONNECTIONS,
+    OTHER_POOL_CLIENTS,
+    Sample,
+    connection_peaks,
+    cpu_seconds_per_million,
+    foreign_cores,
+    looking_cores,
+    rejected_writes,
+    used_up,
+)
+from sinkbench.errors import ReasonCode
+from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, Timeouts
+from tests.support.trials import sample as read_sample
+
+LIMITS = Timeouts(stall_seconds=30, timeout_seconds=300)
+
+
+def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
+    return read_sample(
+        seconds, stored, **{"tasks_running": 3, "tasks_failed": 0, "cpu_seconds": {"kafka": 1.0}, **read}
+    )
+
+
+def test_rejected_writes_are_those_since_the_first_sample_that_counted_them() -> None:
+    def counted(*counts: float | None) -> int:
+        signs = [{} if count is None else {"es_write_rejected_total": count} for count in counts]
+        return rejected_writes(
+            [sample(place, 0, signs=each) for place, each in enumerate(signs)], "es_write_rejected_total"
+        )
+
+    assert counted(None, 3, None, 3, 10, None) == 7
+    assert counted(4, 4) == counted(None) == counted() == counted(5, 0) == 0
+
+
+def said(end: End | None) -> tuple[ReasonCode, str]:
+    assert end is not None
+    assert end.reason is not None
+    return end.reason.code, end.reason.text
+
+
+def ends(watch: DrainWatch, *samples: Sample) -> list[End | None]:
+    return [watch.see(each) for each in samples]
+
+
+def test_a_drain_is_over_when_everything_is_stored() -> None:
+    assert ends(DrainWatch(100, 3, LIMITS), sample(0, 0), sample(1, 99), sample(2, 100)) == [None, None, End()]
+
+
+def test_a_sink_that_holds_more_than_was_produced_ends_the_drain_too() -> None:
+    assert DrainWatch(100, 3, LIMITS).see(sample(1, 130)) == End()
+
+
+def test_a_drain_without_progress_is_given_up_after_the_stated_time() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    *before, last = ends(watch, sample(0, 0), sample(10, 40), sample(40, 40), sample(40.1, 40))
+    assert before == [None, None, None]
+    assert said(last) == (ReasonCode.NO_PROGRESS, "no progress for 30 s at 40 of 100 records")
+
+
+def test_progress_starts_the_clock_again() -> None:
+    assert ends(DrainWatch(100, 3, LIMITS), sample(29, 1), sample(58, 2), sample(87, 3))[-1] is None
+
+
+def test_a_drain_that_takes_too_long_is_given_up() -> None:
+    watch = DrainWatch(1000, 3, LIMITS)
+    found = ends(watch, *(sample(seconds, seconds) for seconds in range(0, 302, 10)), sample(301, 302))
+    assert said(found[-1]) == (ReasonCode.TIMED_OUT, "not done after 300 s, at 302 of 1,000 records")
+
+
+def test_a_drain_whose_tasks_have_all_failed_is_over() -> None:
+    end = DrainWatch(100, 3, LIMITS).see(sample(1, 10, tasks_running=0, tasks_failed=3))
+    assert said(end) == (ReasonCode.TASKS_FAILED, "all 3 tasks FAILED at 10 of 100 records")
+
+
+def test_one_failed_task_of_several_does_not_end_the_drain() -> None:
+    assert DrainWatch(100, 3, LIMITS).see(sample(1, 10, tasks_running=2, tasks_failed=1)) is None
+
+
+def test_a_service_that_dies_ends_the_drain_by_name() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    alive = sample(0, 0, cpu_seconds={"kafka": 1.0, "connect-2": 2.0})
+    dead = sample(1, 10, cpu_seconds={"kafka": 1.0, "connect-2": None})
+    _, end = ends(watch, alive, dead)
+    assert said(end) == (ReasonCode.SERVICE_DIED, "connect-2 died during the trial")
+    assert end is not None
+    assert end.dead == ("connect-2",)
+
+
+def test_a_service_that_was_never_seen_has_not_died() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    assert ends(watch, *(sample(n, n, cpu_seconds={"kafka": None}) for n in range(3))) == [None, None, None]
+
+
+def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    found = ends(watch, *(sample(n / 4, None, problems=("gone",)) for n in range(BLIND_SAMPLES)))
+    assert found[:-1] == [None] * (BLIND_SAMPLES - 1)
+    assert said(found[-1]) == (ReasonCode.SINK_UNREADABLE, f"the sink could not be read {BLIND_SAMPLES} times: gone")
+
+
+def pilot_seconds(
+    rates: list[float], lengths: tuple[float, float], compiling: Callable[[int], float] = lambda second: 0.0
+) -> float | None:
+    """How long a pilot with these records/s, one a second, goes on after its first record.
+
+    `compiling` gives the share of its JVM's one core that went into compiling in each second.
+    """
+    seconds, longest = lengths
+    watch = DrainWatch(10**9, 3, Timeouts(30, 300, Enough(seconds, 0.1, longest)))
+    stored = spent = 0.0
+    for second, rate in enumerate(rates):
+        stored += rate
+        spent += compiling(second)
+        signs = {"kafka_compiler_cpu_seconds_total": spent}
+        if watch.see(sample(second, int(stored), cpu_seconds={"kafka": float(second)}, signs=signs)) is not None:
+            return second
+    return None
+
+
+def test_a_pilot_at_a_steady_rate_ends_after_two_of_its_lengths() -> None:
+    assert pilot_seconds([1000] * 60, (4, 45)) == 8
+
+
+def test_a_pilot_goes_on_while_its_rate_rises() -> None:
+    rising = [100 * 1.1**second for second in range(20)]
+    found = pilot_seconds([*rising, *[rising[-1]] * 40], (4, 45))
+    assert found is not None
+    assert 20 <= found <= 28
+
+
+def test_a_pilot_goes_on_while_its_jvms_compile() -> None:
+    # The last reading of 4 s in which they compiled for a tenth of the time or less is that of second 24.
+    found = pilot_seconds([1000] * 60, (4, 45), lambda second: 0.5 if second <= 20 else 0.0)
+    assert found == 24
+
+
+def test_a_pilot_whose_jvms_compile_for_ever_ends_all_the_same() -> None:
+    assert pilot_seconds([1000] * 60, (4, 45), lambda second: 0.5) == 45
+
+
+def test_a_pilot_whose_rate_rises_for_ever_ends_all_the_same() -> None:
+    assert pilot_seconds([100 * 1.1**second for second in range(100)], (4, 45)) == 45
+
+
+def test_a_pilot_waits_for_its_first_record() -> None:
+    assert pilot_seconds([0] * 12 + [1000] * 60, (4, 45)) == 20
+
+
+def drained(seconds: int = 11, **signs: float) -> list[Sample]:
+    """A drain of 100 records a second, in which the services use 1.2 cores, and sinkbench 0.05."""
+    cores = {"kafka": 0.2, "connect-1": 0.5, "connect-2": 0.5, "controller": 0.05}
+    return [
+        sample(
+            at,
+            100 * at,
+            cpu_seconds={name: used * at for name, used in cores.items()},
+            signs={name: 50 + rise * at for name, rise in signs.items()},
+        )
+        for at in range(seconds)
+    ]
+
+
+def test_foreign_load_is_what_the_machine_does_beside_the_stack() -> None:
+    machine = {"machine_cpu_seconds_total": 1.75, "machine_stolen_seconds_total": 0.2}
+    assert foreign_cores(drained(**machine), 1_000) == (pytest.approx(0.5), pytest.approx(0.2))
+    # Two clocks: a little less than nothing is nothing but what was stolen.
+    assert foreign_cores(drained(**{**machine, "machine_cpu_seconds_total": 1.2}), 1_000) == (
+        pytest.approx(0.2),
+        pytest.approx(0.2),
+    )
+
+
+def test_foreign_load_is_not_known_where_something_is_not_seen() -> None:
+    machine = {"machine_cpu_seconds_total": 1.75, "machine_stolen_seconds_total": 0.0}
+    assert foreign_cores(drained(), 1_000) is None
+    assert foreign_cores(drained(**machine), 2_000) is None
+    unseen = [dataclasses.replace(each, cpu_seconds={"kafka": None}) for each in drained(**machine)]
+    assert foreign_cores(unseen, 1_000) is None
+
+
+def test_looking_is_sinkbench_itself_and_the_workers_metrics() -> None:
+    assert looking_cores(drained(), 1_000) == pytest.approx(0.05)
+    assert looking_cores(drained(connect_looking_cpu_seconds_total=0.01), 1_000) == pytest.approx(0.06)
+    assert looking_cores(drained(), 2_000) is None
+
+
+def test_through_a_pooler_clients_and_servers_are_two_things() -> None:
+    pooled = [
+        sample(n, n, backends=b, pool_clients=c, pool_servers=s)
+        for n, (b, c, s) in enumerate([(9, 24, 8), (10, 120, 10)])
+    ]
+    assert connection_peaks(pooled) == (120, 10)
+
+
+def test_without_a_pooler_every_connection_is_the_databases() -> None:
+    assert connection_peaks([sample(0, 0, backends=15, pool_clients=0, pool_servers=0)]) == (15, 15)
+
+
+def test_connections_that_were_never_read_are_not_zero() -> None:
+    assert connection_peaks([sample(0, None)]) == (None, None)
+
+
+def test_connections_that_were_open_before_are_none_of_the_connectors() -> None:
+    direct = [
+        sample(0, 0, backends=30, signs={OTHER_CONNECTIONS: 30}),
+        sample(1, 9, backends=66, signs={OTHER_CONNECTIONS: 30}),
+        # Some of the others have gone.
+        sample(2, 9, backends=40, signs={OTHER_CONNECTIONS: 5}),
+    ]
+    assert connection_peaks(direct) == (36, 36)
+    pooled = [sample(0, 0, backends=9, pool_clients=24, pool_servers=10, signs={OTHER_POOL_CLIENTS: 4})]
+    assert connection_peaks(pooled) == (20, None)
+    others_pool = [sample(0, 0, backends=15, pool_clients=4, pool_servers=2, signs={OTHER_POOL_CLIENTS: 4})]
+    assert connection_peaks(others_pool) == (15, 15)
+
+
+def test_connections_are_used_up_when_all_but_a_few_are_open() -> None:
+    assert used_up([sample(0, 0, backends=40), sample(1, 0, backends=97)], 100) == 97
+    assert used_up([sample(0, 0, backends=60)], 100) is None
+    assert used_up([sample(0, 0, backends=60)], None) is None
+    assert used_up([], 100) is None
+
+
+def steady(count: int, per_second: float, cpu: Mapping[str, float]) -> list[Sample]:
+    """A drain at a constant rate whose services use a constant share of a core."""
+    return [
+        sample(
+            n / 4, min(int(n / 4 * per_second), count), cpu_seconds={name: share * n / 4 for name, share in cpu.items()}
+        )
+        for n in range(int(count / per_second * 4) + 2)
+    ]
+
+
+@given(st.floats(0.01, 2), st.integers(1_000, 100_000))
+def test_cpu_seconds_per_million_of_a_steady_drain_is_share_over_rate(share: float, per_second: int) -> None:
+    samples = steady(per_second * 10, per_second, {"kafka": share})
+    found = cpu_seconds_per_million(samples, per_second * 10)["kafka"]
+    assert found == pytest.approx(share / per_second * 1e6, rel=0.01, abs=0.001)
+
+
+def test_the_workers_are_added_up() -> None:
+    samples = steady(10_000, 1_000, {"connect-1": 0.5, "connect-2": 0.25, "kafka": 0.1})
+    assert cpu_seconds_per_million(samples, 10_000) == pytest.approx({"connect": 750, "kafka": 100}, rel=0.01)
+
+
+def test_a_worker_that_cannot_be_seen_leaves_the_sum_unknown() -> None:
+    samples = [sample(n, n * 100, cpu_seconds={"connect-1": n * 0.5, "connect-2": None}) for n in range(11)]
+    assert cpu_seconds_per_million(samples, 1_000) == {"connect": None}
+
+
+def test_a_drain_that_ends_early_has_no_cpu_figure() -> None:
+    assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
+
+
+def test_a_service_that_was_not_looked_at_in_a_sample_has_not_died() -> None:
+    watch = DrainWatch(1_000, 3, Timeouts(stall_seconds=30, timeout_seconds=600))
+    assert watch.see(sample(0, 0, cpu_seconds={"kafka": 1.0})) is None
+    assert watch.see(sample(0.25, 10, cpu_seconds={})) is None
+    end = watch.see(sample(0.5, 20, cpu_seconds={"kafka": None}))
+    assert end is not None
+    assert said(end) == (ReasonCode.SERVICE_DIED, "kafka died during the trial")
+    assert end.dead == ("kafka",)
+
+
+def test_what_befell_a_service_is_said_where_it_is_known() -> None:
+    watch = DrainWatch(1_000, 3, Timeouts(stall_seconds=30, timeout_seconds=600))
+    watch.see(sample(0, 0, cpu_seconds={"connect-1": 1.0, "postgres": 1.0}))
+    end = watch.see(
+        sample(
+            0.5,
+            20,
+            cpu_seconds={"connect-1": None, "postgres": None},
+            troubles={"connect-1": "was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"},
+        )
+    )
+    assert end is not None
+    _, text = said(end)
+    assert text == (
+        "postgres died during the trial; "
+        "connect-1 was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"
+    )
+
+
+def test_a_service_that_runs_but_is_not_well_ends_the_trial() -> None:
+    watch = DrainWatch(1_000, 3, Timeouts(stall_seconds=30, timeout_seconds=600))
+    end = watch.see(sample(0, 0, cpu_seconds={"kafka": 1.0}, troubles={"kafka": "became unhealthy: no answer"}))
+    assert end is not None
+    assert said(end) == (ReasonCode.SERVICE_DIED, "kafka became unhealthy: no answer")
+    assert end.dead == ()
+
+
+def test_cpu_seconds_that_were_read_in_some_samples_only_are_interpolated() -> None:
+    whole = steady(10_000, 1_000, {"kafka": 0.1})
+    some = [s if n % 2 == 0 else dataclasses.replace(s, cpu_seconds={}) for n, s in enumerate(whole)]
+    assert cpu_seconds_per_million(some, 10_000)["kafka"] == pytest.approx(100, rel=0.01)

@@ -1,0 +1,336 @@
+"""One trial from the empty sink to its record, on a bench without services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.samples import OTHER_CONNECTIONS
+from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
+from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.plan import Plan
+from sinkbench.results import TrialRecord
+from sinkbench.sinks import SinkReading
+from sinkbench.trial.drain import Drain, take_pilot
+from sinkbench.trial.names import Names
+from sinkbench.trial.others import Others
+from sinkbench.trial.rescale import LiveRescale
+from sinkbench.trial.sustain import Sustain, records_offered
+from sinkbench.trial.trial import Trial
+from tests.support.fakebench import FakeBench, FakeSink, Quiet
+
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "sustain": {"seconds": 20}})
+CELL = expand(PLAN, 3)[0]
+RECORDS = 20_000
+CODES = ReasonCode
+
+
+def trial_on(bench: FakeBench, cell: Cell = CELL, records: int = RECORDS) -> Trial:
+    return Trial(bench, cell, Names.of("abcdef_001"), records, Quiet())
+
+
+def drain(bench: FakeBench) -> TrialRecord:
+    return trial_on(bench).take(Drain(), 1)
+
+
+def codes(record: TrialRecord) -> list[ReasonCode]:
+    return [reason.code for reason in record.reasons]
+
+
+def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
+    bench = FakeBench(PLAN)
+    record = drain(bench)
+    assert bench.calls == ["check", "load", "start", "stop", "audit"]
+    assert record.reasons == []
+    assert record.records_per_second == pytest.approx(1_000, rel=0.01)
+    assert record.audit is not None
+    assert record.audit.clean
+    assert record.placement == {"w0": 1, "w1": 1, "w2": 1}
+    assert record.window_seconds == pytest.approx(20, abs=0.6)
+    assert (record.cell, record.block, record.trial) == (CELL.key, 1, "abcdef_001")
+    assert record.disk_bytes_per_record == 600
+    assert record.peak_memory.keys() == {"kafka", "postgres"}
+    assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
+
+
+def test_what_a_sink_notes_of_its_target_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeSink, "notes", lambda sink, target: [f"added to {target}"], raising=False)
+    assert drain(FakeBench(PLAN)).notes == ["added to tides_abcdef_001"]
+
+
+def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(sink: FakeSink, target: str) -> None:
+        raise TargetError("schema.sql: no table")
+
+    monkeypatch.setattr(FakeSink, "create", refused)
+    with pytest.raises(TargetError):
+        drain(FakeBench(PLAN))
+    with pytest.raises(TargetError):
+        take_pilot(trial_on(FakeBench(PLAN)))
+
+
+def test_a_lost_record_makes_counts_disagree() -> None:
+    record = drain(FakeBench(PLAN, lost=3))
+    assert set(codes(record)) == {CODES.COUNTS_DISAGREE}
+    assert record.lost_ranges == "0-2"
+    assert record.not_audited == ""
+
+
+def test_records_that_are_stored_twice_are_a_note() -> None:
+    record = drain(FakeBench(PLAN, twice=5))
+    assert record.reasons == []
+    assert record.audit is not None
+    assert record.audit.duplicates == 5
+    assert record.duplicated_ranges == "0-4"
+    assert len(record.notes) == 1
+
+
+def test_a_service_that_dies_ends_the_trial_and_nothing_is_asked_of_it_any_more() -> None:
+    bench = FakeBench(PLAN, dies=5.0)
+    record = drain(bench)
+    assert codes(record) == [CODES.SERVICE_DIED]
+    assert bench.calls == ["check", "load", "start"]
+    assert record.audit is None
+    assert record.not_audited == "the connector did not come to the end of the topic"
+
+
+def recovered(bench: FakeBench, **how: Any) -> TrialRecord:
+    """A drain whose dead service is started again."""
+    return trial_on(bench).take(Drain(), 1, bench.revive, **how)
+
+
+def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_is_audited() -> None:
+    bench = FakeBench(PLAN, dies=5.0, lost=7)
+    record = recovered(bench)
+    assert codes(record) == [CODES.SERVICE_DIED]
+    assert bench.calls == ["check", "load", "start", "reconnect", "stop", "audit"]
+    assert record.audit is not None
+    assert (record.audit.lost, record.lost_ranges, record.not_audited) == (7, "0-6", "")
+    assert record.reconciliation is not None
+    assert record.reconciliation.consumed == RECORDS
+    # Nothing of the rest is in its figures.
+    assert record.records_per_second is None
+    assert record.window_seconds is None
+
+
+def test_tasks_that_failed_with_the_service_are_started_again() -> None:
+    bench = FakeBench(PLAN, dies=5.0, failed=2)
+    assert recovered(bench).audit is not None
+    assert bench.calls[-3:] == ["restart", "stop", "audit"]
+
+
+def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector() -> None:
+    class Once(FakeBench):
+        def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit:
+            found = super().audit(cell, names, records)
+            if self.calls.count("audit") == 1:
+                raise ServiceError("the sink timed out")
+            return found
+
+    bench = Once(PLAN)
+    record = recovered(bench)
+    assert codes(record) == [CODES.SERVICE_ERROR]
+    assert record.audit is not None
+    assert bench.calls == ["check", "load", "start", "stop", "audit", "reconnect", "audit"]
+
+
+def test_a_rest_that_never_ends_is_given_up_and_the_record_says_that_it_was_not_audited() -> None:
+    bench = FakeBench(PLAN, dies=5.0, rate_after=0.0)
+    record = recovered(bench)
+    assert record.audit is None
+    assert record.not_audited == "it could not be finished: no progress for 75 s, 15,000 records left to commit"
+
+
+def test_a_service_that_cannot_be_started_again_leaves_a_record_without_an_audit() -> None:
+    def fails() -> None:
+        raise StackError("kafka: did not start")
+
+    record = trial_on(FakeBench(PLAN, dies=5.0)).take(Drain(), 1, fails)
+    assert codes(record) == [CODES.SERVICE_DIED]
+    assert record.not_audited == "it could not be finished: kafka: did not start"
+
+
+def test_a_connector_that_makes_no_progress_is_not_waited_for_once_more() -> None:
+    bench = FakeBench(PLAN, rate=0.0)
+    record = recovered(bench)
+    assert codes(record) == [CODES.NO_PROGRESS]
+    assert "reconnect" not in bench.calls
+    assert record.not_audited
+
+
+@pytest.mark.parametrize("refuses", [None, TrialFailed("Kafka took no more")])
+def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_end(refuses: Exception | None) -> None:
+    bench = FakeBench(PLAN, dies=5.0, refuses=refuses)
+    trial = trial_on(bench, records=records_offered(PLAN, 500))
+    record = trial.take(Sustain(500), 1, bench.revive)
+    assert (record.audit is None) == (refuses is not None)
+    if refuses is None:
+        assert codes(record) == [CODES.SERVICE_DIED]
+    else:
+        assert record.not_audited == "the connector did not come to the end of the topic"
+
+
+def test_failed_tasks_come_with_their_cause() -> None:
+    record = drain(FakeBench(PLAN, failed=1))
+    assert codes(record) == [CODES.TASKS_FAILED]
+    assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
+    assert (record.failed_tasks, record.failure) == (1, "it broke")
+
+
+def test_what_a_sink_answers_to_the_connector_comes_before_what_its_tasks_say() -> None:
+    record = drain(FakeBench(PLAN, failed=1, refused="password authentication failed"))
+    told = "the connector's connection, tried from here: password authentication failed (the task says: it broke)"
+    assert record.reasons[0].text == f"1 of 3 tasks FAILED: {told}"
+    assert drain(FakeBench(PLAN, refused="not asked")).failure is None
+
+
+def test_probes_that_hang_end_the_trial() -> None:
+    assert codes(drain(FakeBench(PLAN, silent=True))) == [CODES.PROBES_SILENT]
+
+
+def test_what_the_connectors_write_elsewhere_is_not_audited() -> None:
+    bench = FakeBench(PLAN, diverted="the alias was moved")
+    assert codes(drain(bench)) == [CODES.DIVERTED]
+    assert "audit" not in bench.calls
+
+
+def test_who_else_was_there_while_the_connector_ran_is_kept() -> None:
+    before = Others({}, {"the topic orders": 10}, {"orders of postgres": 0})
+    after = Others({"by-hand": 3}, {"the topic orders": 110}, {"orders of postgres": 5_000})
+    record = drain(FakeBench(PLAN, meets=[before, after]))
+    assert record.reasons == []
+    assert record.others == [
+        "another connector, by-hand, ran 3 tasks on these workers",
+        "5,000 records went into orders of postgres",
+    ]
+
+
+class Shared(FakeSink):
+    """Tells its connections from those that were there before, and has two newcomers in the end."""
+
+    newcomers = 2
+
+    def set_apart(self) -> None:
+        self._bench.calls.append("set apart")
+
+    def read(self, run: str, one_in: int = 0) -> SinkReading:
+        return SinkReading(0, 7 + self.newcomers, signs={OTHER_CONNECTIONS: 7})
+
+
+@pytest.mark.parametrize("newcomers", [0, 2])
+def test_connections_that_others_open_meanwhile_hide_the_peak(newcomers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sinkbench.trial.company.CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr(Shared, "newcomers", newcomers)
+    bench = FakeBench(PLAN)
+    bench.sink = lambda name: Shared(bench)  # type: ignore[method-assign]
+    record = drain(bench)
+    assert record.reasons == []
+    assert record.connections.others == newcomers
+    assert record.connections.clients_peak == (None if newcomers else 12)
+    assert bench.calls[2] == "set apart"
+
+
+def test_a_topic_that_is_empty_at_once_is_too_short() -> None:
+    assert codes(drain(FakeBench(PLAN, rate=1e6))) == [CODES.TOO_SHORT]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(TrialFailed("a load generator died"), CODES.LOAD_FAILED), (OSError("gone"), CODES.SERVICE_ERROR)],
+)
+def test_what_ends_a_step_early_is_a_reason(error: Exception, code: ReasonCode) -> None:
+    assert codes(drain(FakeBench(PLAN, refuses=error))) == [code]
+
+
+def test_a_connector_that_is_refused_is_a_reason() -> None:
+    class Refusing(FakeBench):
+        def start_connector(self, cell: Cell, names: Names) -> None:
+            raise ConnectError("no such class")
+
+    assert codes(drain(Refusing(PLAN))) == [CODES.CONNECT_REFUSED]
+
+
+def test_an_interrupt_ends_the_trial_and_is_no_reason() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        drain(FakeBench(PLAN, refuses=KeyboardInterrupt()))
+
+
+def test_a_pilot_finds_a_rate_and_is_not_audited() -> None:
+    bench = FakeBench(PLAN)
+    found = take_pilot(trial_on(bench, records=10**6))
+    assert found.records_per_second == pytest.approx(1_000, rel=0.01)
+    assert "audit" not in bench.calls
+
+
+def test_a_pilot_that_stores_nothing_says_why() -> None:
+    found = take_pilot(trial_on(FakeBench(PLAN, rate=0.0, failed=3)))
+    assert found.records_per_second is None
+    assert found.problem == "it broke"
+
+
+def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_missing() -> None:
+    bench = FakeBench(PLAN)
+    record = trial_on(bench, records=records_offered(PLAN, 500)).take(Sustain(500), 2)
+    assert record.records == 10_000
+    assert bench.calls == ["check", "start", "load", "stop", "audit"]
+    assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
+    assert record.latency_ms is None
+    assert record.notes == ["no latency: OSError: the arrivals are gone"]
+
+
+def rescaled(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeBench, TrialRecord]:
+    plan = Plan.model_validate(
+        {"name": "p", "mode": "rescale", "pipelines": ["postgres/jdbc"], "multiples": [1, 2], "trials": 5}
+    )
+    cell = next(cell for cell in expand(plan, 3) if cell.key == "postgres/jdbc@3x1to2")
+    trial = trial_on(bench, cell)
+    # The fake's samples have a clock of their own.
+    monkeypatch.setattr(trial, "now", lambda: 8.0 + ("set 6" in bench.calls) * 2.0)
+    return bench, trial.take(LiveRescale(), 1)
+
+
+def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, record = rescaled(FakeBench(PLAN), monkeypatch)
+    assert bench.calls == ["check", "load", "start", "set 6", "stop", "audit"]
+    assert record.reasons == []
+    assert record.rescale is not None
+    assert (record.rescale.tasks_before, record.rescale.rebalance_seconds) == (3, 2.0)
+    assert record.records_per_second == pytest.approx(1_000, rel=0.05)
+    assert record.tasks == 6
+
+
+def test_a_topic_that_runs_dry_before_the_new_tasks_run_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, record = rescaled(FakeBench(PLAN, rate=1e6), monkeypatch)
+    assert codes(record)[0] == CODES.RAN_DRY
+    assert record.reasons[0].text.startswith("the topic ran dry before they ran: 6 tasks after 3")
+    # What such a drain has lost counts all the same.
+    assert "audit" in bench.calls
+
+
+def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
+    class Leaving(FakeSink):
+        @contextmanager
+        def arrivals(self, target: str, interval_seconds: float) -> Iterator[FakeSink]:
+            yield self
+            raise OSError("the watch is gone")
+
+    bench = FakeBench(PLAN)
+    bench.sink = lambda name: Leaving(bench)  # type: ignore[method-assign]
+    record = trial_on(bench, records=records_offered(PLAN, 500)).take(Sustain(500), 1)
+    assert codes(record) == [CODES.SERVICE_ERROR]
+
+
+def test_a_size_that_the_sink_does_not_tell_spoils_nothing() -> None:
+    class Silent(FakeSink):
+        def disk_bytes(self, target: str) -> int | None:
+            raise ServiceError("429: too many requests")
+
+    bench = FakeBench(PLAN)
+    bench.sink = lambda name: Silent(bench)  # type: ignore[method-assign]
+    record = trial_on(bench).take(Drain(), 1)
+    assert (record.reasons, record.disk_bytes_per_record) == ([], None)
+    assert record.records_per_second is not None
