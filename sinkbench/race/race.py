@@ -179,7 +179,7 @@ class Race:
             if not record.pilot:
                 return
             short = "sized by too low a rate; once more, with more records"
-            why = short if is_too_short(record) else "was not warm; once more"
+            why = short if self._is_too_short(record) else "was not warm; once more"
             self._ui.say(f"{cell.key}: {why}")
 
     def _take_searches(self) -> None:
@@ -217,7 +217,7 @@ class Race:
         self._begin(name, "trial", [trial.cell])
         with cleaning(lambda: self._bench.clean(trial.cell, trial.names)):
             record = trial.take(kind, block, self._recover)
-            if retake and (is_too_short(record) or self._may_warm(record)):
+            if retake and (self._is_too_short(record) or self._may_warm(record)):
                 record = record.model_copy(update={"pilot": True})
             record = self._journal.add_trial(record, trial.samples)
             self._ui.phase("cleaning up")
@@ -226,6 +226,9 @@ class Race:
         self._journal.write(complete=False)
         self._ui.ended(record)
         return record
+
+    def _is_too_short(self, record: TrialRecord) -> bool:
+        return is_too_short(record, self._plan.drain.window_seconds)
 
     def _recover(self) -> bool:
         """Makes the stack whole again; what was started again is cold until the next trial's cell was warmed up.

@@ -16,13 +16,17 @@ RETAKE_FACTOR = 4.0
 FALLBACK_RECORDS_PER_SECOND = 1_000.0
 
 
-def is_too_short(record: TrialRecord) -> bool:
-    """Whether nothing is wrong with a trial but that its topic was empty too soon, since its pilot was too slow."""
+def is_too_short(record: TrialRecord, asked_seconds: float) -> bool:
+    """Whether nothing is wrong with a trial but that its topic was empty too soon, since its pilot was too slow.
+
+    Tasks that never started, in a window shorter than the plan's (`asked_seconds`), came too late for such a topic.
+    """
     codes = [reason.code for reason in record.reasons]
+    late = codes == [ReasonCode.TASKS_NOT_STARTED] and (record.window_seconds or 0.0) < asked_seconds
     # One that lost records is kept as it is: pilots are in no figure. Where tasks change, duplicates are no fault.
     found = record.audit
     clean = found is not None and (found.clean or (record.rescale is not None and found.lost == found.foreign == 0))
-    return codes == [ReasonCode.TOO_SHORT] and clean and record.records < MAXIMUM_RECORDS
+    return (late or codes == [ReasonCode.TOO_SHORT]) and clean and record.records < MAXIMUM_RECORDS
 
 
 class Sizes:
@@ -48,7 +52,7 @@ class Sizes:
 
     def see(self, cell: Cell, record: TrialRecord) -> None:
         """Takes in a trial of the cell."""
-        if record.pilot and record.records_per_second is None:
+        if record.pilot and (record.records_per_second is None or record.reasons):
             # Of so short a drain much was the start; the rate is higher than that.
             seen = record.records / (record.window_seconds or self._drain.window_seconds)
             self._rates[cell.place] = max(seen, RETAKE_FACTOR * self._rates.get(cell.place, 0.0))

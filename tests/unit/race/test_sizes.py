@@ -15,6 +15,7 @@ from tests.support.trials import trial
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "drain": {"window_seconds": 10}})
 CELL = expand(PLAN, 3)[0]
 SHORT = [because("too short", ReasonCode.TOO_SHORT)]
+LATE = [because("3 of 6 tasks started", ReasonCode.TASKS_NOT_STARTED)]
 
 
 def test_a_trial_is_sized_by_the_pilot_and_then_by_the_trial_before() -> None:
@@ -47,11 +48,14 @@ def test_one_that_was_too_short_gets_four_times_the_records_at_least() -> None:
         ({"reasons": SHORT, "audit": None}, False),
         ({"reasons": SHORT, "audit": Audit(produced=100, stored=99, lost=1, duplicates=0)}, False),
         ({"reasons": SHORT, "records": 20_000_000}, False),
+        ({"reasons": LATE, "window_seconds": 1.5}, True),
+        ({"reasons": LATE, "window_seconds": 12.0}, False),
+        ({"reasons": [*LATE, *SHORT], "window_seconds": 1.5}, False),
         ({}, False),
     ],
 )
 def test_too_short_is_what_nothing_else_is_wrong_with(fields: dict[str, object], expected: bool) -> None:
-    assert is_too_short(trial(None, CELL, **fields)) == expected
+    assert is_too_short(trial(None, CELL, **fields), 10) == expected
 
 
 def test_a_cold_trial_sizes_the_next_one_and_a_cold_one_that_was_too_short_grows() -> None:
@@ -64,5 +68,12 @@ def test_a_cold_trial_sizes_the_next_one_and_a_cold_one_that_was_too_short_grows
 
 def test_where_tasks_change_duplicates_make_no_short_trial_another() -> None:
     twice = Audit(produced=100, stored=101, lost=0, duplicates=1)
-    assert not is_too_short(trial(None, CELL, reasons=SHORT, audit=twice))
-    assert is_too_short(trial(None, CELL, reasons=SHORT, audit=twice, rescale=Rescale(tasks_before=3)))
+    assert not is_too_short(trial(None, CELL, reasons=SHORT, audit=twice), 10)
+    assert is_too_short(trial(None, CELL, reasons=SHORT, audit=twice, rescale=Rescale(tasks_before=3)), 10)
+
+
+def test_one_in_which_tasks_came_too_late_grows_though_it_has_a_rate() -> None:
+    sizes = Sizes(PLAN.drain)
+    sizes.learn(CELL.place, 1_000)
+    sizes.see(CELL, trial(6_000, CELL, records=10_000, window_seconds=1.5, pilot=True, reasons=LATE))
+    assert sizes.records(CELL) == pytest.approx(66_667, abs=1)
