@@ -98,6 +98,8 @@ class ConnectError(ServiceError):
 class ReasonCode(StrEnum):
     """Why the figures of a trial or of a cell must not be used."""
 
+    ALTERED = "altered"
+    """The sink holds other documents than were sent."""
     CONNECT_REFUSED = "connect_refused"
     """Connect does not take the connector, or does not answer."""
     COUNTS_DISAGREE = "counts_disagree"

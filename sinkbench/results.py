@@ -74,18 +74,24 @@ class Audit(_Record):
     duplicates: Whole
     foreign: Whole = 0
     """Rows that are none of the records produced."""
+    compared: Whole = 0
+    """Records whose document was compared with what was sent; 0 if none could be, and of an earlier sinkbench."""
+    altered: Whole = 0
+    """Those of them that lack a member that was sent, or have another value in it."""
 
     @model_validator(mode="after")
     def _reconciles(self) -> Self:
         due = self.produced - self.lost + self.duplicates + self.foreign
         if self.stored != due:
             raise ValueError(f"{self.stored} rows are stored, but produced - lost + duplicates + foreign is {due}")
+        if self.altered > self.compared:
+            raise ValueError(f"{self.altered} records are altered, of {self.compared} that were compared")
         return self
 
     @property
     def clean(self) -> bool:
-        """Whether the sink holds every record exactly once, and nothing else."""
-        return self.lost == self.duplicates == self.foreign == 0
+        """Whether the sink holds every record exactly once, as it was sent, and nothing else."""
+        return self.lost == self.duplicates == self.foreign == self.altered == 0
 
 
 class Connections(_Record):
@@ -527,6 +533,7 @@ def _faults_of(verdict: str) -> list[dict[str, object]]:
         "LOST": ReasonCode.LOST,
         "DUPLICATED": ReasonCode.DUPLICATED,
         "FOREIGN": ReasonCode.FOREIGN_RECORDS,
+        "ALTERED": ReasonCode.ALTERED,
         "NOT AUDITED": ReasonCode.NOT_AUDITED,
         "NOT SUSTAINED": ReasonCode.NOT_SUSTAINED,
         "UNCLEAR": ReasonCode.UNCLEAR,

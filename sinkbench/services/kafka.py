@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from confluent_kafka import (
+    Consumer,
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     KafkaError,
@@ -27,6 +28,8 @@ TIMEOUT_SECONDS = 10.0
 # What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
 LOOK_SECONDS = 2.0
+# A few records of each partition are looked at; a batch comes as a whole, however large.
+FETCH_BYTES = 64 << 10
 # Offsets of so many partitions are one quick answer of each broker.
 MOST_PARTITIONS = 5_000
 TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)
@@ -62,9 +65,9 @@ class Kafka:
         """
         self.bootstrap = bootstrap
         self._told: deque[Any] = deque(maxlen=50)
-        wanted = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
+        self._settings = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
         try:
-            self._admin = AdminClient(wanted, logger=SILENT)
+            self._admin = AdminClient(self._settings, logger=SILENT)
         except KafkaException as error:
             raise StackError(f"Kafka's settings cannot be used: {error.args[0].str()}") from None
 
@@ -114,6 +117,30 @@ class Kafka:
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
         answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS)
         return {partition.partition: future.result().offset for partition, future in answers.items()}
+
+    def some_records(self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS) -> list[bytes]:
+        """The values of about `count` records from the middle of the topic's partitions, or of fewer if time is up."""
+        ends = {number: end for number, end in self.end_offsets(topic).items() if end > 0}
+        each = -(-count // max(len(ends), 1))
+        wanted = {number: range(max(0, (end - each) // 2), min(end, (end + each) // 2)) for number, end in ends.items()}
+        few = {"max.partition.fetch.bytes": FETCH_BYTES, "queued.min.messages": 1}
+        own = {"group.id": "sinkbench", "enable.auto.commit": False, **few}
+        consumer = Consumer({**self._settings, **own}, logger=SILENT)
+        values: list[bytes] = []
+        try:
+            # Without a subscription nobody joins a group, and nothing is committed.
+            consumer.assign([TopicPartition(topic, number, offsets.start) for number, offsets in wanted.items()])
+            missing, deadline = sum(map(len, wanted.values())), time.monotonic() + timeout_seconds
+            while len(values) < missing and time.monotonic() < deadline:
+                message = consumer.poll(0.2)
+                if message is None or message.error() or message.offset() not in wanted[message.partition()]:
+                    continue
+                values.append(message.value())
+                if message.offset() == wanted[message.partition()].stop - 1:
+                    consumer.pause([TopicPartition(topic, message.partition())])
+        finally:
+            consumer.close()
+        return values
 
     def written(self) -> dict[str, int]:
         """How many records each topic has taken so far; empty if there are too many partitions to ask for them all.

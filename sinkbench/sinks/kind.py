@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,13 @@ class Sink(Protocol):
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
         """`bench.seq` of every record in `target` whose `bench.run` is `run`, in chunks, in any order."""
+
+    def documents(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
+        """What `target` holds of the records whose `bench.run` is `run` and whose `bench.seq` is in `seqs`, by that.
+
+        Each as Python's json reads it. What is not there, or is not kept as a document, is left out. A sink without
+        this method does not tell.
+        """
 
     def leftovers(self, prefix: str) -> list[str]:
         """The targets whose name begins with `prefix`, and that bear sinkbench's mark."""

@@ -94,6 +94,9 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
         for code, word, count in counts:
             if count:
                 wrong.append(Reason(code=code, text=f"{word} {count:,}", figures={"records": count}))
+        if altered := cell.audit.altered:
+            text = f"ALTERED {altered:,} of {cell.audit.compared:,} compared"
+            wrong.append(Reason(code=ReasonCode.ALTERED, text=text, figures={"records": altered}))
     if not_audited:
         text = f"{not_audited} {'trial' if not_audited == 1 else 'trials'} NOT AUDITED"
         wrong.append(Reason(code=ReasonCode.NOT_AUDITED, text=text))

@@ -29,6 +29,7 @@ _SHORT = {
     ReasonCode.LOST: "LOST",
     ReasonCode.DUPLICATED: "DUPLICATED",
     ReasonCode.FOREIGN_RECORDS: "FOREIGN",
+    ReasonCode.ALTERED: "ALTERED",
     ReasonCode.NOT_AUDITED: "NOT AUDITED",
     ReasonCode.NOT_SUSTAINED: "NOT SUSTAINED",
     ReasonCode.UNCLEAR: "UNCLEAR",

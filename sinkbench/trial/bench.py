@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.content import Content, compare_content, documents_of
 from sinkbench.analysis.samples import service_of
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
@@ -36,6 +37,8 @@ UNWATCHED_SECONDS = 2.0
 SLOW_SECONDS, CPU_SECONDS = 1.0, 0.5
 # What a service holds changes slowly, and each of its processes is a file to read.
 USAGE_SECONDS = 2.0
+# Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
+COMPARED_RECORDS = 64
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
@@ -274,6 +277,18 @@ class Bench:
         # Records of another trial, or without a number, are in the count but not among the sequences.
         audit.add_foreign(sink.count(names.target) - found)
         return audit
+
+    def content(self, cell: Cell, names: Names) -> Content | None:
+        """Compares a few records of the topic with what the sink holds of them.
+
+        None if the sink does not tell what it holds.
+        """
+        # A sink of somebody's own may be older than this question.
+        ask = getattr(self.sink(cell.sink), "documents", None)
+        if ask is None:
+            return None
+        sent = documents_of(self.kafka.some_records(names.topic, COMPARED_RECORDS), names.trial)
+        return compare_content(sent, ask(names.target, names.trial, sorted(sent)))
 
     def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
         """Removes everything that the trial has created; what is not there is fine."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
+from sinkbench.analysis.content import Content
 from sinkbench.analysis.memory import memory_peaks, total_memory_peak
 from sinkbench.analysis.network import network_per_record
 from sinkbench.analysis.reconcile import reconcile
@@ -78,6 +79,7 @@ class Trial:
         self._consumed: int | None = None
         self._lost_ranges = self._duplicated_ranges = ""
         self._of_target: list[str] = []
+        self._of_content: list[str] = []
         self._created = False
         self._company = Company(bench, cell.sink, names)
         self._records_per_write: float | None = None
@@ -270,9 +272,26 @@ class Trial:
         """Counts every stored record."""
         self.observer.phase("auditing")
         counted = self.bench.audit(self.cell, self.names, self.records)
-        self.audited, self.not_audited = counted.result(), ""
+        content = self._content()
+        counts = {"compared": content.compared, "altered": content.altered}
+        self.audited, self.not_audited = counted.result().model_copy(update=counts), ""
         self._lost_ranges, self._duplicated_ranges = counted.lost_ranges(), counted.duplicated_ranges()
         return self.audited
+
+    def _content(self) -> Content:
+        """Whether the sink holds what was sent. That it cannot be told is a note."""
+        content, why = None, "the sink does not tell what it holds"
+        try:
+            content = self.bench.content(self.cell, self.names)
+        except (ServiceError, OSError) as error:
+            why = in_one_line(error)
+        if content is not None and content.altered:
+            share = f"{content.altered} of {content.compared} records that were compared"
+            self._of_content = [f"{share} are not stored as they were sent: {content.how}"]
+        elif content is None or not content.compared:
+            why = why if content is None else "the sink keeps no document of the records that were looked for"
+            self._of_content = [f"what is stored was not compared with what was sent: {why}"]
+        return content or Content()
 
     @property
     def _was_interrupted(self) -> bool:
@@ -390,7 +409,7 @@ class Trial:
 
     def record(self, block: int, figures: Figures) -> TrialRecord:
         """The record of the trial: what all kinds have, and the figures of its own kind."""
-        noted: Figures = {**figures, "notes": [*self._of_target, *figures.get("notes", [])]}
+        noted: Figures = {**figures, "notes": [*self._of_target, *self._of_content, *figures.get("notes", [])]}
         path = {"kafka", "connect", *(service.name for service in sink_kind(self.cell.sink).services)}
         return TrialRecord(
             trial=self.names.trial,

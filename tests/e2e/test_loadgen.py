@@ -15,6 +15,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from sinkbench.services.kafka import Kafka
+
 CLOSED_PORT = "127.0.0.1:9"
 
 
@@ -86,6 +88,14 @@ def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(bootstrap
     assert seqs == Counter(range(7, 30_007))
     assert set(per_key.values()) == {60}
     assert all(len(numbers) == 1 for numbers in where.values())
+    few = Kafka(bootstrap).some_records(topic, 20)
+    # Four of each partition, from its middle.
+    assert len(few) == 24
+    for records in partitions.values():
+        values = [value for _, value in records]
+        found = [values.index(value) for value in few if value in values]
+        assert len(found) == 4
+        assert max(abs(index - len(values) / 2) for index in found) <= 3
     assert summary["bytes"] == 30_000 * 512
     assert summary["ack_latency_ms"]["count"] == 30_000
     assert summary["ack_latency_ms"]["p999"] > 0

@@ -43,6 +43,15 @@ END $$;
 CREATE TRIGGER counted AFTER INSERT ON tides REFERENCING NEW TABLE AS fresh
     FOR EACH STATEMENT EXECUTE FUNCTION counted();
 """  # noqa: S608 - of our own
+# Half of each record, by a trigger.
+SHORTENED = f"""
+{PLAIN}
+CREATE FUNCTION shortened() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.payload := NEW.payload - 'data';
+    RETURN NEW;
+END $$;
+CREATE TRIGGER shortened BEFORE INSERT ON tides FOR EACH ROW EXECUTE FUNCTION shortened();
+"""
 TYPED = f"""
 CREATE DOMAIN reading AS jsonb CHECK (VALUE ? 'bench');
 CREATE TYPE kind AS ENUM ('tide', 'wind');
@@ -335,8 +344,72 @@ def test_a_connector_fills_a_partitioned_table_with_a_trigger_and_a_domain(stack
     record, _ = one_trial(stack, tmp_path, plan, 20_000, checkout=tmp_path)
     assert record.audit is not None, record
     assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (20_000, 0, 0)
+    assert record.audit.compared >= 60
+    assert record.audit.altered == 0
     assert (record.disk_bytes_per_record or 0) > 100
     assert left_behind(stack) == []
+
+
+def test_a_trial_whose_records_are_cut_short_on_their_way_says_which_members_are_gone(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    for name in ("connectors", "postgres"):
+        shutil.copytree(CHECKOUT / name, tmp_path / name)
+    (tmp_path / "postgres" / "schema.sql").write_text(SHORTENED)
+    plan = "pipelines: [postgres/jdbc]\ndrain: {stall_seconds: 120}\n"
+    record, _ = one_trial(stack, tmp_path, plan, 20_000, checkout=tmp_path)
+    assert record.audit is not None, record
+    # Counted alone, nothing is wrong.
+    assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (20_000, 0, 0)
+    assert record.audit.altered == record.audit.compared >= 60
+    assert any(note.endswith("that were compared are not stored as they were sent: data gone") for note in record.notes)
+
+
+def test_documents_are_given_as_they_are_stored(stack: LocalStack, sink: Sink, target: str) -> None:
+    store(stack, sink, target, [document(seq) for seq in range(5)] + [document(1, run="another"), '{"bench": {}}'])
+    sink.settle(target)
+    found = sink.documents(target, "r1", [1, 3, 99])
+    assert found == {seq: json.loads(document(seq)) for seq in (1, 3)}
+
+
+def test_an_index_without_its_source_gives_no_documents(stack: LocalStack, tmp_path: Path) -> None:
+    index = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    index["mappings"]["_source"] = {"enabled": False}
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    sink = ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], tmp_path / "index.json")
+    with closing(sink):
+        sink.create(TARGET)
+        try:
+            store(stack, sink, TARGET, [document(1)])
+            sink.settle(TARGET)
+            assert sink.documents(TARGET, "r1", [1]) == {}
+        finally:
+            sink.drop(TARGET)
+
+
+@pytest.mark.parametrize("made", ["UNLOGGED TABLE", "TABLE"])
+def test_a_table_that_a_crash_would_empty_is_said_to_be_one(stack: LocalStack, tmp_path: Path, made: str) -> None:
+    (tmp_path / "schema.sql").write_text(PLAIN.replace("CREATE TABLE", f"CREATE {made}"))
+    with closing(PostgresSink(stack.endpoints.sinks["postgres"].address, None, tmp_path / "schema.sql")) as sink:
+        sink.create(TARGET)
+        try:
+            said = "what PostgreSQL has stored may be gone after a crash: the table is UNLOGGED"
+            assert sink.notes(TARGET) == ([said] if made != "TABLE" else [])
+        finally:
+            sink.drop(TARGET)
+
+
+def test_an_index_that_a_crash_would_cut_short_is_said_to_be_one(stack: LocalStack, tmp_path: Path) -> None:
+    index = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    index["settings"]["translog"] = {"durability": "async"}
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], tmp_path / "index.json")) as sink:
+        sink.create(TARGET)
+        try:
+            said = "what Elasticsearch has stored may be gone after a crash: index.translog.durability is async"
+            assert sink.notes(TARGET) == [said]
+        finally:
+            sink.drop(TARGET)
 
 
 def test_an_index_that_became_another_than_was_asked_for_is_refused(stack: LocalStack, tmp_path: Path) -> None:

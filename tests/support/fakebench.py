@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.content import Content
 from sinkbench.analysis.samples import Sample
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
@@ -165,6 +166,7 @@ class FakeBench:
     Attributes:
         rate: what the sink stores, in records per second.
         lost, twice: records that are lost, or stored twice.
+        holds: what a comparison of the stored documents with those sent finds.
         failed: tasks that FAILED.
         dies: when Kafka dies, in seconds; None if it does not.
         revived: whether it was started again.
@@ -181,6 +183,7 @@ class FakeBench:
     rate: float = 1_000.0
     lost: int = 0
     twice: int = 0
+    holds: Content | None = field(default_factory=lambda: Content(compared=3))
     failed: int = 0
     dies: float | None = None
     revived: bool = False
@@ -289,6 +292,9 @@ class FakeBench:
         audit.add(np.arange(self.lost, records))
         audit.add(np.arange(self.lost, self.lost + self.twice))
         return audit
+
+    def content(self, cell: Cell, names: Names) -> Content | None:
+        return self.holds
 
     def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
         self.calls.append("clean")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from sinkbench.stack import Endpoint, Endpoints
 __all__ = ["REJECTED", "ElasticsearchSink", "open_elasticsearch", "settings_of", "stored_bytes"]
 
 # What an index promises of a document that it has acknowledged, and what else its speed depends on.
-DURABILITY = ("index.translog.durability", "index.translog.sync_interval", "index.number_of_replicas")
+TRANSLOG = "index.translog.durability"
+DURABILITY = (TRANSLOG, "index.translog.sync_interval", "index.number_of_replicas")
 TUNING = ("index.number_of_shards", "index.refresh_interval")
 # Requests that store records: one document, or many.
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
@@ -127,7 +128,10 @@ class ElasticsearchSink:
 
     def notes(self, target: str) -> list[str]:
         added = self._added.get(target)
-        return [f"Elasticsearch added to what index.json asks for: {', '.join(added)}"] if added else []
+        notes = [f"Elasticsearch added to what index.json asks for: {', '.join(added)}"] if added else []
+        if self.settings(target).durability[TRANSLOG] == "async":
+            notes.append(f"what Elasticsearch has stored may be gone after a crash: {TRANSLOG} is async")
+        return notes
 
     def _mappings(self, pattern: str) -> dict[str, dict[str, Any]]:
         """The mappings of each index that a name, an alias or a pattern stands for, by the index's own name."""
@@ -301,6 +305,12 @@ class ElasticsearchSink:
         for buckets in buckets_of(self._client, target, run, ("bench.seq",), what):
             keys = np.array([bucket["key"]["bench.seq"] for bucket in buckets], dtype=np.int64)
             yield np.repeat(keys, [bucket["doc_count"] for bucket in buckets])
+
+    def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
+        wanted = {"bool": {"filter": [{"term": {"bench.run": run}}, {"terms": {"bench.seq": list(seqs)}}]}}
+        # Some may be there twice.
+        found = self._client.search(index=target, query=wanted, size=2 * len(seqs), source=True)["hits"]["hits"]
+        return {int(hit["_source"]["bench"]["seq"]): hit["_source"] for hit in found if "_source" in hit}
 
     def leftovers(self, prefix: str) -> list[str]:
         return sorted(index for index, mappings in self._mappings(f"{prefix}*").items() if _is_marked(mappings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +32,12 @@ APPLICATION = "sinkbench"
 """The controller's own name, so that no probe counts its connections as a connector's."""
 # What the server promises of a row that is committed, and what else its speed depends on.
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes", "wal_level")
+UNSAFE_IF_OFF = ("fsync", "synchronous_commit", "full_page_writes")
+# The table, or one of its partitions.
+UNLOGGED = """
+    SELECT coalesce(bool_or(relpersistence = 'u'), false) FROM pg_class WHERE oid = to_regclass(quote_ident(%s))
+    OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))))
+"""
 TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 # COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
 COPY_HEADER_BYTES = 19
@@ -141,7 +147,11 @@ class PostgresSink:
 
     def notes(self, target: str) -> list[str]:
         # What the file does not get is refused, and nobody adds anything.
-        return []
+        durability = self.settings(target).durability
+        unsafe = [f"{name} is off" for name in UNSAFE_IF_OFF if durability[name] == "off"]
+        if self._query(sql.SQL(UNLOGGED), target, target)[0][0]:
+            unsafe.insert(0, "the table is UNLOGGED")
+        return [f"what PostgreSQL has stored may be gone after a crash: {', '.join(unsafe)}"] if unsafe else []
 
     def drop(self, target: str) -> None:
         self._sequences.pop(target, None)
@@ -297,6 +307,13 @@ class PostgresSink:
                 yield rows["value"].astype(np.int64)
         if rest != COPY_TRAILER:
             raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
+
+    def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
+        query = sql.SQL(
+            "SELECT payload #>> '{{bench,seq}}', payload FROM {} WHERE payload #>> '{{bench,run}}' = %s "
+            "AND payload #>> '{{bench,seq}}' = ANY(%s)"
+        ).format(sql.Identifier(target))
+        return {int(seq): document for seq, document in self._query(query, run, [str(seq) for seq in seqs])}
 
     def leftovers(self, prefix: str) -> list[str]:
         rows = self._query(sql.SQL(LEFTOVERS), prefix, MARK, prefix, MARK)

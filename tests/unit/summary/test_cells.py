@@ -88,6 +88,13 @@ def test_a_loss_is_not_hidden_by_the_invalid_trial_it_happened_in() -> None:
     assert cell.records_per_second is not None
 
 
+def test_records_that_are_not_as_they_were_sent_are_a_fault() -> None:
+    altered = Audit(produced=100, stored=100, lost=0, duplicates=0, compared=64, altered=3)
+    cell = cell_of(trial(audit=altered), trial(audit=altered))
+    assert cell.verdict == "ALTERED 6 of 128 compared"
+    assert not cell.passed
+
+
 def test_a_trial_without_an_audit_is_counted_beside_the_zero_whether_it_is_valid_or_not() -> None:
     died = trial(None, audit=None, invalid=["connect-2 died"], not_audited="it could not be finished")
     cell = cell_of(trial(), died)

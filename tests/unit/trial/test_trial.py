@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.content import Content
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell, expand
@@ -334,3 +335,19 @@ def test_a_size_that_the_sink_does_not_tell_spoils_nothing() -> None:
     record = trial_on(bench).take(Drain(), 1)
     assert (record.reasons, record.disk_bytes_per_record) == ([], None)
     assert record.records_per_second is not None
+
+
+def test_documents_that_are_not_as_they_were_sent_are_counted_and_named() -> None:
+    record = trial_on(FakeBench(PLAN, holds=Content(64, 60, "data gone"))).take(Drain(), 1, lambda: None)
+    assert record.audit is not None
+    assert (record.audit.compared, record.audit.altered, record.audit.clean) == (64, 60, False)
+    assert "60 of 64 records that were compared are not stored as they were sent: data gone" in record.notes
+    assert record.reasons == []
+
+
+@pytest.mark.parametrize("holds", [None, Content()])
+def test_documents_that_could_not_be_compared_are_a_note(holds: Content | None) -> None:
+    record = trial_on(FakeBench(PLAN, holds=holds)).take(Drain(), 1, lambda: None)
+    assert record.audit is not None
+    assert record.audit.clean
+    assert any(note.startswith("what is stored was not compared with what was sent") for note in record.notes)

@@ -1,0 +1,80 @@
+"""Whether a sink holds what was sent: the documents of a few records, member by member."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Content", "compare_content", "documents_of"]
+
+# A sentence names so many members of each kind.
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a comparison has found.
+
+    Attributes:
+        compared: records of which both documents are known.
+        altered: those of them that lack a member that was sent, or have another value in it.
+        how: which members, for a person; empty if none is altered.
+    """
+
+    compared: int = 0
+    altered: int = 0
+    how: str = ""
+
+
+def documents_of(values: Iterable[bytes], run: str) -> dict[int, Any]:
+    """The documents of a topic's records by their `bench.seq`; what is none of the load `run` is left out."""
+    found: dict[int, Any] = {}
+    for value in values:
+        # Whatever somebody else has written to the topic.
+        with suppress(ValueError, KeyError, TypeError):
+            document = json.loads(value)
+            if document["bench"]["run"] == run:
+                found[int(document["bench"]["seq"])] = document
+    return found
+
+
+def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Content:
+    """Compares the documents of the records that both have, by their `seq`.
+
+    A member that the sink, or the connector, has added alters nothing. Members have no order, lists have one.
+    """
+    gone: Counter[str] = Counter()
+    changed: Counter[str] = Counter()
+    both = [seq for seq in sent if seq in stored]
+    altered = 0
+    for seq in both:
+        found = dict(_differences(sent[seq], stored[seq]))
+        gone.update(path for path, is_gone in found.items() if is_gone)
+        changed.update(path for path, is_gone in found.items() if not is_gone)
+        altered += bool(found)
+    parts = [f"{_few(gone)} gone" if gone else "", f"{_few(changed)} changed" if changed else ""]
+    return Content(len(both), altered, ", ".join(filter(None, parts)))
+
+
+def _differences(sent: Any, stored: Any, path: str = "") -> Iterator[tuple[str, bool]]:
+    """The path of each member that differs, and whether it is gone."""
+    if not (isinstance(sent, dict) and isinstance(stored, dict)):
+        if sent != stored:
+            yield path or "the whole document", False
+        return
+    for name, value in sent.items():
+        below = f"{path}.{name}" if path else str(name)
+        if name in stored:
+            yield from _differences(value, stored[name], below)
+        else:
+            yield below, True
+
+
+def _few(paths: Counter[str]) -> str:
+    named = [path for path, _ in paths.most_common(MOST_NAMED)]
+    rest = len(paths) - len(named)
+    return ", ".join(named) + (f" and {rest} more" if rest else "")
