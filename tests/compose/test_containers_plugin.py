@@ -34,6 +34,16 @@ def a_vendors_zip(folder: Path, to: Path) -> None:
     shutil.make_archive(str(to), "zip", folder)
 
 
+def test_an_archive_that_is_broken_is_named_by_the_worker(stack: ComposeStack, compose: Run, checkout: Path) -> None:
+    broken = checkout / "connect" / "plugins" / "half.zip"
+    broken.write_bytes(b"PK\x03\x04 cut off here")
+    try:
+        said = compose("run", "--rm", "--no-deps", "connect").stderr
+    finally:
+        broken.unlink()
+    assert "half.zip: cannot be unpacked" in said
+
+
 def test_a_vendors_zip_and_a_connector_file_are_a_pipeline(
     stack: ComposeStack, compose: Run, sinkbench: Run, checkout: Path, tmp_path: Path
 ) -> None:
@@ -43,7 +53,8 @@ def test_a_vendors_zip_and_a_connector_file_are_a_pipeline(
     shutil.copy(HERE / "http.json", pipeline)
     (checkout / "plans" / "http.yaml").write_text(PLAN)
     try:
-        done = compose("up", "--detach", "--wait", "--force-recreate", "--no-deps", "connect")
+        # One worker, which is sooner warm than three.
+        done = compose("up", "--detach", "--wait", "--force-recreate", "--no-deps", "--scale", "connect=1", "connect")
         assert done.returncode == 0, done.stderr
         with ConnectCluster(stack.endpoints.connect.values()) as connect:
             assert "org.apache.camel.kafkaconnector.CamelSinkConnector" in connect.plugins()
@@ -57,13 +68,3 @@ def test_a_vendors_zip_and_a_connector_file_are_a_pipeline(
     finally:
         Path(f"{archive}.zip").unlink()
         pipeline.unlink()
-
-
-def test_an_archive_that_is_broken_is_named_by_the_worker(stack: ComposeStack, compose: Run, checkout: Path) -> None:
-    broken = checkout / "connect" / "plugins" / "half.zip"
-    broken.write_bytes(b"PK\x03\x04 cut off here")
-    try:
-        said = compose("run", "--rm", "--no-deps", "connect").stderr
-    finally:
-        broken.unlink()
-    assert "half.zip: cannot be unpacked" in said
