@@ -20,7 +20,7 @@ def test_what_the_shipped_thresholds_ask_holds(
     for name in ("plan.yaml", "thresholds.yaml"):
         text = (CHECKOUT / "tests" / "capacity" / name).read_text()
         # Fewer, since no interval is asked for here.
-        (tmp_path / name).write_text(text.replace("trials: 5", "trials: 3"))
+        (tmp_path / name).write_text(text.replace("trials: 5", "trials: 2"))
     monkeypatch.setenv("SINKBENCH_THRESHOLDS", str(tmp_path / "thresholds.yaml"))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests/capacity", "-s"],
