@@ -1,4 +1,4 @@
-"""Gaps in a drain in which no new record was seen in the sink."""
+"""Gaps in a drain: no new record was seen in the sink, or tasks did not run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, middle, stored_counts
 
-__all__ = ["Stall", "stalls"]
+__all__ = ["Idle", "Stall", "idle_tasks", "stalls"]
 
 # A shorter gap may be a large batch, a checkpoint or a collection of garbage.
 SHORTEST_SECONDS = 3.0
@@ -54,3 +54,44 @@ def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
         for began, seconds in gaps
         if seconds >= max(SHORTEST_SECONDS, USUAL_GAPS * usual) and began + seconds > window[0] and began < window[1]
     ]
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A time in which fewer tasks ran than were asked for, though all had run before and none had FAILED."""
+
+    began_seconds: float
+    seconds: float
+    tasks: int
+    running: int
+
+    @property
+    def in_words(self) -> str:
+        """As `only 0 of 3 tasks ran for about 2 s, from second 2.5 on: was the connector paused or changed?`."""
+        about = f"only {self.running} of {self.tasks} tasks ran for about {max(self.seconds, 1.0):.0f} s"
+        return f"{about}, from second {self.began_seconds:.1f} on: was the connector paused, restarted or changed?"
+
+
+def idle_tasks(samples: Sequence[Sample], records: int, tasks: int) -> list[Idle]:
+    """When not all tasks of a drain ran, between the first sample that saw all of them and the last record stored."""
+    known = [each for each in samples if each.tasks_running is not None]
+    start = next((place for place, each in enumerate(known) if each.tasks_running == tasks), len(known))
+    found: list[Idle] = []
+    began: Sample | None = None
+    fewest = tasks
+    for each in known[start:]:
+        short = each.tasks_running is not None and each.tasks_running < tasks and not each.tasks_failed
+        if short and (each.stored or 0) < records:
+            began = began or each
+            fewest = min(fewest, each.tasks_running or 0)
+        elif began is not None:
+            found.append(_idle(samples, began, each, tasks, fewest))
+            began, fewest = None, tasks
+    if began is not None:
+        found.append(_idle(samples, began, known[-1], tasks, fewest))
+    return found
+
+
+def _idle(samples: Sequence[Sample], began: Sample, ended: Sample, tasks: int, fewest: int) -> Idle:
+    since = round(began.seconds - samples[0].seconds, 1)
+    return Idle(since, round(ended.seconds - began.seconds, 1), tasks, fewest)

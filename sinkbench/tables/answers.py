@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Interval, RunSummary
 from sinkbench.summary.answers import BEST, PUBLISHED, Answer, answers_of, left_out
+from sinkbench.summary.standing import much_foreign
 from sinkbench.tables.columns import UNREADY
 from sinkbench.tables.format import percent, times, whole
 
@@ -48,7 +49,7 @@ def answer_lines(summary: RunSummary) -> list[str]:
 
 def answer_sentences(summary: RunSummary) -> list[str]:
     """A sentence for each answer; empty if there is none."""
-    return [_sentence(each, summary) for each in answers_of(summary)]
+    return [f"{_sentence(each, summary)}{_disturbance(each, summary)}" for each in answers_of(summary)]
 
 
 def missing_cells(summary: RunSummary) -> list[Missing]:
@@ -111,6 +112,16 @@ def _sentence(found: Answer, summary: RunSummary) -> str:
     if found.least <= 1:
         return f"{sentence}, but their trials overlap: this run cannot tell them apart."
     return f"{sentence} (lowest trial against highest: {times(found.least)})."
+
+
+def _disturbance(found: Answer, summary: RunSummary) -> str:
+    """What others took of the machine beside one of the two, which makes it slower than it is; mostly nothing."""
+    beside = [(cell, much_foreign(cell, summary)) for cell in (found.faster, found.slower)]
+    taken = [f"{cores:.1f} cores beside {cell_name(cell, summary)}" for cell, cores in beside if cores is not None]
+    if not taken:
+        return ""
+    may = "which may be faster" if len(taken) == 1 else "which may both be faster"
+    return f" But others took up to {' and '.join(taken)}, {may}: race on a quieter machine."
 
 
 def _between(interval: Interval) -> str:

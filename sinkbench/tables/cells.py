@@ -5,7 +5,6 @@ All text is ASCII apart from names that users chose, so that pipes and logs can 
 
 from __future__ import annotations
 
-import math
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -17,10 +16,10 @@ from rich.text import Text
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.rates import ratio_to_slowest, usable_median, usable_rate
-from sinkbench.analysis.samples import MUCH_FOREIGN
 from sinkbench.bottleneck.verdict import NOT_IDENTIFIED
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
+from sinkbench.summary.standing import much_foreign
 from sinkbench.tables.answers import answer_lines, at_least_in_words, cell_name
 from sinkbench.tables.bounds import bound_lines
 from sinkbench.tables.columns import SHORT_NAMES, connections, counted, in_short, machine_in_words, resumed_in_words
@@ -130,7 +129,7 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         if cell.bottleneck is not None:
             lines.append(_limited(name, cell.bottleneck))
         lines += [f"* {name}: {note}" for note in cell.notes]
-        if (foreign := cell.foreign_cores) is not None and foreign > MUCH_FOREIGN * _cores(summary):
+        if (foreign := much_foreign(cell, summary)) is not None:
             lines.append(
                 f"{name}: up to {foreign:.1f} cores were busy with what is no part of the stack"
                 f" ({cell.stolen_cores or 0.0:.1f} of them stolen by a hypervisor): compare runs of a quieter machine"
@@ -154,12 +153,6 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
     if width < _WHOLE_WIDTH:
         lines.append(f"Records per write and CPU seconds are shown from {_WHOLE_WIDTH} columns on.")
     return lines
-
-
-def _cores(summary: RunSummary) -> float:
-    """Cores of the machine; of one that is not known, so many that no foreign load counts as much."""
-    count = summary.environment.get("cpu_count")
-    return float(count) if isinstance(count, int | float) and count else math.inf
 
 
 def _not_rescaled(summary: RunSummary) -> list[CellSummary]:

@@ -51,11 +51,14 @@ class Drain:
         steady = steadiness(*stored_counts(trial.samples), trial.records)
         return {
             **self.drained(trial, rate_after(trial.samples, trial.records, steady.from_seconds)),
-            "notes": [*trial.disagreements(), *(each.in_words for each in stalls(trial.samples, trial.records))],
+            "notes": [*trial.disagreements(), *self._gaps(trial)],
             "steady": steady.steady,
             "warm_up_seconds": rounded(steady.warm_up_seconds),
             **self.looked_at(trial),
         }
+
+    def _gaps(self, trial: Trial) -> list[str]:
+        return [*(each.in_words for each in stalls(trial.samples, trial.records)), *trial.interruptions()]
 
     def looked_at(self, trial: Trial) -> Figures:
         """Whether the JVMs were warm, and who else used the machine meanwhile."""

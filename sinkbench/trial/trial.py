@@ -12,6 +12,7 @@ from sinkbench.analysis.memory import memory_peaks, total_memory_peak
 from sinkbench.analysis.network import network_per_record
 from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.samples import Sample, cpu_seconds_per_million, rejected_writes, used_up
+from sinkbench.analysis.stalls import idle_tasks
 from sinkbench.analysis.warm import jvm_cpu_per_million
 from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
@@ -224,7 +225,11 @@ class Trial:
         self._company.count_newcomers(self.samples)
         self._check_tasks()
         # What is wrong already explains why not everything was read.
-        if not self._read_all and not self.reasons:
+        if self._consumed > self.records and not self.reasons:
+            more = self._consumed - self.records
+            text = f"the topic held {more:,} more records than were sent: somebody else wrote to it"
+            self.note(ReasonCode.FOREIGN_RECORDS, text, records=more)
+        elif not self._read_all and not self.reasons:
             self.note(
                 ReasonCode.NOT_READ,
                 f"the connector committed {self._consumed:,} of {self.records:,} records when it stopped",
@@ -234,7 +239,7 @@ class Trial:
 
     @property
     def _read_all(self) -> bool:
-        return self._consumed == self.records
+        return self._consumed is not None and self._consumed >= self.records
 
     def _check_tasks(self) -> None:
         """Adds the reason if not every task ran to the end, or if they were spread unevenly over the workers."""
@@ -341,7 +346,8 @@ class Trial:
         if not self.reasons:
             for each in reconcile(self.counts()):
                 if each.invalid:
-                    self.note(ReasonCode.COUNTS_DISAGREE, each.text)
+                    # What tasks were told anew takes their counts along.
+                    self.note(ReasonCode.COUNTS_DISAGREE, "; ".join([each.text, *self.interruptions()]))
 
     def counts(self) -> Reconciliation:
         """The same records at each step of their way, as far as they came."""
@@ -359,6 +365,12 @@ class Trial:
     def disagreements(self) -> list[str]:
         """Which of the counts differ, in words; none of a trial that was not audited."""
         return [] if self.audited is None else [each.text for each in reconcile(self.counts())]
+
+    def interruptions(self) -> list[str]:
+        """When not all tasks ran, in words; nothing where tasks are told to change."""
+        if self.cell.before is not None:
+            return []
+        return [each.in_words for each in idle_tasks(self.samples, self.records, self.cell.tasks)]
 
     def problem(self) -> str:
         """Why the trial came to nothing, as far as is known."""

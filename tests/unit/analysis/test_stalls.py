@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.analysis.stalls import stalls
+from sinkbench.analysis.stalls import idle_tasks, stalls
 from tests.support.trials import sample
 
 RECORDS, RATE, STEP = 10_000, 500, 0.25
@@ -52,3 +52,36 @@ def test_before_and_after_the_middle_no_rate_suffers() -> None:
     assert stalls(drain(1, 8), RECORDS) == []
     assert stalls(drain(19, 8), RECORDS) == []
     assert stalls(drain(9, 8)[:40], RECORDS) == []
+
+
+def drained_by(*running: int | None, failed: int = 0) -> list[Sample]:
+    """A sample a second, with so many tasks that run."""
+    return [sample(10.0 + at, 100 * at, tasks_running=tasks, tasks_failed=failed) for at, tasks in enumerate(running)]
+
+
+def test_tasks_that_did_not_run_are_told_with_their_time() -> None:
+    (idle,) = idle_tasks(drained_by(None, 0, 3, 3, 0, 1, 3, 3), 10_000, 3)
+    assert idle.in_words == (
+        "only 0 of 3 tasks ran for about 2 s, from second 4.0 on: was the connector paused, restarted or changed?"
+    )
+
+
+def test_tasks_that_stay_fewer_are_told_to_the_end() -> None:
+    (idle,) = idle_tasks(drained_by(3, 3, 1, 1, None, 1), 10_000, 3)
+    assert (idle.began_seconds, idle.seconds, idle.running) == (2.0, 3.0, 1)
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        [],
+        # Not all have started yet.
+        drained_by(0, 1, 2, 3, 3),
+        drained_by(0, 1, 2),
+        drained_by(3, 3, 2, 2, failed=1),
+        # The connector was deleted after its last record.
+        [*drained_by(3, 3), sample(20, 10_000, tasks_running=0, tasks_failed=0)],
+    ],
+)
+def test_tasks_that_start_that_failed_or_are_done_are_not(samples: list[Sample]) -> None:
+    assert idle_tasks(samples, 10_000, 3) == []

@@ -46,6 +46,19 @@ def test_a_cell_that_did_not_pass_is_missing_with_its_verdict() -> None:
     assert last == "Not in the answer: postgres/jdbc-pgbouncer (LOST 1)."
 
 
+def test_a_load_of_others_beside_one_of_the_two_is_in_the_sentence() -> None:
+    index = cell_summary(INDEX, 2_000).model_copy(update={"foreign_cores": 0.4})
+    summary = run_summary(index, cell_summary(JDBC, 90_000).model_copy(update={"foreign_cores": 0.1}))
+    summary = summary.model_copy(update={"environment": {"cpu_count": 2}})
+    (only,) = answer_lines(summary)
+    taken = "others took up to 0.4 cores beside elasticsearch/camel-index, which may be faster"
+    assert only.endswith(f" But {taken}: race on a quieter machine.")
+    # Of a machine with more cores it is little; of one that is not known nobody can tell.
+    for environment in ({"cpu_count": 8}, {}):
+        (only,) = answer_lines(summary.model_copy(update={"environment": environment}))
+        assert "others took" not in only
+
+
 def test_cells_of_one_pipeline_are_told_apart_by_their_tasks() -> None:
     assert said(cell_summary("a/b", 100, tasks=3), cell_summary("a/b", 400, tasks=6)) == [
         "a/b with 6 tasks stored 4.0 times as many records/s as a/b with 3 tasks (lowest trial against highest: 4.0)."
