@@ -108,6 +108,7 @@ def test_one_request_a_record_is_named(sinkbench: Run, tmp_path: Path) -> None:
     assert " ms each" in str(trial["bottleneck"])
 
 
+@pytest.mark.long
 def test_tasks_for_which_there_are_no_keys_are_idle(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     (trial,) = race(sinkbench, tmp_path, plan("postgres/jdbc", keys=1))
     assert causes_of(trial)[0] == "idle tasks", trial
@@ -127,6 +128,7 @@ def held_pool(stack: LocalStack, connections: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_a_pool_whose_connections_are_held_by_others_is_waited_for(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
@@ -205,6 +207,7 @@ def memory_for_writes_used_up(url: str) -> Iterator[None]:
             client.delete(f"/{waiting}").raise_for_status()
 
 
+@pytest.mark.long
 def test_writes_that_elasticsearch_rejects_are_named_where_the_connector_loses_them(
     stack: LocalStack, tmp_path: Path
 ) -> None:

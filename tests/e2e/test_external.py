@@ -296,6 +296,7 @@ def test_a_user_without_the_rights_is_told_which(stack: LocalStack, clusters: Cl
     assert re.search(r"postgres at .*: bench_external may not make schemas .*; GRANT CREATE", said), said
 
 
+@pytest.mark.long
 def test_a_wrong_password_of_the_connectors_is_told_by_what_postgresql_answers(
     clusters: Clusters, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,10 +51,8 @@ def cells(bench: Bench) -> list[Cell]:
     return expand(bench.plan, bench.stack.workers)
 
 
-@pytest.mark.parametrize(
-    ("sink", "way"),
-    [pytest.param("elasticsearch", "bulk", marks=pytest.mark.long), ("postgres", "COPY"), ("postgres", "INSERT")],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
 def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench, sink: str, way: str) -> None:
     to = Destination(sink, way, TARGET, bench.stack.endpoints.sinks[sink])
     found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
@@ -76,6 +74,7 @@ def test_a_limit_is_measured_again_with_what_each_service_took(bench: Bench, sin
     assert (used[CLIENT] or 0.0) > 0
 
 
+@pytest.mark.long
 def test_copy_is_faster_than_single_rows(bench: Bench) -> None:
     rates = []
     for way in ("COPY", SINGLY):
@@ -153,6 +152,7 @@ class LateClients(Clients):
         super()._send(end, order)
 
 
+@pytest.mark.long
 def test_nobody_reads_before_the_last_consumer_has_joined(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consume, "Clients", LateClients)
     names = Names.of("abcdef_limit")

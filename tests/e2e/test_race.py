@@ -111,7 +111,7 @@ def test_a_pipeline_that_is_not_warm_has_no_rate_and_says_so(whole: LocalStack, 
     assert set(cell["jvm_cpu_seconds_per_million"]) == {"kafka", "connect", "elasticsearch"}
     assert cell["audit"]["produced"] == cell["audit"]["stored"] > 0
     assert f"at least {cell['at_least']['figures']['records_per_second']:,.0f}" in done.stdout
-    *warming, last = trials_of(tmp_path)
+    *warming, last = trials_of(tmp_path, pilots=True)
     assert [trial["pilot"] for trial in warming] == [True] * 3
     assert (last["pilot"], last["warm"]) == (False, False)
     assert 0 < last["looking_cores"] < 1
@@ -199,6 +199,7 @@ class Joins(Silent):
             self.opened.append(psycopg.connect(self._address))
 
 
+@pytest.mark.long
 def test_connections_of_others_are_not_the_trials(whole: LocalStack, tmp_path: Path) -> None:
     address = whole.endpoints.sinks["postgres"].address
     with ExitStack() as before:

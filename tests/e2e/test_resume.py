@@ -25,7 +25,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
         output, _ = race.communicate(timeout=60)
     assert race.returncode == -signal.SIGKILL, output
     assert left_behind(stack) != []
-    (first,) = trials_of(tmp_path)
+    (first,) = trials_of(tmp_path, pilots=True)
     killed = summary_of(tmp_path)
     assert (killed["complete"], killed["resumed"], killed["cells"][0]["trials"]) == (False, [], 1)
     listed = sinkbench("runs")
@@ -45,7 +45,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert "removed what an earlier run left behind" in resumed.stdout
     assert left_behind(stack) == []
-    summary, trials = summary_of(tmp_path), trials_of(tmp_path)
+    summary, trials = summary_of(tmp_path), trials_of(tmp_path, pilots=True)
     (cell,) = summary["cells"]
     assert summary["complete"] is True
     assert len(summary["resumed"]) == 1

@@ -168,6 +168,7 @@ def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: 
     assert "the search offered" in render(summary)
 
 
+@pytest.mark.long
 def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_records(
     stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "results" / "latest" / "summary.json").read_text()))
 
 
-def trials_of(folder: Path) -> list[dict[str, Any]]:
-    """Its trials, in the order in which they were taken."""
+def trials_of(folder: Path, *, pilots: bool = False) -> list[dict[str, Any]]:
+    """Its trials, in the order in which they were taken; with `pilots` also those that were taken once more."""
     lines = (folder / "results" / "latest" / "trials.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return [trial for trial in map(json.loads, lines) if pilots or not trial["pilot"]]

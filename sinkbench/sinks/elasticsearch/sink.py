@@ -84,7 +84,8 @@ class ElasticsearchSink:
         self._alias = endpoint.options["index"]
         self._index_file = index_file
         self._shows_nodes = True
-        self._signs_at = -math.inf
+        self._signs_at = self._clients_at = -math.inf
+        self._seen: set[tuple[str, int]] | None = None
         self._others: set[tuple[str, int]] = set()
         self._client = connect(endpoint)
         self._added: dict[str, list[str]] = {}
@@ -186,7 +187,9 @@ class ElasticsearchSink:
     def read(self, target: str) -> SinkReading:
         # Every indexing operation takes the next sequence number of its shard, counted from 0.
         stored = sum(highest + 1 for _, highest in highest_numbers(self._client, target))
-        clients = self._clients()
+        if time.monotonic() - self._clients_at >= SIGNS_SECONDS:
+            self._clients_at, self._seen = time.monotonic(), self._clients()
+        clients = self._seen
         if clients is None:
             return SinkReading(stored=stored, backends=None)
         others = {OTHER_CONNECTIONS: float(len(clients & self._others))}
@@ -208,6 +211,7 @@ class ElasticsearchSink:
 
     def set_apart(self) -> None:
         self._others = self._clients() or set()
+        self._clients_at = -math.inf
 
     def others(self) -> SinkOthers:
         wanted = "indices.*.primaries.indexing.index_total"
@@ -218,6 +222,8 @@ class ElasticsearchSink:
         counts = {name: _at(found, "primaries.indexing.index_total") for name, found in indices.items()}
         written = {name: int(count) for name, count in counts.items() if not name.startswith(".") and count is not None}
         clients = self._clients()
+        # Whoever reads next wants to know who is left.
+        self._clients_at = -math.inf
         return SinkOthers(None if clients is None else len(clients), written)
 
     def _signs(self) -> dict[str, float]:
