@@ -351,3 +351,16 @@ def test_documents_that_could_not_be_compared_are_a_note(holds: Content | None) 
     assert record.audit is not None
     assert record.audit.clean
     assert any(note.startswith("what is stored was not compared with what was sent") for note in record.notes)
+
+
+def test_records_of_somebody_else_in_the_topic_are_named_and_the_trial_is_audited() -> None:
+    class More(FakeBench):
+        def consumed(self, names: Names) -> int:
+            return super().consumed(names) + 500
+
+    record = trial_on(More(PLAN)).take(Drain(), 1, lambda: None)
+    assert [reason.text for reason in record.reasons] == [
+        "the topic held 500 more records than were sent: somebody else wrote to it"
+    ]
+    assert codes(record) == [CODES.FOREIGN_RECORDS]
+    assert record.audit is not None
