@@ -1,9 +1,10 @@
 """Times `scripts/race` and checks what a run of it must show; prints the figures that docs/figures.md quotes.
 
-    .venv/bin/python benchmarks/race.py [stack] [quick] [connections]
+    .venv/bin/python benchmarks/race.py [stack] [quick] [connections] [again]
 
 `stack`: the start and the stop of the stack. `quick`: plans/quick.yaml, timed with both. `connections`:
-plans/connections.yaml. Without a part, all three run. Ratios are of one run.
+plans/connections.yaml. `again`: `quick` ten times in a row, which takes an hour and a half, to see how far the first
+numbers of a newcomer scatter. Without a part, the first three run. Ratios are of one run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+SINKS = ("elasticsearch", "postgres")
+TIMES = 10
 
 
 def race(plan: str, results: Path) -> tuple[float, Path]:
@@ -49,9 +52,9 @@ def controller_shares(run: Path) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("stack", "quick", "connections")
+    parts = ("stack", "quick", "connections", "again")
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
-    wanted = parser.parse_args().parts or parts
+    wanted = parser.parse_args().parts or parts[:3]
     if unknown := sorted(set(wanted) - set(parts)):
         parser.error(f"no such part: {', '.join(unknown)}")
     with tempfile.TemporaryDirectory() as folder:
@@ -61,6 +64,8 @@ def main() -> None:
             report_quick(*race("quick.yaml", Path(folder) / "quick"))
         if "connections" in wanted:
             report_connections(race("connections.yaml", Path(folder) / "connections")[1])
+        if "again" in wanted:
+            report_again([report_one(*race("quick.yaml", Path(folder) / f"quick-{n}")) for n in range(1, TIMES + 1)])
 
 
 def report_stack() -> None:
@@ -86,6 +91,32 @@ def report_quick(seconds: float, run: Path) -> None:
         f"controller with its probes, share of one core in {len(shares)} trials: "
         f"{shares[0]:.1%} to {shares[-1]:.1%}, median {shares[len(shares) // 2]:.1%}"
     )
+
+
+def report_one(seconds: float, run: Path) -> tuple[float, int, float | None, float | None]:
+    """Prints one of several races.
+
+    Returns:
+        Its seconds, how many of its cells have a rate that may be quoted, and the ratios of the best PostgreSQL
+        pipeline to the best Elasticsearch pipeline and to camel-index; None where one of the two has no such rate.
+    """
+    found = cells(run)
+    rate = {name: cell["records_per_second"]["median"] for name, cell in found.items() if cell["records_per_second"]}
+    best = {sink: max((rate[name] for name in rate if name.startswith(sink)), default=None) for sink in SINKS}
+    slowest = rate.get("elasticsearch/camel-index")
+    ratios = [None if best["postgres"] is None or not to else best["postgres"] / to for to in (best[SINKS[0]], slowest)]
+    print(f"{run.name}: {seconds:.0f} s, {len(rate)} of {len(found)} cells steady, ratios {ratios}", flush=True)
+    return seconds, len(rate), ratios[0], ratios[1]
+
+
+def report_again(races: list[tuple[float, int, float | None, float | None]]) -> None:
+    seconds, steady, best, index = zip(*races, strict=True)
+    print(f"{len(races)} races: {min(seconds):.0f} to {max(seconds):.0f} s; cells that were steady: {sum(steady)}")
+    for name, found in (("the best of each sink", best), ("postgres to camel-index", index)):
+        known = sorted(ratio for ratio in found if ratio is not None)
+        if known:
+            middle = known[len(known) // 2]
+            print(f"{name}: {known[0]:.1f} to {known[-1]:.1f}, median {middle:.1f}, in {len(known)} races")
 
 
 def report_connections(run: Path) -> None:
