@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -150,6 +151,8 @@ def rejected_writes(samples: Sequence[Sample], sign: str | None) -> int:
     return max(0, round(counts[-1] - counts[0])) if counts else 0
 
 
+# There are few names, and a live view asks for all of them several times a second.
+@cache
 def service_of(name: str) -> str:
     """The service of a process: `connect` of `connect-2`."""
     return re.sub(r"-\d+$", "", name)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -143,6 +145,8 @@ class _Session(ExitStack):
         for thing in sweep(self._bench):
             self._say(f"removed what an earlier run left behind: {thing}")
         check_alone(self._bench)
+        # Each trial is judged with it. It takes a second or two, which is to be spent while others are only looked at.
+        Thread(target=import_module, args=("scipy.stats",)).start()
         for line in (there := also_there(self._bench)):
             self._say(f"also there: {line}")
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)

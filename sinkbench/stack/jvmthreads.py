@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import time
 from pathlib import Path
 
 import psutil
 
-from sinkbench.stack.processes import descendants, read_file, threads_of
+from sinkbench.stack.processes import cpu_seconds, descendants, read_file, threads_of
 
 __all__ = ["COMPILER", "GC", "LOOKING", "JvmClock", "part_of"]
 
@@ -30,9 +29,10 @@ _PARTS = {
 }
 # Compilers' threads come and go with their work.
 LOOK_SECONDS = 5.0
+# A launcher starts its JVM once; to look for it among the children of a hundred threads takes this share of a core.
+DESCENDANTS_SHARE = 1 / 10_000
 # How often a thread is asked for its name.
 GLANCES = 2
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def part_of(thread: str) -> str | None:
@@ -51,6 +51,8 @@ class JvmClock:
         self._used: dict[str, float] = {}
         self._others: dict[str, int] = {}
         self._looked = -math.inf
+        self._pids = [pid]
+        self._descend_at = -math.inf
 
     def seconds(self) -> dict[str, float]:
         """CPU seconds by part so far, of threads that live or have ended; empty if there is no JVM."""
@@ -60,18 +62,20 @@ class JvmClock:
         for thread in self._parts:
             # What a thread had used when it ended stays counted.
             with contextlib.suppress(OSError):
-                self._used[thread] = _cpu_seconds(read_file(f"{thread}/stat"))
+                self._used[thread] = cpu_seconds(read_file(f"{thread}/stat"), ended_children=False)
         if COMPILER not in self._parts.values():
             return {}
         return {part: sum(used for each, used in self._used.items() if self._parts[each] == part) for part in _PARTS}
 
     def _find(self) -> None:
-        try:
-            process = psutil.Process(self.pid)
-            pids = [each.pid for each in (process, *descendants(process))]
-        except psutil.Error:
-            return
-        for thread in (each for pid in pids for each in threads_of(pid, self._proc)):
+        if time.monotonic() >= self._descend_at:
+            before = time.thread_time()
+            try:
+                self._pids = [self.pid, *(each.pid for each in descendants(psutil.Process(self.pid)))]
+            except psutil.Error:
+                return
+            self._descend_at = time.monotonic() + (time.thread_time() - before) / DESCENDANTS_SHARE
+        for thread in (each for pid in self._pids for each in threads_of(pid, self._proc)):
             # A thread that has just begun may have no name of its own yet.
             if thread in self._parts or self._others.get(thread, 0) >= GLANCES:
                 continue
@@ -79,9 +83,3 @@ class JvmClock:
                 if (part := part_of(read_file(f"{thread}/comm").decode(errors="replace"))) is not None:
                     self._parts[thread] = part
                 self._others[thread] = self._others.get(thread, 0) + 1
-
-
-def _cpu_seconds(stat: bytes) -> float:
-    # The name, in brackets, may hold spaces; user and system time are the 12th and 13th field after it.
-    fields = stat.rpartition(b")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -32,9 +32,9 @@ __all__ = ["Bench", "Loaded", "jvm_signs"]
 
 # How often a sink is asked whether all is stored where nothing else is looked at.
 UNWATCHED_SECONDS = 2.0
-# How often is asked for what changes slowly: a connector commits every few seconds, its tasks rarely change, and half a
-# second is fine enough for CPU time.
-SLOW_SECONDS, CPU_SECONDS = 1.0, 0.5
+# How often is asked for what changes slowly: a connector commits every few seconds, its tasks rarely change, and CPU
+# time is taken over a whole trial.
+SLOW_SECONDS = 1.0
 # What a service holds changes slowly, and each of its processes is a file to read.
 USAGE_SECONDS = 2.0
 # Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
@@ -244,7 +244,7 @@ class Bench:
             sources,
             consumed=seldom(lambda: self.consumed(names), SLOW_SECONDS),
             status=seldom(lambda: self.connect.status(names.connector), SLOW_SECONDS),
-            cpu_seconds=seldom(self.stack.cpu_seconds, CPU_SECONDS, meanwhile={}),
+            cpu_seconds=seldom(self.stack.cpu_seconds, SLOW_SECONDS, meanwhile={}),
             troubles=self.stack.troubles,
             tasks=lambda: self._metrics.read(names.connector),
             jvms=seldom(lambda: jvm_signs(self.stack), SLOW_SECONDS, meanwhile={}),

@@ -28,7 +28,7 @@ PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER":
 SMALL = """
 pipelines: [postgres/jdbc-pgbouncer, elasticsearch/camel-bulk]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 2, warm_up_seconds: 6}
+drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 1.5, warm_up_seconds: 6}
 """
 # A check that fails must show within a trial.
 CHECKS = ("interval: 30s", "interval: 2s")

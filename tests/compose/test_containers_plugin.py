@@ -16,7 +16,7 @@ HERE = Path(__file__).parent / "plugin"
 PLAN = """
 pipelines: [elasticsearch/http]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 2, warm_up_seconds: 4}
+drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 1.5, warm_up_seconds: 4}
 """
 
 

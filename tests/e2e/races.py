@@ -22,7 +22,7 @@ __all__ = ["ONE", "a_race", "left_behind", "wait_for_draining"]
 ONE = """
 pipelines: [postgres/jdbc]
 trials: 2
-drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 3}
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1.5, warm_up_seconds: 3}
 """
 
 

@@ -31,7 +31,7 @@ PLAN = """
 pipelines: [{pipeline}]
 trials: 1
 load: {{keys: {keys}}}
-drain: {{compiling_percent: 100, window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 3}}
+drain: {{compiling_percent: 100, window_seconds: 6, pilot_seconds: 1.5, warm_up_seconds: 3}}
 """
 
 
@@ -92,11 +92,11 @@ def test_nothing_is_found_that_is_not_there_and_all_counts_agree(quick: tuple[Pa
     assert {"tasks_put_share", "es_write_queue", "es_refresh_seconds_total", "es_pressure_bytes"} <= set(columns)
 
 
-# A put of 500 records that are written one by one takes seconds on a cold stack: the shares need several of them.
+# A put of 500 records that are written one by one would take seconds on a cold stack: the shares need several of them.
 ONE_BY_ONE = """
-pipelines: [elasticsearch/camel-index]
+pipelines: [{pipeline: elasticsearch/camel-index, overrides: {consumer.override.max.poll.records: "50"}}]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 20, pilot_seconds: 4, warm_up_seconds: 8}
+drain: {compiling_percent: 100, window_seconds: 8, pilot_seconds: 2, warm_up_seconds: 4}
 """
 
 

@@ -172,7 +172,7 @@ def groups(kafka: Kafka) -> list[str]:
 def test_ctrl_c_while_a_limit_is_measured_leaves_nothing_behind(bench: Bench, tmp_path: Path, during: str) -> None:
     plan = (
         "pipelines: [postgres/jdbc]\nlimits: true\n"
-        "drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 2, warm_up_seconds: 2}"
+        "drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 2}"
     )
     with a_race(tmp_path, plan) as race:
         assert race.stdout is not None

@@ -17,11 +17,11 @@ mode: rescale
 pipelines: [postgres/jdbc-pgbouncer]
 multiples: [1, 2]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 4}
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1.5, warm_up_seconds: 4}
 """
 WATCHED = """
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 2, warm_up_seconds: 4}
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1.5, warm_up_seconds: 4}
 pipelines:
   - {pipeline: postgres/jdbc, label: watched}
   - {pipeline: postgres/jdbc, label: unwatched, probes: false}

@@ -30,7 +30,7 @@ PLAN = """
 pipelines: [mariadb/jdbc]
 trials: 1
 limits: true
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 2, warm_up_seconds: 3}
+drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1.5, warm_up_seconds: 3}
 """
 STACK = """
 kafka: {bootstrap: BOOTSTRAP}

@@ -28,7 +28,7 @@ CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
 multiples: [8]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 2, warm_up_seconds: 3}
+drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 3}
 """
 
 
@@ -100,7 +100,7 @@ def test_a_pipeline_that_is_not_warm_has_no_rate_and_says_so(whole: LocalStack, 
     # No JVM compiles as little as this asks for.
     (tmp_path / "mine.yaml").write_text(
         "pipelines: [postgres/jdbc]\ntrials: 1\n"
-        "drain: {compiling_percent: 0.0001, window_seconds: 4, pilot_seconds: 2, warm_up_seconds: 2}\n"
+        "drain: {compiling_percent: 0.0001, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 2}\n"
     )
     done = sinkbench("race", "mine.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
