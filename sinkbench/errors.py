@@ -23,12 +23,14 @@ from enum import StrEnum
 EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
 EXIT_UNUSABLE = 2
+EXIT_UNTOLD = 3
 EXIT_INTERRUPTED = 130
 
 EXIT_CODES = {
     EXIT_DONE: "done",
     EXIT_CHECK_FAILED: "it ran, and something that it checks failed",
     EXIT_UNUSABLE: "the input or the machine is not usable; a line says what to do",
+    EXIT_UNTOLD: "two runs were compared, and what disturbed one of them can explain the change: run it again",
     EXIT_INTERRUPTED: "interrupted; the finished trials are kept",
 }
 """What each exit code of a command means."""
@@ -38,6 +40,7 @@ __all__ = [
     "EXIT_CODES",
     "EXIT_DONE",
     "EXIT_INTERRUPTED",
+    "EXIT_UNTOLD",
     "EXIT_UNUSABLE",
     "INTERRUPTIONS",
     "ConnectError",

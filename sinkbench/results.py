@@ -437,6 +437,8 @@ class TrialRecord(_OfCell):
     """Cores that were busy with what is no part of the stack while the trial drained, or stolen; None if not known."""
     stolen_cores: Amount | None = None
     """Those of them that a hypervisor gave to other machines."""
+    stalled_seconds: Amount | None = None
+    """How long nothing was stored in the stalls of the drain, all together; None if its rate was not looked at."""
     looking_cores: Amount | None = None
     """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
     total_peak_memory_bytes: Amount | None = None

@@ -1,9 +1,9 @@
-"""Gaps in a drain: no new record was seen in the sink, or tasks did not run."""
+"""Gaps in a trial: no new record was seen in the sink, a service did not answer, or tasks did not run."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,10 +12,12 @@ import numpy as np
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, middle, stored_counts
 
-__all__ = ["Idle", "Stall", "idle_tasks", "stalls"]
+__all__ = ["MUCH_STALLED", "SHORTEST_SECONDS", "Idle", "Silence", "Stall", "idle_tasks", "silences", "stalls"]
 
 # A shorter gap may be a large batch, a checkpoint or a collection of garbage.
 SHORTEST_SECONDS = 3.0
+# A larger share of a drain changes its rate by more than trials differ of themselves.
+MUCH_STALLED = 0.02
 # Whoever writes in bunches has gaps all the time; a stall is longer than so many of them.
 USUAL_GAPS = 5
 
@@ -54,6 +56,41 @@ def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
         for began, seconds in gaps
         if seconds >= max(SHORTEST_SECONDS, USUAL_GAPS * usual) and began + seconds > window[0] and began < window[1]
     ]
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A time in which a service, by its name for a person, answered no probe."""
+
+    service: str
+    began_seconds: float
+    seconds: float
+
+    @property
+    def in_words(self) -> str:
+        """As `Connect answered no probe for 8.0 s, from second 4.2 on`."""
+        return f"{self.service} answered no probe for {self.seconds:.1f} s, from second {self.began_seconds:.1f} on"
+
+
+def silences(samples: Sequence[Sample]) -> list[Silence]:
+    """When Connect or Kafka could not be read for 3 s and more, once it had answered; a silent sink is a stall."""
+    found = []
+    for service, of_sample in _ANSWERS:
+        last: float | None = None
+        for each in samples:
+            if of_sample(each) is None:
+                continue
+            if last is not None and each.seconds - last >= SHORTEST_SECONDS:
+                began = round(last - samples[0].seconds, 1)
+                found.append(Silence(service, began, round(each.seconds - last, 1)))
+            last = each.seconds
+    return found
+
+
+_ANSWERS: tuple[tuple[str, Callable[[Sample], int | None]], ...] = (
+    ("Connect", lambda sample: sample.tasks_running),
+    ("Kafka", lambda sample: sample.uncommitted),
+)
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,8 @@ def race(
 ) -> None:
     """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started.
 
-    Exit code 1 if a cell does not pass: a record was lost, a task FAILED, a load was not kept up with, no valid trial.
+    Exit code 1 if a cell does not pass: a record was lost, doubled or altered, a trial was not audited, a task FAILED,
+    a load was not kept up with, no trial is valid.
     """
     wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors", stamping_sinks())
     if prices is not None:
@@ -205,7 +206,10 @@ def resume(
     live: Live = False,
     live_port: LivePort = None,
 ) -> None:
-    """Takes the trials that an interrupted or killed run has left, into the same run, and prints its table."""
+    """Takes the trials that an interrupted or killed run has left, into the same run, and prints its table.
+
+    Exit code 1 if a cell does not pass, as of `race`.
+    """
     unfinished = load_unfinished(run, CHECKOUT / "connectors")
     folder = run_folder(run) if unfinished is None else unfinished.folder
     if unfinished is None:

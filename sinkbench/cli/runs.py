@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sinkbench.errors import EXIT_CHECK_FAILED, ResultsError
+from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_UNTOLD, ResultsError
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.compare import gate, percent_of
@@ -38,7 +38,10 @@ def compare(
     ] = "text",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     fail_if_slower: Annotated[
-        str | None, typer.Option(help="exit code 1 if a cell of RUN_B is slower by more than this, as 5%")
+        str | None,
+        typer.Option(
+            help="exit code 1 if a cell of RUN_B is slower by more than this, as 5%; 3 if that cannot be told"
+        ),
     ] = None,
     fail_if_dearer: Annotated[
         str | None, typer.Option(help="the same, if it takes more CPU time for the same records")
@@ -63,10 +66,12 @@ def compare(
     if found is None:
         return
     options = " ".join(f"{option} {text}" for option, text in asked.items() if text is not None)
-    for line in [*found.remarks, *found.failures]:
+    for line in [*found.remarks, *found.untold, *found.failures]:
         _write(f"{options}: {line}\n", err=True)
     if found.failures:
         raise typer.Exit(EXIT_CHECK_FAILED)
+    if found.untold:
+        raise typer.Exit(EXIT_UNTOLD)
 
 
 def runs(results: Annotated[Path, typer.Option(help="folder with the results of all runs")] = Path("results")) -> None:

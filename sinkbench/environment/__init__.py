@@ -1,7 +1,7 @@
 """The environment of a run: the machine and the services that its figures depend on. Never a host, a user or a path.
 
 `machine`, `disk` and `cgroup` look at the controller's machine; `services` and `jvm` ask the services. An unknown value
-is None, as many are on somebody else's clusters.
+is None, as many are on somebody else's clusters. Nothing here changes a service, or is asked again during a trial.
 """
 
 from __future__ import annotations

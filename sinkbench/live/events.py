@@ -11,6 +11,7 @@ from rich.console import Console
 
 from sinkbench.analysis.lag import lag_in_words
 from sinkbench.analysis.samples import Sample
+from sinkbench.analysis.words import percent
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
 
@@ -92,8 +93,8 @@ def trial_line(record: TrialRecord) -> str:
         return f"{record.cell}: invalid: {'; '.join(record.invalid)}; {_audit(record)}"
     if record.offered_records_per_second is None:
         line = f"{record.cell}: {record.records_per_second:,.0f} records/s over {record.window_seconds:.1f} s"
-        if record.warm is False:
-            line += f", not warm ({record.compiling_share:.0%} of the CPU time spent compiling)"
+        if record.warm is False and record.compiling_share is not None:
+            line += f", not warm ({percent(record.compiling_share)} of the CPU time spent compiling)"
     else:
         line = f"{record.cell}: offered {record.offered_records_per_second:,.0f} records/s, {lag_in_words(record.lag)}"
     return f"{line}, {_audit(record)}"

@@ -126,10 +126,15 @@ def check_keys(keys: Collection[str], listed: Collection[str], overrides: Collec
 
 
 def check_url(url: str) -> CheckedKeys:
-    """The same of the options in the query of a `camel.sink.url` for Elasticsearch, each as `camel.sink.url?option`."""
+    """The same of the options in the query of a `camel.sink.url`, each as `camel.sink.url?option`.
+
+    Those of Elasticsearch are known; what another component reads nobody confirms.
+    """
     options = [name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)]
+    if not url.startswith(_ELASTICSEARCH):
+        return CheckedKeys({}, tuple(f"{URL}?{option}" for option in options))
     unread, unconfirmed = {}, []
-    for option in options if url.startswith(_ELASTICSEARCH) else ():
+    for option in options:
         if option in _OPTIONS:
             continue
         if _is_misspelt(option, _OPTIONS, ()):

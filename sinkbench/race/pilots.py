@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from sinkbench.analysis.limits import GENERATOR
+from sinkbench.analysis.words import percent
 from sinkbench.live.events import Events
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sizing import MINIMUM_RECORDS
@@ -97,7 +98,7 @@ class Pilots:
             return found
         sizes.learn(cell.place, found.records_per_second)
         share = found.compiling_share
-        compiling = "" if share is None else f", {share:.0%} of the CPU time spent compiling"
+        compiling = "" if share is None else f", {percent(share)} of the CPU time spent compiling"
         self._events.say(f"pilot of {cell.place}: about {found.records_per_second:,.0f} records/s{compiling}")
         return found
 

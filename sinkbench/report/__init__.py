@@ -3,6 +3,7 @@
 `page` orders the parts. `overview` makes the first screen, of `lead` and `missing`; `tables`, `throughput`,
 `timeline`, `latencies` and `costs` make the rest. `draw` and `svg` make pictures of numbers, `html` makes the page.
 Matplotlib and Jinja take a second to load, so no other room imports this one before a report is asked for.
+Nothing is measured or decided here, and no service is asked.
 """
 
 import logging

@@ -139,4 +139,5 @@ def _ratio(cell: Compared) -> str:
 
 
 def _outcome(gate: Gate) -> str:
-    return "; ".join([*(gate.failures or ["no cell is slower, or dearer, than it may be"]), *gate.remarks])
+    found = [*gate.failures, *gate.untold] or ["no cell is slower, or dearer, than it may be"]
+    return "; ".join([*found, *gate.remarks])

@@ -12,7 +12,7 @@ from sinkbench.results import CellSummary, Connections, RunSummary
 from sinkbench.tables.answers import cell_name
 from sinkbench.tables.cells import efficiency_and_spread
 from sinkbench.tables.columns import connection_counts
-from sinkbench.tables.format import NOT_MEASURED, tenths, whole
+from sinkbench.tables.format import NOT_MEASURED, seconds_each, whole
 from sinkbench.tables.resources import marked_name
 
 __all__ = ["by_scale", "connections", "cpu", "efficiency", "placement"]
@@ -66,7 +66,7 @@ def cpu(summary: RunSummary, cells: Sequence[CellSummary], key: str = "cpu") -> 
     if not shown:
         return None
     rows = [(marked_name(cell, summary), _services(cell)) for cell in shown]
-    sums = {name: _seconds(_together(cell)) for (name, _), cell in zip(rows, shown, strict=True)}
+    sums = {name: seconds_each(_together(cell)) for (name, _), cell in zip(rows, shown, strict=True)}
     seen = dict.fromkeys(name for _, services in rows for name in services)
     names = sorted(seen, key=lambda name: -sum(services.get(name, 0.0) for _, services in rows))
     scales = by_scale(rows)
@@ -80,10 +80,10 @@ def cpu(summary: RunSummary, cells: Sequence[CellSummary], key: str = "cpu") -> 
     texts = [
         (
             label,
-            *(_seconds(services.get(name)) for name in names),
+            *(seconds_each(services.get(name)) for name in names),
             sums[label],
             _interval(cell),
-            _seconds(cell.cpu_seconds_per_million.get(CONTROLLER)),
+            seconds_each(cell.cpu_seconds_per_million.get(CONTROLLER)),
         )
         for (label, services), cell in zip(rows, shown, strict=True)
     ]
@@ -221,8 +221,4 @@ def _interval(cell: CellSummary) -> str:
     total = cell.total_cpu_seconds_per_million
     if total is None or total.interval is None:
         return NOT_MEASURED
-    return f"{_seconds(total.interval.low)}-{_seconds(total.interval.high)}"
-
-
-def _seconds(seconds: float | None) -> str:
-    return tenths(seconds, 9.5)
+    return f"{seconds_each(total.interval.low)}-{seconds_each(total.interval.high)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,9 @@ from typing import Literal
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.samples import MUCH_FOREIGN
+from sinkbench.analysis.stalls import MUCH_STALLED
 from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
+from sinkbench.analysis.words import percent as in_percent
 from sinkbench.errors import ResultsError
 from sinkbench.results import CellSummary, Interval, TrialRecord
 from sinkbench.runs.differences import Difference, differences, durability_differences, record_differences
@@ -77,10 +80,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Gate:
-    """Why B does not pass, and `remarks` on what that leaves open."""
+    """Why B does not pass; what is `untold`, since a disturbance can explain it; and `remarks` on what that leaves."""
 
     failures: list[str]
     remarks: list[str]
+    untold: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,8 @@ class _Pair:
     b: Sequence[float]
     ratio: float
     interval: Interval
-    foreign: Mapping[Verdict, str] = field(default_factory=dict)
-    """Which verdict the foreign load of one run can explain, and the loads in words."""
+    disturbed: Mapping[Verdict, str] = field(default_factory=dict)
+    """Which verdicts can be explained by what disturbed one of the runs, and that in words."""
 
 
 def compare(a: StoredRun, b: StoredRun) -> Comparison:
@@ -160,16 +164,18 @@ def gate(comparison: Comparison, slower: float | None, dearer: float | None = No
     """Whether run B passes if no cell may be so many percent slower, or dearer in CPU time, than in run A; None: any.
 
     It fails if a cell is slower, or dearer, by more and significantly so, if one that passed in A does not in B, or if
-    nothing could be compared. Remarks name cells whose trials could not have shown such a difference, and those that
-    were not compared.
+    nothing could be compared. It cannot be told of a cell that is slower by more where a disturbance can explain it.
+    Remarks name cells whose trials could not have shown such a difference, and those that were not compared.
     """
     broken = [cell.name for cell in comparison.cells if cell.broken]
-    failures, remarks = _lines({"passed in run A and not in run B": broken}), list[str]()
+    whole = Gate(_lines({"passed in run A and not in run B": broken}), [])
     for cells, word, percent in ((comparison.cells, "slower", slower), (comparison.costs, "dearer", dearer)):
         if percent is not None:
             found = _gate(cells, word, percent)
-            failures, remarks = [*found.failures, *failures], [*remarks, *found.remarks]
-    return Gate(failures, remarks)
+            whole = Gate(
+                [*found.failures, *whole.failures], [*whole.remarks, *found.remarks], [*whole.untold, *found.untold]
+            )
+    return whole
 
 
 def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
@@ -189,13 +195,15 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
         for cell in told
         if cell.smallest_percent is not None and cell.smallest_percent > percent
     ]
-    untold = [cell.name for cell in cells if cell not in told and not cell.broken]
-    foreign = f"{word} by more than {percent:g} % with a foreign load that can explain it, so run it again"
-    failures = _lines({f"{word} by more than {percent:g} %": worse, foreign: excused})
+    # What is excused is named on its own.
+    untold = [cell.name for cell in cells if cell not in told and not cell.broken and cell.verdict != "cannot tell"]
+    disturbed = f"cannot tell: {word} by more than {percent:g} %, which a disturbance can explain; run it again"
+    failures = _lines({f"{word} by more than {percent:g} %": worse})
     if not told and not excused:
         failures.append(f"nothing was compared: no cell can be told {word}, as none is comparable with enough trials")
     may_be_worse = f"may be {word} by {percent:g} % unseen; the smallest difference that shows"
-    return Gate(failures, _lines({may_be_worse: unseen, "not compared, the table says why": untold if told else []}))
+    remarks = _lines({may_be_worse: unseen, "not compared, the table says why": untold if told else []})
+    return Gate(failures, remarks, _lines({disturbed: excused}))
 
 
 def _lines(cells: Mapping[str, Sequence[str]]) -> list[str]:
@@ -259,23 +267,45 @@ def _looked_at(ruler: _Ruler, a: StoredRun, b: StoredRun, one: CellSummary, othe
     if ratio is None or interval is None:
         why = f"{' and '.join(few)}, {FEWEST_BLOCKS} are needed in each"
         return replace(bare, verdict="too few trials to tell", why=why, ratio=ratio)
-    return _Pair(ruler, name, first, second, ratio, interval, _foreign(a, b, one, other) if ruler is RATE else {})
+    return _Pair(ruler, name, first, second, ratio, interval, _disturbed(a, b, one, other) if ruler is RATE else {})
 
 
-def _foreign(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> dict[Verdict, str]:
-    """What more foreign load in one of the runs can explain; nothing if it is about the same, or not known."""
-    loads = [
-        [trial.foreign_cores for trial in _taken(run, cell) if trial.foreign_cores is not None]
-        for run, cell in ((a, one), (b, other))
-    ]
+def _disturbed(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> dict[Verdict, str]:
+    """What more of a disturbance in one of the runs can explain; nothing if they are about the same, or not known."""
+    first, second = _taken(a, one), _taken(b, other)
     cores = b.summary.environment.get("cpu_count")
-    if not all(loads) or not isinstance(cores, int | float):
-        return {}
-    before, after = map(statistics.median, loads)
-    if abs(after - before) <= MUCH_FOREIGN * cores:
-        return {}
-    words = f"what is no part of the stack took {before:.1f} cores in run A, {after:.1f} in run B"
-    return {"slower" if after > before else "faster": words}
+    found: dict[Verdict, str] = {}
+    for of_trial, least, words in (
+        (_foreign, MUCH_FOREIGN * cores if isinstance(cores, int | float) else math.inf, _in_cores),
+        (_stalled, MUCH_STALLED, _of_the_time),
+    ):
+        before, after = (_median_of(map(of_trial, trials)) for trials in (first, second))
+        if before is not None and after is not None and abs(after - before) > least:
+            verdict: Verdict = "slower" if after > before else "faster"
+            found[verdict] = "; ".join(filter(None, [found.get(verdict), words(before, after)]))
+    return found
+
+
+def _foreign(trial: TrialRecord) -> float | None:
+    return trial.foreign_cores
+
+
+def _stalled(trial: TrialRecord) -> float | None:
+    """The share of the drain in which nothing was stored."""
+    return trial.stalled_seconds / trial.window_seconds if trial.stalled_seconds and trial.window_seconds else 0.0
+
+
+def _in_cores(before: float, after: float) -> str:
+    return f"what is no part of the stack took {before:.1f} cores in run A, {after:.1f} in run B"
+
+
+def _of_the_time(before: float, after: float) -> str:
+    return f"nothing was stored for {in_percent(before)} of the time in run A, {in_percent(after)} in run B"
+
+
+def _median_of(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
@@ -347,8 +377,8 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
     medians = statistics.median(pair.a), statistics.median(pair.b)
     bare = Compared(pair.name, verdict, "", *medians, pair.ratio, pair.interval)
     if apart and corrected <= ALPHA:
-        if verdict in pair.foreign:
-            return replace(bare, verdict="cannot tell", why=f"{pair.foreign[verdict]}, which can explain {verdict}")
+        if verdict in pair.disturbed:
+            return replace(bare, verdict="cannot tell", why=f"{pair.disturbed[verdict]}, which can explain {verdict}")
         return bare
     smallest = smallest_difference(pair.b, pair.a, pair.interval, level)
     if smallest is None:
@@ -362,5 +392,7 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
         why = f"its interval leaves out 1, but the test of the trials' ranks does not bear it out (p {alone:.2g})"
     elif corrected <= ALPHA:
         why = f"the trials' ranks differ (p {corrected:.2g}), but the interval of the medians' ratio holds 1"
-    why = "; ".join(filter(None, [why, *(f"{words}, which may hide a difference" for words in pair.foreign.values())]))
+    why = "; ".join(
+        filter(None, [why, *(f"{words}, which may hide a difference" for words in pair.disturbed.values())])
+    )
     return replace(bare, verdict="no difference found", why=why, smallest_percent=100 * smallest)

@@ -2,6 +2,7 @@
 
 `local` runs processes under supervisord, `compose` containers; `external` uses clusters that exist already. This module
 imports the standard library only: `scripts/setup` runs `sinkbench.stack.tools` before any package is installed.
+Trials and results are not known here.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import StackError
@@ -23,37 +24,41 @@ __all__ = ["LAST", "asked_for"]
 
 LAST = Path("results") / ".up.json"
 """Below the checkout: what the last race was asked by."""
+CONTROLLER = "controller"
 # What Python itself ends with after an error is another.
 NOT_ASKED = 3
 
 
-def asked_for(last: Mapping[str, str], since: str, plan: str) -> bool:
+def asked_for(last: Mapping[str, Any], since: Sequence[str], plan: str) -> bool:
     """Whether a controller that starts now is to race.
 
     Args:
         last: `since` and `plan` as they were at the last race that an `up` asked for; empty if there was none.
-        since: when the services were started.
+        since: when each of the services was started; empty if nobody tells.
         plan: SINKBENCH_PLAN; empty if it is not set.
     """
-    return last.get("since") != since or plan not in ("", last.get("plan"))
+    before = last.get("since")
+    # A service that is made anew, or was started again after it died, does not make another project.
+    same = before == since or (isinstance(before, list) and not set(before).isdisjoint(since))
+    return not same or plan not in ("", last.get("plan"))
 
 
-def _read(file: Path) -> dict[str, str]:
+def _read(file: Path) -> dict[str, Any]:
     with suppress(FileNotFoundError, ValueError, StackError):
         found = parse_json(read_text(file, StackError))
         return found if isinstance(found, dict) else {}
     return {}
 
 
-def _started() -> str:
-    """When the project's Kafka was started, as the engine tells it; empty if it does not."""
+def _started() -> list[str]:
+    """When each service of the project but the controller was started, as the engine tells it; empty if it does not."""
     try:
         engine = DockerEngine("")
         engine.project = engine.project_of(socket.gethostname()) or ""
-        return next((engine.started_at(each) for each in engine.containers() if each.service == "kafka"), "")
+        return sorted(engine.started_at(each) for each in engine.containers() if each.service != CONTROLLER)
     except StackError:
         # The race tells what is wrong.
-        return ""
+        return []
 
 
 def main() -> int:

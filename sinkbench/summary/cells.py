@@ -55,9 +55,9 @@ def summarize(
     Of a constant load there is no ratio, and no interval: what is stored of it follows from what was offered. Of a
     capacity that was searched, only the trials count that confirmed it; `searches` has the search of each cell's key.
     """
+    trials, searches = list(trials), searches or {}
     taken = _by_cell(cells, trials)
-    searches = searches or {}
-    summaries = [_summary(cell, taken[cell.key], searches.get(cell.key)) for cell in cells]
+    summaries = [_summary(cell, taken[cell.key], trials, searches.get(cell.key)) for cell in cells]
     return _with_colds(_with_ratios(summaries, taken), cells, taken)
 
 
@@ -181,10 +181,13 @@ def _rescale(cell: Cell, trials: Iterable[TrialRecord]) -> Rescale | None:
     )
 
 
-def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch | None) -> CellSummary:
+def _summary(
+    cell: Cell, trials: Sequence[TrialRecord], of_run: Sequence[TrialRecord], search: CapacitySearch | None
+) -> CellSummary:
     capacity = None if search is None or search.capacity is None else round(search.capacity, 1)
     if search is not None:
         trials = [trial for trial in trials if trial.offered_records_per_second == capacity]
+    audited = [*trials, *_more_losses(cell, trials, of_run)]
     valid = [trial for trial in trials if not _reasons(trial)]
     early = at_least(valid)
     used = valid if early is not None else rated(valid)
@@ -198,7 +201,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
         reasons = _distinct(reason for trial in trials for reason in _reasons(trial))
     else:
         notes = [*_notes(trials), *_of_search(search), *_of_trials(valid)]
-    notes += [*_of_audits(trials), *_of_connections(trials)]
+    notes += [*_of_audits(trials, audited), *_of_connections(trials)]
     found = CellSummary(
         **cell.identity(),
         trials=len(trials),
@@ -220,7 +223,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
         failed_tasks=max((trial.failed_tasks for trial in trials), default=0),
         failure=next((trial.failure for trial in trials if trial.failure), None),
         connections=_connections(trials),
-        audit=_sum(trial.audit for trial in trials),
+        audit=_sum(trial.audit for trial in audited),
         not_audited=sum(trial.audit is None for trial in trials),
         rescale=_rescale(cell, valid),
         latency_ms=merged(trial.latency_ms for trial in valid),
@@ -246,7 +249,7 @@ def _summary(cell: Cell, trials: Sequence[TrialRecord], search: CapacitySearch |
         passed=True,
         verdict="ok",
     )
-    undisturbed = _sum(trial.audit for trial in trials if not _was_interrupted(trial))
+    undisturbed = _sum(trial.audit for trial in audited if not _was_interrupted(trial))
     duplicates = 0 if undisturbed is None else undisturbed.duplicates
     wrong = _faults(found, duplicates, not_audited=sum(trial.audit is None for trial in valid))
     verdict = "; ".join(fault.text for fault in wrong) or ("ok" if early is None else early.text)
@@ -342,14 +345,23 @@ def _was_interrupted(trial: TrialRecord) -> bool:
     return any(reason.code in INTERRUPTIONS for reason in trial.reasons)
 
 
-def _of_audits(trials: Sequence[TrialRecord]) -> list[str]:
-    """Which trials were not audited, and why, and which records the others have lost or doubled."""
+def _more_losses(cell: Cell, trials: Sequence[TrialRecord], of_run: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Those of a run's other trials of a cell whose audit found something: taken again, or the steps of a search."""
+    return [
+        trial
+        for trial in of_run
+        if trial.cell == cell.key and trial.audit is not None and not trial.audit.clean and trial not in trials
+    ]
+
+
+def _of_audits(trials: Sequence[TrialRecord], audited: Sequence[TrialRecord]) -> list[str]:
+    """Which trials were not audited, and why, and which records the others, and those beside, have lost or doubled."""
     notes = []
     if unaudited := [trial for trial in trials if trial.audit is None]:
         why = "; ".join(dict.fromkeys(trial.not_audited for trial in unaudited if trial.not_audited))
         count = f"not audited in {len(unaudited)} of {len(trials)} trials, so what is lost there is not known"
         notes.append(f"{count}: {why}" if why else count)
-    told = [text for trial in trials if (text := _ranges(trial))]
+    told = [text for trial in audited if (text := _ranges(trial))]
     rest = len(told) - MOST_NAMED
     more = [f"{rest} more {'trial' if rest == 1 else 'trials'} lost or doubled records: see trials.jsonl"]
     return [*notes, *told[:MOST_NAMED], *(more if rest > 0 else [])]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from sinkbench.analysis.samples import CONTROLLER, MUCH_FOREIGN
+from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Reason, RunSummary, TrialRecord
 
@@ -53,7 +54,7 @@ def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
     if 2 * len(warm) < len(taken):
         share = max(trial.compiling_share or 0.0 for trial in taken)
         cold = _of(len(taken) - len(warm), taken)
-        text = f"still warming: compilers took up to {share:.0%} of the CPU time in {cold}"
+        text = f"still warming: compilers took up to {percent(share)} of the CPU time in {cold}"
         return Reason(code=ReasonCode.NOT_WARM, text=text, figures={"records_per_second": max(rates)})
     rates = [trial.records_per_second or 0.0 for trial in warm]
     rises = all(later > earlier for earlier, later in pairwise(rates))

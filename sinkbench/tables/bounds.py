@@ -5,7 +5,7 @@ from __future__ import annotations
 from sinkbench.results import RunSummary
 from sinkbench.summary.bound import Bound, bound_of
 from sinkbench.tables.answers import cell_name
-from sinkbench.tables.format import percent, tenths
+from sinkbench.tables.format import percent, seconds_each
 
 __all__ = ["BOUND_HEADERS", "bound_lines", "bound_rows"]
 
@@ -34,10 +34,10 @@ def bound_rows(summary: RunSummary) -> list[tuple[str, ...]]:
             percent(found.efficiency),
             percent(found.share),
             percent(found.left),
-            _seconds(found.cores_cpu),
-            _seconds(found.limit_cpu),
-            _seconds(found.pipeline_cpu),
-            f"{found.dearest}, {_seconds(found.dearest_cpu)}",
+            seconds_each(found.cores_cpu),
+            seconds_each(found.limit_cpu),
+            seconds_each(found.pipeline_cpu),
+            f"{found.dearest}, {seconds_each(found.dearest_cpu)}",
         )
         for name, found in _known(summary)
     ]
@@ -52,10 +52,6 @@ def _in_words(found: Bound) -> str:
     reached = f"{percent(found.efficiency)} of its sink's limit"
     if found.share >= 1:
         return f"{reached}; its CPU time would allow all of it"
-    part = f"{_seconds(found.dearest_cpu)} of {_seconds(found.pipeline_cpu)} CPU s per million records"
+    part = f"{seconds_each(found.dearest_cpu)} of {seconds_each(found.pipeline_cpu)} CPU s per million records"
     can = f"with the CPU time that it takes it can reach {percent(found.share)} at most"
     return f"{reached}; {can} ({found.dearest} takes most: {part})"
-
-
-def _seconds(seconds: float | None) -> str:
-    return tenths(seconds, 9.95)

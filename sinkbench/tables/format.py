@@ -14,6 +14,7 @@ __all__ = [
     "milliseconds",
     "money",
     "percent",
+    "seconds_each",
     "share_span",
     "span",
     "tenths",
@@ -38,6 +39,11 @@ def whole(value: float | None) -> str:
     """As 12,345; `NOT_MEASURED` of NaN, too."""
     # Rounded first, since -0 is no number to show.
     return NOT_MEASURED if value is None or math.isnan(value) else f"{round(value):,}"
+
+
+def seconds_each(seconds: float | None) -> str:
+    """CPU seconds per million records: 9.94 is "9.9", 12.3 is "12"."""
+    return tenths(seconds, 9.95)
 
 
 def tenths(value: float | None, whole_from: float = math.inf) -> str:

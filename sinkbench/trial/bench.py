@@ -76,7 +76,7 @@ class Bench:
         self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
         self._loadgens = Loadgens(endpoints)
-        # They have an address of their own, which the user and password of Connect are none of the business of.
+        # They have addresses of their own, which must not get the user and the password of Connect.
         self._metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
 
     def sink(self, name: str) -> Sink:

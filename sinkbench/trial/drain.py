@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.analysis.samples import Sample, foreign_cores, looking_cores, middle, stored_counts, window_seconds
-from sinkbench.analysis.stalls import stalls
+from sinkbench.analysis.stalls import Stall, stalls
 from sinkbench.analysis.steady import steadiness
 from sinkbench.analysis.warm import compiling_share
 from sinkbench.errors import ReasonCode
@@ -51,14 +51,14 @@ class Drain:
         steady = steadiness(*stored_counts(trial.samples), trial.records)
         return {
             **self.drained(trial, rate_after(trial.samples, trial.records, steady.from_seconds)),
-            "notes": [*trial.disagreements(), *self._gaps(trial)],
             "steady": steady.steady,
             "warm_up_seconds": rounded(steady.warm_up_seconds),
             **self.looked_at(trial),
         }
 
-    def _gaps(self, trial: Trial) -> list[str]:
-        return [*(each.in_words for each in stalls(trial.samples, trial.records)), *trial.interruptions()]
+    def stalls(self, trial: Trial) -> list[Stall]:
+        """When nothing was stored though it was due."""
+        return stalls(trial.samples, trial.records)
 
     def looked_at(self, trial: Trial) -> Figures:
         """Whether the JVMs were warm, and who else used the machine meanwhile."""
@@ -79,9 +79,12 @@ class Drain:
         if rate is None and not trial.reasons:
             text = "too few samples between 10 % and 90 % of the records; ask for a longer window_seconds"
             trial.note(ReasonCode.TOO_SHORT, text)
+        found = self.stalls(trial)
+        seen = middle(trial.samples, trial.records) is not None
         return Figures(
             bottleneck=trial.bottleneck(),
-            notes=trial.disagreements(),
+            notes=[*trial.disagreements(), *trial.gaps(found)],
+            stalled_seconds=rounded(sum(each.seconds for each in found), 1) if seen else None,
             records_per_second=rounded(rate, 1),
             stamped_records_per_second=rounded(self._stamped, 1),
             window_seconds=rounded(window_seconds(trial.samples, trial.records)),

@@ -42,6 +42,7 @@ class Figures(TypedDict, total=False):
     searchable_ms: LatencyMs | None
     sent_share: float | None
     stolen_cores: float | None
+    stalled_seconds: float | None
     stamped_records_per_second: float | None
     steady: bool | None
     warm: bool | None

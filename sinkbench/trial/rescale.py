@@ -7,12 +7,14 @@ for each task that is asked for, and Connect calls them all started; what is sto
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, progress
 from sinkbench.analysis.samples import Sample, stored_counts
+from sinkbench.analysis.stalls import Stall
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Rescale
 from sinkbench.trial.drain import Drain, rate_after
@@ -52,6 +54,11 @@ class LiveRescale(Drain):
             if status is not None:
                 self.settled, trial.placed = trial.now(), status
 
+    def stalls(self, trial: Trial) -> list[Stall]:
+        # Nothing is stored while the tasks change: that is the standstill, which is measured.
+        changes = math.inf if self.asked is None else self.asked, math.inf if self.settled is None else self.settled
+        return [each for each in super().stalls(trial) if not _overlap(each, changes)]
+
     def figures(self, trial: Trial) -> Figures:
         if self.asked is None or self.settled is None:
             return self.drained(trial, None)
@@ -59,6 +66,10 @@ class LiveRescale(Drain):
         before = trial.cell.tasks_before or 0
         step = rescale_of(trial.samples, trial.records, before, self.asked, self.settled)
         return {**figures, **self.looked_at(trial), "rescale": step}
+
+
+def _overlap(stall: Stall, between: tuple[float, float]) -> bool:
+    return stall.began_seconds < between[1] and stall.began_seconds + stall.seconds > between[0]
 
 
 def rescale_of(samples: Sequence[Sample], records: int, tasks_before: int, asked: float, settled: float) -> Rescale:

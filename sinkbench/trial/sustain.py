@@ -11,6 +11,7 @@ from sinkbench.analysis.lag import GROWING, lag_of, warm_from
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, stored_counts
+from sinkbench.analysis.stalls import stalls
 from sinkbench.bottleneck.rules import LEAST_OFFERED
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.plan import Plan
@@ -105,7 +106,7 @@ class Sustain:
         return Figures(
             # What keeps up is limited by nothing but its load.
             bottleneck=trial.bottleneck() if lag.verdict == GROWING or trial.reasons else None,
-            notes=[*trial.disagreements(), *self._no_latency],
+            notes=[*trial.disagreements(), *trial.gaps(stalls(trial.samples, trial.records)), *self._no_latency],
             pilot=self._search,
             records_per_second=rounded(_stored_rate(trial.samples, times, warm), 1),
             offered_records_per_second=round(self._offered, 1),

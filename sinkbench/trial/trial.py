@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ from sinkbench.analysis.memory import memory_peaks, total_memory_peak
 from sinkbench.analysis.network import network_per_record
 from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.samples import Sample, cpu_seconds_per_million, rejected_writes, used_up
-from sinkbench.analysis.stalls import idle_tasks
+from sinkbench.analysis.stalls import Stall, idle_tasks, silences
 from sinkbench.analysis.warm import jvm_cpu_per_million
 from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
@@ -365,6 +365,11 @@ class Trial:
     def disagreements(self) -> list[str]:
         """Which of the counts differ, in words; none of a trial that was not audited."""
         return [] if self.audited is None else [each.text for each in reconcile(self.counts())]
+
+    def gaps(self, stalled: Sequence[Stall]) -> list[str]:
+        """When nothing was stored, a service did not answer or not all tasks ran, in words."""
+        silent = [each.in_words for each in silences(self.samples)]
+        return [*(each.in_words for each in stalled), *silent, *self.interruptions()]
 
     def interruptions(self) -> list[str]:
         """When not all tasks ran, in words; nothing where tasks are told to change."""

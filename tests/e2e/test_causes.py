@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import psycopg
 import pytest
 from psycopg import sql
 
-from sinkbench.analysis.samples import rejected_writes
+from sinkbench.analysis.samples import Sample, rejected_writes
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
@@ -26,6 +29,7 @@ from tests.e2e.onetrial import one_trial
 from tests.e2e.races import a_race
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
+from tests.support.silent import Silent
 
 PLAN = """
 pipelines: [{pipeline}]
@@ -151,6 +155,41 @@ def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: Loc
     (trial,) = trials_of(tmp_path)
     assert causes_of(trial)[0] == "lock waits", (trial, output)
     assert any(note.startswith("no new record was seen in the sink for ") for note in trial["notes"]), trial
+
+
+class Freezes(Silent):
+    """Stops all processes of PostgreSQL for five seconds once a third of the records is stored."""
+
+    def __init__(self, stack: LocalStack, records: int) -> None:
+        (self._pid,) = (state.pid for state in stack.states() if state.name == "postgres")
+        self._from: float = records / 3
+
+    def sample(self, sample: Sample) -> None:
+        if (sample.stored or 0) < self._from:
+            return
+        self._from = math.inf
+        postmaster = psutil.Process(self._pid)
+        stopped = [postmaster, *postmaster.children(recursive=True)]
+        threading.Timer(5, lambda: [each.resume() for each in stopped]).start()
+        for each in stopped:
+            each.suspend()
+
+
+SMALL_BATCHES = """
+pipelines: [{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.records: "20"}}]
+trials: 1
+"""
+
+
+@pytest.mark.long
+def test_a_sink_that_was_frozen_is_noted_with_its_length_and_nothing_is_lost(stack: LocalStack, tmp_path: Path) -> None:
+    record, _ = one_trial(stack, tmp_path, SMALL_BATCHES, 60_000, observer=Freezes(stack, 60_000))
+    assert record.reasons == []
+    (note,) = (note for note in record.notes if note.startswith("no new record was seen in the sink for "))
+    assert record.stalled_seconds is not None
+    assert 4 <= record.stalled_seconds < 15, note
+    assert record.audit is not None
+    assert (record.audit.stored, record.audit.lost) == (60_000, 0)
 
 
 def wait_for_a_third(stack: LocalStack, number: str) -> str:

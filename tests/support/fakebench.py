@@ -134,6 +134,8 @@ class FakeSampler:
         goes_on = self.samples or bench.revived
         before = bench.stored if goes_on else 0
         rate = bench.rate_after if bench.revived else bench.rate
+        if bench.frozen is not None and bench.frozen[0] <= seconds < bench.frozen[1]:
+            rate = 0.0
         bench.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
         bench.written += bench.stored - before
         dead = bench.dies is not None and seconds >= bench.dies and not bench.revived
@@ -169,6 +171,7 @@ class FakeBench:
         holds: what a comparison of the stored documents with those sent finds.
         failed: tasks that FAILED.
         dies: when Kafka dies, in seconds; None if it does not.
+        frozen: from when to when the sink stores nothing, in seconds; None if it never stands still.
         revived: whether it was started again.
         rate_after: what the sink stores from then on.
         refused: what the sink answers to the connection that the connector makes.
@@ -186,6 +189,7 @@ class FakeBench:
     holds: Content | None = field(default_factory=lambda: Content(compared=3))
     failed: int = 0
     dies: float | None = None
+    frozen: tuple[float, float] | None = None
     revived: bool = False
     rate_after: float = 1_000.0
     silent: bool = False

@@ -32,6 +32,12 @@ def test_only_records_that_both_know_are_compared() -> None:
     assert compare_content({1: DOCUMENT}, {}) == Content()
 
 
+def test_what_others_write_to_a_topic_ends_no_comparison() -> None:
+    mine = b'{"bench": {"run": "r", "seq": 1}}'
+    strange = [b"[" * 100_000, b'{"bench": {"run": "r", "seq": 1e999}}', b"\xff", b"{}", b"[]", b'{"bench": 1}', mine]
+    assert documents_of(strange, "r") == {1: {"bench": {"run": "r", "seq": 1}}}
+
+
 def test_many_members_are_named_by_the_first() -> None:
     sent = {seq: dict.fromkeys("abcde", 1) for seq in range(2)}
     found = compare_content(sent, {0: {}, 1: {"e": 2}})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.analysis.stalls import idle_tasks, stalls
+from sinkbench.analysis.stalls import idle_tasks, silences, stalls
 from tests.support.trials import sample
 
 RECORDS, RATE, STEP = 10_000, 500, 0.25
@@ -52,6 +52,14 @@ def test_before_and_after_the_middle_no_rate_suffers() -> None:
     assert stalls(drain(1, 8), RECORDS) == []
     assert stalls(drain(19, 8), RECORDS) == []
     assert stalls(drain(9, 8)[:40], RECORDS) == []
+
+
+def test_a_service_that_answers_no_probe_is_told_and_one_that_is_not_asked_is_not() -> None:
+    answers = [3, 3, 3, *[None] * 4, 3, None, 3, None]
+    seen = [sample(10.0 + at, 100 * at, tasks_running=tasks) for at, tasks in enumerate(answers)]
+    (silence,) = silences(seen)
+    assert silence.in_words == "Connect answered no probe for 5.0 s, from second 2.0 on"
+    assert silences([sample(10.0 + at, 100 * at, tasks_running=None, uncommitted=None) for at in range(9)]) == []
 
 
 def drained_by(*running: int | None, failed: int = 0) -> list[Sample]:

@@ -45,8 +45,9 @@ def keep(
     pipeline: str = "postgres/jdbc",
     name: str = "quick",
     held: float | None = None,
+    foreign: float | None = None,
 ) -> Path:
-    """A run of one cell with these rates, in whose trials Kafka `held` so many bytes of memory; its folder."""
+    """A run of one cell at these rates; Kafka `held` so many bytes and others took `foreign` cores; its folder."""
     plan = Plan.model_validate({"name": name, "pipelines": [pipeline], "seed": 1})
     folder = RunFolder.create(results, plan, connectors)
     cells = expand(plan, 3)
@@ -54,6 +55,7 @@ def keep(
         used = {"kafka": 0.5, "connect": None}
         memory = {"kafka": Memory(resident_bytes=held)} if held else {}
         figures = {"cpu_seconds_per_million": used, "peak_memory": memory, "total_peak_memory_bytes": held}
+        figures["foreign_cores"] = foreign
         folder.append_trial(trial(rate, cells[0], trial=f"t{block}", block=block, **figures))
     folder.write_summary(
         run_summary(
@@ -87,6 +89,22 @@ def test_a_run_that_is_slower_by_more_than_it_may_be_ends_with_exit_code_1(
     assert main(["compare", str(slow), str(fast), "--fail-if-slower", "0"]) == 0
     assert main(["compare", str(fast), str(fast), "--fail-if-slower", "nonsense"]) == 2
     assert "--fail-if-slower nonsense: is not a share" in capsys.readouterr().err
+
+
+def test_a_run_that_may_be_slower_for_what_disturbed_it_ends_with_exit_code_3(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = keep(results, connectors, FAST, foreign=0.0)
+    disturbed = keep(results, connectors, [rate * 0.8 for rate in FAST], foreign=0.5)
+    assert main(["compare", str(quiet), str(disturbed), "--fail-if-slower", "5%"]) == 3
+    out, err = capsys.readouterr()
+    assert "foreign load, most of a trial" in out.partition("cell")[0]
+    assert "same" not in out
+    assert err == (
+        "--fail-if-slower 5%: cannot tell: slower by more than 5 %, which a disturbance can explain; run it again:"
+        " postgres/jdbc@3x1 (20.0 %)\n"
+    )
+    assert main(["compare", str(quiet), str(disturbed)]) == 0
 
 
 def test_a_comparison_is_given_as_markdown_and_in_no_unknown_format(

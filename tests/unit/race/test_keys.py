@@ -97,8 +97,10 @@ def test_an_option_of_a_url_that_camel_does_not_know_is_found() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "url", ["", "http://a/b?opertion=1", "elasticsearch://a?operation=Bulk&size=5", "elasticsearch:"]
-)
-def test_a_url_for_another_component_or_without_mistakes_is_left_alone(url: str) -> None:
+@pytest.mark.parametrize("url", ["", "http://a/b", "elasticsearch://a?operation=Bulk&size=5", "elasticsearch:"])
+def test_a_url_without_mistakes_is_left_alone(url: str) -> None:
     assert check_url(url) == CheckedKeys({}, ())
+
+
+def test_what_another_component_reads_nobody_confirms() -> None:
+    assert check_url("http://a/b?httpMethod=POST") == CheckedKeys({}, ("camel.sink.url?httpMethod",))

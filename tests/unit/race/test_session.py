@@ -94,6 +94,17 @@ def test_a_stack_that_is_down_is_started_and_stopped(bench: FakeBench, tmp_path:
     assert output.rstrip().endswith("stopping the stack")
 
 
+def test_who_else_is_there_is_said_and_kept_and_the_name_of_the_run_comes_before_its_trials(
+    bench: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = "records going into the topic x: they share Kafka, the sinks and CPU"
+    monkeypatch.setattr(session, "also_there", lambda bench: [there])
+    (folder, summary), output = run(FakeStack(tmp_path), tmp_path)
+    assert f"also there: {there}" in output
+    assert summary.environment["also_there"] == [there]
+    assert 0 < output.index(f"run {folder.run}; Ctrl-C keeps") < output.index("trial 1 of 2")
+
+
 def test_a_stack_that_ran_before_goes_on_and_can_be_used_by_hand(bench: FakeBench, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path, runs=True)
     _, output = run(stack, tmp_path)

@@ -144,6 +144,15 @@ def test_what_was_lost_and_doubled_is_named_by_its_ranges_of_a_few_trials() -> N
     assert cell.notes[3] == "2 more trials lost or doubled records: see trials.jsonl"
 
 
+def test_what_a_trial_has_lost_that_was_taken_again_is_lost_all_the_same() -> None:
+    lossy = Audit(produced=100, stored=98, lost=2, duplicates=0)
+    again = trial(audit=lossy, trial="t0", pilot=True, lost_ranges="4-5")
+    cell = cell_of(again, trial(), trial(audit=CLEAN, pilot=True))
+    assert (cell.verdict, cell.trials) == ("LOST 2", 1)
+    assert cell.notes[-1] == "seq of trial t0 (block 1): lost 4-5"
+    assert cell.audit == Audit(produced=200, stored=198, lost=2, duplicates=0)
+
+
 def test_records_of_another_run_fail_the_cell() -> None:
     assert cell_of(trial(audit=Audit(produced=1, stored=3, lost=0, duplicates=0, foreign=2))).verdict == "FOREIGN 2"
 

@@ -63,6 +63,15 @@ def test_what_a_sink_notes_of_its_target_is_in_the_record(monkeypatch: pytest.Mo
     assert drain(FakeBench(PLAN)).notes == ["added to tides_abcdef_001"]
 
 
+def test_a_sink_that_stood_still_is_noted_with_its_length_and_moment() -> None:
+    record = drain(FakeBench(PLAN, frozen=(8.0, 13.0)))
+    assert record.reasons == []
+    assert record.notes == ["no new record was seen in the sink for 5.2 s, from second 7.8 on"]
+    assert record.stalled_seconds == 5.2
+    assert record.bottleneck is not None
+    assert drain(FakeBench(PLAN)).stalled_seconds == 0
+
+
 def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(sink: FakeSink, target: str) -> None:
         raise TargetError("schema.sql: no table")
