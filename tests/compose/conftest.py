@@ -26,7 +26,7 @@ from .composed import OWNER, PROJECT, compose_in
 # Beside those of the local stack of tests/e2e, so that either may come first.
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
 SMALL = """
-pipelines: [postgres/jdbc-pgbouncer, elasticsearch/camel-bulk]
+pipelines: [elasticsearch/camel-bulk]
 trials: 1
 drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 1.5, warm_up_seconds: 6}
 """
