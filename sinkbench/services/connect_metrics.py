@@ -21,7 +21,7 @@ from sinkbench.services.http import http_client
 
 __all__ = ["ConnectMetrics", "WorkerMetrics", "parse", "signs"]
 
-SCRAPE_SECONDS = 3.0
+SCRAPE_SECONDS = 2.0
 # A worker that does not answer must not hold up the probes again and again.
 PAUSE_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
@@ -202,7 +202,7 @@ class ConnectMetrics:
         self._http.close()
 
     def read(self, connector: str) -> dict[str, float]:
-        """The signs of `connector` now; empty if there are no metrics, or less than three seconds after the last time.
+        """The signs of `connector` now; empty if there are no metrics, or less than two seconds after the last time.
 
         Raises ServiceError if a worker does not answer; then all are left alone for ten seconds.
         """
