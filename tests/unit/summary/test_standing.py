@@ -29,7 +29,7 @@ def test_a_cell_most_of_whose_trials_were_not_warm_is_still_warming() -> None:
     found = at_least([*taken(229, 343, warm=False, compiling_share=0.44), *taken(476, warm=True)])
     assert found is not None
     assert (found.code, found.figures) == (ReasonCode.NOT_WARM, {"records_per_second": 476})
-    assert found.text == "still warming: compilers took up to 44% of the CPU time in 2 of 3 trials"
+    assert found.text == "still warming: compilers took up to 44 % of the CPU time in 2 of 3 trials"
 
 
 BY_HAND = "another connector, by-hand, ran 3 tasks on these workers"
