@@ -170,7 +170,9 @@ class Sampler:
 
         before = time.monotonic()
         sink = attempt(self._sources.sink)
-        seconds = (before + time.monotonic()) / 2 - self._started
+        answered = time.monotonic()
+        # A sink that answers late tells of the end: it was held up before it looked.
+        seconds = answered - min(answered - before, self._interval_seconds) / 2 - self._started
         in_topic = attempt(self._sources.in_topic)
         consumed = attempt(self._sources.consumed)
         status = attempt(self._sources.status)

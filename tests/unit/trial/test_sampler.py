@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sinkbench.errors import ServiceError
@@ -58,6 +60,19 @@ def test_a_source_that_fails_is_asked_again_the_next_time(clock: Clock) -> None:
         often()
     assert often() == 7
     assert len(asked) == 2
+
+
+def test_a_sink_that_answers_late_tells_of_the_end() -> None:
+    def held_up() -> SinkReading:
+        time.sleep(0.5)
+        return SinkReading(stored=0, backends=None)
+
+    reading = Sampler(Sources(sink=held_up, in_topic=lambda: 0), 0.01)
+    reading.start()
+    (sample, *_) = reading.wait(0, 30.0)
+    reading.stop()
+    # Not of the middle, as of an answer that takes no longer than the interval.
+    assert sample.seconds >= 0.49
 
 
 def test_memory_is_read_after_the_cpu_time_that_it_may_come_with_and_becomes_a_sign() -> None:
