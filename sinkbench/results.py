@@ -438,7 +438,7 @@ class TrialRecord(_OfCell):
     stolen_cores: Amount | None = None
     """Those of them that a hypervisor gave to other machines."""
     stalled_seconds: Amount | None = None
-    """How long nothing was stored in the stalls of the drain, all together; None if its rate was not looked at."""
+    """How long no new record was seen in the stalls of the drain, all together; None if nobody looked."""
     looking_cores: Amount | None = None
     """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
     total_peak_memory_bytes: Amount | None = None

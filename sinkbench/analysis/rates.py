@@ -18,6 +18,7 @@ __all__ = [
     "LOW_SHARE",
     "DrainRate",
     "drain_rate",
+    "median_known",
     "median_low_high",
     "most",
     "progress",
@@ -77,6 +78,12 @@ def median_low_high(values: Sequence[float]) -> tuple[float, float, float] | Non
 def most(values: Iterable[Number | None]) -> Number | None:
     """The highest of the values that are known; None if none is."""
     return max((value for value in values if value is not None), default=None)
+
+
+def median_known(values: Iterable[float | None]) -> float | None:
+    """The median of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def ratio_to_slowest(rates: Sequence[float | None]) -> list[float | None]:

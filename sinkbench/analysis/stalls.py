@@ -12,7 +12,7 @@ import numpy as np
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, middle, stored_counts
 
-__all__ = ["MUCH_STALLED", "SHORTEST_SECONDS", "Idle", "Silence", "Stall", "idle_tasks", "silences", "stalls"]
+__all__ = ["MUCH_STALLED", "Idle", "Silence", "Stall", "idle_tasks", "silences", "stalls"]
 
 # A shorter gap may be a large batch, a checkpoint or a collection of garbage.
 SHORTEST_SECONDS = 3.0
@@ -72,25 +72,27 @@ class Silence:
         return f"{self.service} answered no probe for {self.seconds:.1f} s, from second {self.began_seconds:.1f} on"
 
 
+_ANSWERS: tuple[tuple[str, Callable[[Sample], int | None]], ...] = (
+    ("Connect", lambda sample: sample.tasks_running),
+    ("Kafka", lambda sample: sample.uncommitted),
+)
+
+
 def silences(samples: Sequence[Sample]) -> list[Silence]:
     """When Connect or Kafka could not be read for 3 s and more, once it had answered; a silent sink is a stall."""
     found = []
     for service, of_sample in _ANSWERS:
         last: float | None = None
+        asked_in_vain = False
         for each in samples:
             if of_sample(each) is None:
+                asked_in_vain = True
                 continue
-            if last is not None and each.seconds - last >= SHORTEST_SECONDS:
+            if last is not None and asked_in_vain and each.seconds - last >= SHORTEST_SECONDS:
                 began = round(last - samples[0].seconds, 1)
                 found.append(Silence(service, began, round(each.seconds - last, 1)))
-            last = each.seconds
+            last, asked_in_vain = each.seconds, False
     return found
-
-
-_ANSWERS: tuple[tuple[str, Callable[[Sample], int | None]], ...] = (
-    ("Connect", lambda sample: sample.tasks_running),
-    ("Kafka", lambda sample: sample.uncommitted),
-)
 
 
 @dataclass(frozen=True)

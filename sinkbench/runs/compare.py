@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
-from sinkbench.analysis.samples import MUCH_FOREIGN
-from sinkbench.analysis.stalls import MUCH_STALLED
 from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
-from sinkbench.analysis.words import percent as in_percent
 from sinkbench.errors import ResultsError
 from sinkbench.results import CellSummary, Interval, TrialRecord
 from sinkbench.runs.differences import Difference, differences, durability_differences, record_differences
+from sinkbench.runs.disturbances import Disturbance, disturbances
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import quotable
 from sinkbench.summary.standing import at_least, total_cpu_seconds
@@ -66,6 +63,7 @@ class Compared:
 class Comparison:
     """Run B compared with run A: `cells` by their rates, `costs` by the CPU time that they take.
 
+    `differences` begins with what disturbed one run more than the other.
     `memory` compares the most bytes that the services of a cell's path held, `disk` the bytes of a stored record.
     """
 
@@ -134,7 +132,13 @@ def compare(a: StoredRun, b: StoredRun) -> Comparison:
     (`twosample`) and the interval of its ratio leaves out 1, so that no verdict contradicts the interval beside it.
     """
     found = [_measured(ruler, a, b) for ruler in (RATE, CPU, MEMORY, DISK)]
-    return Comparison(a, b, differences(a, b), *found)
+    pairs = ((one, other) for one, other in _pairs(a.summary.cells, b.summary.cells) if one and other)
+    disturbed = [
+        Difference(f"{_name(one, other)} {each.what}", each.a, each.b)
+        for one, other in pairs
+        for each in _disturbances(a, b, one, other)
+    ]
+    return Comparison(a, b, [*disturbed, *differences(a, b)], *found)
 
 
 def _measured(ruler: _Ruler, a: StoredRun, b: StoredRun) -> list[Compared]:
@@ -242,9 +246,13 @@ def _place(cell: CellSummary) -> object:
     return cell.label, cell.tasks_per_worker, before
 
 
+def _name(one: CellSummary, other: CellSummary) -> str:
+    return one.cell if one.cell == other.cell else f"{one.cell} / {other.cell}"
+
+
 def _looked_at(ruler: _Ruler, a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Compared | _Pair:
     """A pair to test, or why it cannot be tested."""
-    name = one.cell if one.cell == other.cell else f"{one.cell} / {other.cell}"
+    name = _name(one, other)
     first, second = (_values(ruler, run, cell) for run, cell in ((a, one), (b, other)))
     broken = one.passed and not other.passed
     before, after = (statistics.median(values) if values else None for values in (first, second))
@@ -267,45 +275,21 @@ def _looked_at(ruler: _Ruler, a: StoredRun, b: StoredRun, one: CellSummary, othe
     if ratio is None or interval is None:
         why = f"{' and '.join(few)}, {FEWEST_BLOCKS} are needed in each"
         return replace(bare, verdict="too few trials to tell", why=why, ratio=ratio)
-    return _Pair(ruler, name, first, second, ratio, interval, _disturbed(a, b, one, other) if ruler is RATE else {})
+    explained = _explained(_disturbances(a, b, one, other)) if ruler is RATE else {}
+    return _Pair(ruler, name, first, second, ratio, interval, explained)
 
 
-def _disturbed(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> dict[Verdict, str]:
-    """What more of a disturbance in one of the runs can explain; nothing if they are about the same, or not known."""
-    first, second = _taken(a, one), _taken(b, other)
+def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Disturbance]:
     cores = b.summary.environment.get("cpu_count")
-    found: dict[Verdict, str] = {}
-    for of_trial, least, words in (
-        (_foreign, MUCH_FOREIGN * cores if isinstance(cores, int | float) else math.inf, _in_cores),
-        (_stalled, MUCH_STALLED, _of_the_time),
-    ):
-        before, after = (_median_of(map(of_trial, trials)) for trials in (first, second))
-        if before is not None and after is not None and abs(after - before) > least:
-            verdict: Verdict = "slower" if after > before else "faster"
-            found[verdict] = "; ".join(filter(None, [found.get(verdict), words(before, after)]))
-    return found
+    return disturbances(_taken(a, one), _taken(b, other), cores if isinstance(cores, int | float) else None)
 
 
-def _foreign(trial: TrialRecord) -> float | None:
-    return trial.foreign_cores
-
-
-def _stalled(trial: TrialRecord) -> float | None:
-    """The share of the drain in which nothing was stored."""
-    return trial.stalled_seconds / trial.window_seconds if trial.stalled_seconds and trial.window_seconds else 0.0
-
-
-def _in_cores(before: float, after: float) -> str:
-    return f"what is no part of the stack took {before:.1f} cores in run A, {after:.1f} in run B"
-
-
-def _of_the_time(before: float, after: float) -> str:
-    return f"nothing was stored for {in_percent(before)} of the time in run A, {in_percent(after)} in run B"
-
-
-def _median_of(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+def _explained(found: Sequence[Disturbance]) -> dict[Verdict, str]:
+    """Which verdicts these disturbances can explain, and they in words."""
+    sides: dict[Verdict, list[str]] = {}
+    for each in found:
+        sides.setdefault("slower" if each.more_in_b else "faster", []).append(each.in_words)
+    return {verdict: "; ".join(words) for verdict, words in sides.items()}
 
 
 def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:

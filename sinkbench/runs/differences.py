@@ -1,17 +1,14 @@
-"""What differs between two runs besides their figures: what disturbed them, environment, plan and connector files."""
+"""What differs between two runs besides their figures: environment, plan and connector files."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from sinkbench.analysis.samples import MUCH_FOREIGN
-from sinkbench.analysis.stalls import SHORTEST_SECONDS
-from sinkbench.results import TrialRecord
 from sinkbench.runs.reader import StoredRun
 
 __all__ = [
@@ -19,14 +16,12 @@ __all__ = [
     "Difference",
     "connector_differences",
     "differences",
-    "disturbances",
     "durability_differences",
     "environment_differences",
     "record_differences",
 ]
 
 ABSENT = "(none)"
-_LEAST = 0.1
 _SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
 # In an address: user:secret@host, and ?password=secret.
 _IN_ADDRESS = re.compile(r"(://[^/@:\s]*:|(?:password|secret|token)=)[^@&;\s]+(?=[@&;\s]|$)", re.IGNORECASE)
@@ -49,39 +44,16 @@ class Difference:
 
 
 def differences(a: StoredRun, b: StoredRun) -> list[Difference]:
-    """What disturbed one run more than the other, then all keys whose values differ.
+    """All keys whose values differ: of the environment, the plan and the connector files.
 
-    These are keys of the environment, the plan and the connector files. A pipeline or connector file of only one run is
-    one difference. A value whose key sounds like a secret is not shown.
+    A pipeline or connector file of only one run is one difference. A value whose key sounds like a secret is not shown.
     """
     return [
-        *disturbances(a, b),
         *environment_differences(a.summary.environment, b.summary.environment),
         *_between("plan", _plan(a.plan), _plan(b.plan)),
         *_of_named("plan pipelines", _pipelines(a.plan), _pipelines(b.plan)),
         *connector_differences(a.connectors, b.connectors),
     ]
-
-
-def disturbances(a: StoredRun, b: StoredRun) -> list[Difference]:
-    """The foreign load, the stolen time and the stalls of each run, as far as one had clearly more of it."""
-    cores = b.summary.environment.get("cpu_count")
-    much = MUCH_FOREIGN * cores if isinstance(cores, int | float) else 0.0
-    found = []
-    rows: list[tuple[str, Callable[[TrialRecord], float | None], float, str]] = [
-        ("foreign load, most of a trial", lambda trial: trial.foreign_cores, much, "cores"),
-        ("stolen by a hypervisor, most of a trial", lambda trial: trial.stolen_cores, much, "cores"),
-        ("nothing was stored, longest of a trial", lambda trial: trial.stalled_seconds, SHORTEST_SECONDS, "s"),
-    ]
-    for what, of_trial, least, unit in rows:
-        first, second = (_most(map(of_trial, run.trials)) for run in (a, b))
-        if first is not None and second is not None and abs(first - second) >= max(least, _LEAST):
-            found.append(Difference(what, *(f"{value:.1f} {unit}" for value in (first, second))))
-    return found
-
-
-def _most(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
 
 
 def environment_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
@@ -11,7 +10,7 @@ from sinkbench.analysis.audit import few_ranges
 from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, spread_of
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR, lag_in_words
 from sinkbench.analysis.latency import merged
-from sinkbench.analysis.rates import median_low_high, most, usable_median
+from sinkbench.analysis.rates import median_known, median_low_high, most, usable_median
 from sinkbench.analysis.scalability import scaling_of
 from sinkbench.bottleneck.verdict import shared_cause
 from sinkbench.errors import INTERRUPTIONS, ReasonCode
@@ -175,9 +174,9 @@ def _rescale(cell: Cell, trials: Iterable[TrialRecord]) -> Rescale | None:
     done = [trial.rescale for trial in trials if trial.rescale is not None]
     return Rescale(
         tasks_before=cell.tasks_before,
-        rebalance_seconds=_median(each.rebalance_seconds for each in done),
-        standstill_seconds=_median(each.standstill_seconds for each in done),
-        before_records_per_second=_median(each.before_records_per_second for each in done),
+        rebalance_seconds=median_known(each.rebalance_seconds for each in done),
+        standstill_seconds=median_known(each.standstill_seconds for each in done),
+        before_records_per_second=median_known(each.before_records_per_second for each in done),
     )
 
 
@@ -218,7 +217,7 @@ def _summary(
         offered_records_per_second=cell.offered if capacity is None else capacity,
         lag=_worst(trial.lag for trial in valid),
         search=[] if search is None else search.path,
-        records_per_write=_median(trial.records_per_write for trial in valid),
+        records_per_write=median_known(trial.records_per_write for trial in valid),
         placement=next((trial.placement for trial in [*reversed(valid), *reversed(trials)] if trial.placement), {}),
         failed_tasks=max((trial.failed_tasks for trial in trials), default=0),
         failure=next((trial.failure for trial in trials if trial.failure), None),
@@ -230,18 +229,18 @@ def _summary(
         searchable_ms=merged(trial.searchable_ms for trial in valid),
         cpu_seconds_per_million=_cpu(used),
         jvm_cpu_seconds_per_million=_by_service(JvmCpu, [trial.jvm_cpu_seconds_per_million for trial in used]),
-        compiling_share=_median(trial.compiling_share for trial in used),
+        compiling_share=median_known(trial.compiling_share for trial in used),
         total_cpu_seconds_per_million=_spread({trial.block: total_cpu_seconds(trial) for trial in used}),
         peak_memory=_by_service(Memory, [trial.peak_memory for trial in used]),
         total_peak_memory_bytes=_spread({trial.block: trial.total_peak_memory_bytes for trial in used}),
         disk_bytes_per_record=_spread({trial.block: trial.disk_bytes_per_record for trial in used}),
-        fetched_bytes_per_record=_median(trial.fetched_bytes_per_record for trial in used),
+        fetched_bytes_per_record=median_known(trial.fetched_bytes_per_record for trial in used),
         network_bytes_per_record=_by_service(Network, [trial.network_bytes_per_record for trial in used]),
         foreign_cores=most(trial.foreign_cores for trial in used),
         stolen_cores=most(trial.stolen_cores for trial in used),
         looking_cores=most(trial.looking_cores for trial in used),
-        limit_records_per_second=_median(trial.limit_records_per_second for trial in valid),
-        efficiency=_median(trial.efficiency for trial in valid),
+        limit_records_per_second=median_known(trial.limit_records_per_second for trial in valid),
+        efficiency=median_known(trial.efficiency for trial in valid),
         bottleneck=shared_cause(trial.bottleneck for trial in valid or trials),
         reasons=reasons,
         at_least=early,
@@ -402,7 +401,7 @@ def _sum(audits: Iterable[Audit | None]) -> Audit | None:
 
 def _cpu(trials: Sequence[TrialRecord]) -> dict[str, float | None]:
     services = dict.fromkeys(service for trial in trials for service in trial.cpu_seconds_per_million)
-    return {name: _median(trial.cpu_seconds_per_million.get(name) for trial in trials) for name in services}
+    return {name: median_known(trial.cpu_seconds_per_million.get(name) for trial in trials) for name in services}
 
 
 def _spread(by_block: Mapping[int, float | None]) -> Spread | None:
@@ -415,11 +414,6 @@ def _by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]
     """The medians of what the trials tell of each service, figure by figure."""
     seen = {name: [each[name] for each in trials if name in each] for name in dict.fromkeys(chain(*trials))}
     return {
-        name: figures(**{field: _median(getattr(each, field) for each in found) for field in figures.model_fields})
+        name: figures(**{field: median_known(getattr(each, field) for each in found) for field in figures.model_fields})
         for name, found in seen.items()
     }
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None

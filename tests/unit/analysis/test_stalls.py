@@ -59,6 +59,8 @@ def test_a_service_that_answers_no_probe_is_told_and_one_that_is_not_asked_is_no
     seen = [sample(10.0 + at, 100 * at, tasks_running=tasks) for at, tasks in enumerate(answers)]
     (silence,) = silences(seen)
     assert silence.in_words == "Connect answered no probe for 5.0 s, from second 2.0 on"
+    # A sink that held up the probes says nothing of the others.
+    assert silences([sample(at, 100, tasks_running=3, uncommitted=0) for at in (1.0, 2.0, 12.0, 13.0)]) == []
     assert silences([sample(10.0 + at, 100 * at, tasks_running=None, uncommitted=None) for at in range(9)]) == []
 
 

@@ -98,7 +98,7 @@ def test_a_run_that_may_be_slower_for_what_disturbed_it_ends_with_exit_code_3(
     disturbed = keep(results, connectors, [rate * 0.8 for rate in FAST], foreign=0.5)
     assert main(["compare", str(quiet), str(disturbed), "--fail-if-slower", "5%"]) == 3
     out, err = capsys.readouterr()
-    assert "foreign load, most of a trial" in out.partition("cell")[0]
+    assert "postgres/jdbc@3x1 foreign load " in out.partition("95 %")[0]
     assert "same" not in out
     assert err == (
         "--fail-if-slower 5%: cannot tell: slower by more than 5 %, which a disturbance can explain; run it again:"

@@ -115,7 +115,7 @@ def test_what_a_foreign_load_can_explain_is_no_verdict() -> None:
     disturbed = kept({CELL: SLOW}, machine, foreign_cores=0.5)
     told = only(quiet, disturbed)
     assert told.verdict == "cannot tell"
-    assert told.why.startswith("what is no part of the stack took 0.0 cores in run A, 0.5 in run B")
+    assert told.why.startswith("what is no part of the stack took 0.0 cores in run A, 0.5 cores in run B")
     assert "cannot tell" in as_text(compare(quiet, disturbed))
     # It is no proof that B is slower, and none that it is not.
     found = gate(compare(quiet, disturbed), 5.0)
@@ -123,7 +123,7 @@ def test_what_a_foreign_load_can_explain_is_no_verdict() -> None:
     assert (found.failures, found.untold, found.remarks) == ([], [f"{why}: postgres/jdbc@3x1 (20.0 %)"], [])
     # The difference that explains it stands first.
     first, *_ = compare(quiet, disturbed).differences
-    assert first.in_words == "foreign load, most of a trial was 0.0 cores, is 0.5 cores"
+    assert first.in_words == "postgres/jdbc@3x1 foreign load was 0.0 cores, is 0.5 cores"
     # The other way round B was faster in spite of it, and the same load in both explains nothing.
     assert only(
         kept({CELL: SLOW}, machine, foreign_cores=0.0), kept({CELL: FAST}, machine, foreign_cores=0.5)
@@ -138,15 +138,18 @@ def test_what_stalls_can_explain_is_no_verdict() -> None:
     frozen = kept({CELL: SLOW}, stalled_seconds=4.0, window_seconds=20.0)
     told = only(smooth, frozen)
     assert told.verdict == "cannot tell"
-    assert told.why.startswith("nothing was stored for 0.0 % of the time in run A, 20 % in run B")
+    assert told.why.startswith("no new record was seen for 0.0 % in run A, 20 % in run B")
     assert gate(compare(smooth, frozen), 5.0).untold
     first, *_ = compare(smooth, frozen).differences
-    assert first.in_words == "nothing was stored, longest of a trial was 0.0 s, is 4.0 s"
+    assert first.in_words == "postgres/jdbc@3x1 no new record seen, of a drain was 0.0 %, is 20 %"
     # One stall among six trials moves no median.
     once = kept({CELL: SLOW}, stalled_seconds=0.0, window_seconds=20.0)
     once.trials[0] = once.trials[0].model_copy(update={"stalled_seconds": 4.0})
     assert only(smooth, once).verdict == "slower"
-    assert compare(smooth, frozen).differences == compare(smooth, once).differences
+    assert compare(smooth, once).differences == []
+    # Of a run that did not look nothing is known, not 0.
+    unseen = kept({CELL: FAST}, window_seconds=20.0)
+    assert only(unseen, frozen).verdict == "slower"
 
 
 def test_a_verdict_says_how_b_does_and_never_contradicts_its_interval() -> None:

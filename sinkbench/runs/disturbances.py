@@ -1,0 +1,80 @@
+"""What disturbed one of two runs more than the other, and can explain that they differ: foreign load and stalls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sinkbench.analysis.rates import median_known
+from sinkbench.analysis.samples import MUCH_FOREIGN
+from sinkbench.analysis.stalls import MUCH_STALLED
+from sinkbench.analysis.words import percent
+from sinkbench.results import TrialRecord
+
+__all__ = ["Disturbance", "disturbances"]
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Of one kind, in the trials of a cell in run A and in run B; the figures are medians, in words.
+
+    Attributes:
+        what: its name in a table.
+        sentence: the same for a sentence, with "A" and "B" for the figures.
+        more_in_b: whether run B had more of it.
+    """
+
+    what: str
+    sentence: str
+    a: str
+    b: str
+    more_in_b: bool
+
+    @property
+    def in_words(self) -> str:
+        """As `what is no part of the stack took 0.0 cores in run A, 0.5 cores in run B`."""
+        return f"{self.sentence} {self.a} in run A, {self.b} in run B"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    what: str
+    sentence: str
+    of_trial: Callable[[TrialRecord], float | None]
+    much: float
+    shown: Callable[[float], str]
+
+
+def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: float | None) -> list[Disturbance]:
+    """What differs by much between the valid trials of a cell in two runs.
+
+    Args:
+        a, b: the trials of the runs.
+        cores: of the machine; None if they are not known, and with them what much of a load is.
+    """
+    kinds = [_Kind("no new record seen, of a drain", "no new record was seen for", _stalled, MUCH_STALLED, percent)]
+    if cores is not None:
+        much = MUCH_FOREIGN * cores
+        kinds = [
+            _Kind("foreign load", "what is no part of the stack took", lambda trial: trial.foreign_cores, much, _cores),
+            _Kind("stolen from it", "a hypervisor took", lambda trial: trial.stolen_cores, much, _cores),
+            *kinds,
+        ]
+    found = []
+    for kind in kinds:
+        before, after = (median_known(map(kind.of_trial, trials)) for trials in (a, b))
+        if before is not None and after is not None and abs(after - before) > kind.much:
+            shown = (kind.shown(before), kind.shown(after))
+            found.append(Disturbance(kind.what, kind.sentence, *shown, more_in_b=after > before))
+    return found
+
+
+def _stalled(trial: TrialRecord) -> float | None:
+    """The share of a drain that was in stalls; None if nobody looked."""
+    if trial.stalled_seconds is None or not trial.window_seconds:
+        return None
+    return trial.stalled_seconds / trial.window_seconds
+
+
+def _cores(cores: float) -> str:
+    return f"{cores:.1f} cores"
