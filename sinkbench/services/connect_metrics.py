@@ -51,7 +51,7 @@ PROCESS = (
 )
 WANTED = (*PREFIXES, *PROCESS)
 # Exporters of Prometheus' own libraries give nothing else if they are asked by name: the rest of the JVM's metrics, the
-# search for deadlocks among them, would more than double its cost. Older ones end a count's name with "_total".
+# search for deadlocks among them, would more than double what it costs. Older ones end a count's name with "_total".
 ASKED = [
     name + ending
     for name in (*(prefix + each for prefix, names in METRICS.items() for each in names), *PROCESS)

@@ -185,7 +185,9 @@ trials: 1
 def test_a_sink_that_was_frozen_is_noted_with_its_length_and_nothing_is_lost(stack: LocalStack, tmp_path: Path) -> None:
     record, _ = one_trial(stack, tmp_path, SMALL_BATCHES, 60_000, observer=Freezes(stack, 60_000))
     assert record.reasons == []
-    assert any(note.startswith("no new record was seen in the sink for ") for note in record.notes), record
+    (note,) = {note.partition(" for ")[0] for note in record.notes}
+    # Kafka and Connect were not silent: nobody asked them meanwhile.
+    assert note == "no new record was seen in the sink", record
     assert record.stalled_seconds is not None
     assert record.stalled_seconds >= 4, record
     assert record.audit is not None
