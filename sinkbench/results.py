@@ -147,7 +147,7 @@ class Memory(_Record):
 
 
 class Network(_Record):
-    """Bytes a record that a service received and sent through the network interfaces of its own containers."""
+    """Bytes a record that a service received and sent."""
 
     received: Amount | None = None
     sent: Amount | None = None
@@ -378,7 +378,7 @@ class _OfCell(_Record):
     fetched_bytes_per_record: Amount | None = None
     """Bytes that the tasks' consumers received from Kafka."""
     network_bytes_per_record: dict[str, Network] = {}
-    """By service; only those whose interfaces can be seen."""
+    """By service; only those whose traffic can be seen."""
     limit_records_per_second: Amount | None = None
     efficiency: Amount | None = None
     """The rate divided by the sink's limit."""

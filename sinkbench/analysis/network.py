@@ -1,44 +1,44 @@
-"""Bytes that services received and sent while a trial drained, for each of its records."""
+"""Bytes that services received and sent for each record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-import numpy as np
-
-from sinkbench.analysis.rates import progress
-from sinkbench.analysis.samples import Sample, stored_counts
+from sinkbench.analysis.samples import service_of
 from sinkbench.results import Network
 
-__all__ = ["RECEIVED", "SENT", "network_per_record"]
+__all__ = ["network_per_record"]
 
-RECEIVED, SENT = "_received_bytes_total", "_sent_bytes_total"
-"""How the names of the signs end, after the service's: bytes of its network interfaces so far."""
+Bytes = tuple[float, float]
+"""Received and sent so far."""
 
 
-def network_per_record(samples: Sequence[Sample]) -> dict[str, Network]:
-    """What each service received and sent while a connector drained, in bytes a record.
+def network_per_record(
+    before: Mapping[str, Bytes | None], after: Mapping[str, Bytes | None], records: int
+) -> dict[str, Network]:
+    """What each service received and sent between two readings, in bytes a record; all its workers together.
 
-    From the first reading to the last, divided by the records stored in between. A window within the drain would miss
-    what consumers fetch ahead, which is most of a short topic. Only services whose interfaces can be seen are in it.
+    Args:
+        before: what each service and worker had received and sent when the first of the records was on its way; None
+            of one that could not be seen.
+        after: the same when the last was stored.
+        records: how many there were, at least one.
+
+    Returns:
+        Nothing of a service of which a part was not seen, or began to count again.
     """
-    names = dict.fromkeys(
-        name.removesuffix(ending)
-        for sample in samples
-        for name in sample.signs
-        for ending in (RECEIVED, SENT)
-        if name.endswith(ending)
-    )
-    times, counts = progress(*stored_counts(samples))
+    found: dict[str, list[Bytes | None]] = {}
+    for name in before.keys() | after.keys():
+        found.setdefault(service_of(name), []).append(_between(before.get(name), after.get(name)))
+    return {
+        service: Network(received=round(sum(received) / records, 1), sent=round(sum(sent) / records, 1))
+        for service, parts in sorted(found.items())
+        if len(known := [each for each in parts if each is not None]) == len(parts)
+        for received, sent in [tuple(zip(*known, strict=True))]
+    }
 
-    def each_record(sign: str) -> float | None:
-        read = [(sample.seconds, sample.signs[sign]) for sample in samples if sign in sample.signs]
-        if len(read) < 2 or not times.size:
-            return None
-        (begin, first), (end, last) = read[0], read[-1]
-        before, after = np.interp([begin, end], times, counts)
-        # A container that starts anew counts from 0 again.
-        return round((last - first) / float(after - before), 1) if last >= first and after > before else None
 
-    found = {name: Network(received=each_record(name + RECEIVED), sent=each_record(name + SENT)) for name in names}
-    return {name: each for name, each in found.items() if each.received is not None or each.sent is not None}
+def _between(before: Bytes | None, after: Bytes | None) -> Bytes | None:
+    if before is None or after is None or any(late < early for early, late in zip(before, after, strict=True)):
+        return None
+    return after[0] - before[0], after[1] - before[1]

@@ -103,7 +103,7 @@ class MachineCpu(NamedTuple):
 
 
 class NetworkBytes(NamedTuple):
-    """Bytes that a process or container has received and sent so far, through all of its own interfaces."""
+    """Bytes that a service or worker has received and sent so far."""
 
     received: float
     sent: float
@@ -192,9 +192,10 @@ class Stack(Protocol):
         return {}
 
     def network_bytes(self) -> dict[str, NetworkBytes | None]:
-        """Bytes through the interfaces of each service and worker since its start; None if not visible, or dead.
+        """Bytes that each service and worker has received and sent so far; None if not visible, or dead.
 
-        Only of services that have interfaces of their own, as containers have: processes of one machine share theirs.
+        Through the interfaces of its own, as containers have; of processes, which share theirs, through TCP. Counted
+        from any moment on, so that only the difference of two readings means something. Costs more than other readings.
         """
         return {}
 

@@ -215,10 +215,12 @@ class ComposeStack(Stack):
         return {name: each.cpu_seconds for name, each in self._used.items()} if self._look() else {}
 
     def memory_bytes(self) -> dict[str, float | None]:
-        """As in `Stack`, from the reading that the last CPU times came with; `network_bytes`, too."""
+        """As in `Stack`, from the reading that the last CPU times came with."""
         return {name: each.memory_bytes for name, each in self._used.items()}
 
     def network_bytes(self) -> dict[str, NetworkBytes | None]:
+        self._looked = 0.0
+        self._look()
         return {name: each.network for name, each in self._used.items()}
 
     def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:

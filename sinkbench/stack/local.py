@@ -13,13 +13,14 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, existing_part
-from sinkbench.stack import Endpoint, Endpoints, MachineCpu, Say, ServiceState, Stack
+from sinkbench.stack import Endpoint, Endpoints, MachineCpu, NetworkBytes, Say, ServiceState, Stack
 from sinkbench.stack.distributions import ensure_distributions
 from sinkbench.stack.home import ACCOUNT, HOST, INDEX, Home
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.memory import resident_bytes
 from sinkbench.stack.processes import CpuClock, check_ports_free, command_line, end_leftovers, machine_cpu
 from sinkbench.stack.readiness import Check, checks
+from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres
 
@@ -61,6 +62,7 @@ class LocalStack(Stack):
         self._supervisor = Supervisor(checkout / "local" / "supervisord.conf", self._home.socket)
         self._clocks: dict[str, CpuClock] = {}
         self._jvms: dict[str, JvmClock] = {}
+        self._tcp = TcpCounters()
 
     @property
     def workers(self) -> int:
@@ -196,6 +198,13 @@ class LocalStack(Stack):
     def memory_bytes(self) -> dict[str, float | None]:
         clocks = {name: self._clocks.get(name) for name in self.service_names()}
         return {name: None if clock is None else resident_bytes(clock.pids) for name, clock in clocks.items()}
+
+    def network_bytes(self) -> dict[str, NetworkBytes | None]:
+        self.cpu_seconds()
+        return {
+            **dict.fromkeys(self.service_names()),
+            **self._tcp.read({name: clock.look() for name, clock in self._clocks.items()}),
+        }
 
     def machine_cpu(self) -> MachineCpu | None:
         return machine_cpu()

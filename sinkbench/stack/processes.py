@@ -166,6 +166,12 @@ class CpuClock:
         """The processes that were counted last."""
         return [self.pid, *(child.pid for child in self._children)]
 
+    def look(self) -> list[int]:
+        """The processes that there are now; those that were counted last if the first of them is gone."""
+        with suppress(psutil.Error):
+            self._children = descendants(self._process)
+        return self.pids
+
     def seconds(self) -> float | None:
         """User and system time so far; None once the process is gone.
 

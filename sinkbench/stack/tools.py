@@ -1,4 +1,4 @@
-"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer and bsdtar.
+"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer, bsdtar and ss.
 
 `python3 -m sinkbench.stack.tools` prints the missing ones, for `scripts/setup`: the standard library must suffice.
 """
@@ -23,6 +23,7 @@ __all__ = [
     "find_maven",
     "find_pgbouncer",
     "find_postgres",
+    "find_ss",
     "missing",
     "run",
 ]
@@ -111,8 +112,13 @@ def find_bsdtar() -> Path:
     return _find_program("bsdtar", "libarchive-tools")
 
 
+def find_ss() -> Path:
+    """The program that tells what each connection has carried. Raises StackError if there is none."""
+    return _find_program("ss", "iproute2")
+
+
 def missing() -> list[str]:
-    """Those of jdk, maven, postgresql, pgbouncer and libarchive-tools (Debian's package names) that are missing."""
+    """Those of jdk, maven, postgresql, pgbouncer, libarchive-tools and iproute2 (Debian's names) that are missing."""
     absent = []
     for name, find in (
         ("jdk", find_java),
@@ -120,6 +126,7 @@ def missing() -> list[str]:
         ("postgresql", find_postgres),
         ("pgbouncer", find_pgbouncer),
         ("libarchive-tools", find_bsdtar),
+        ("iproute2", find_ss),
     ):
         try:
             find()

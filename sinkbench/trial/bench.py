@@ -23,10 +23,10 @@ from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, open_sink, sink_kind
 from sinkbench.stack import Stack
+from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
 from sinkbench.trial.sampler import Sampler, Sources, seldom
-from sinkbench.trial.usage import usage_signs
 
 __all__ = ["Bench", "Loaded", "jvm_signs"]
 
@@ -36,7 +36,7 @@ UNWATCHED_SECONDS = 2.0
 # time is taken over a whole trial.
 SLOW_SECONDS = 1.0
 # What a service holds changes slowly, and each of its processes is a file to read.
-USAGE_SECONDS = 2.0
+MEMORY_SECONDS = 2.0
 # Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
 COMPARED_RECORDS = 64
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
@@ -249,7 +249,7 @@ class Bench:
             tasks=lambda: self._metrics.read(names.connector),
             jvms=seldom(lambda: jvm_signs(self.stack), SLOW_SECONDS, meanwhile={}),
             machine=self.stack.machine_cpu,
-            usage=seldom(lambda: usage_signs(self.stack), USAGE_SECONDS, meanwhile={}),
+            memory=seldom(lambda: memory_signs(self.stack), MEMORY_SECONDS, meanwhile={}),
         )
         return Sampler(sources, self.plan.probe_interval_ms / 1000)
 

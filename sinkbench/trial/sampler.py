@@ -41,7 +41,7 @@ class Sources:
         in_topic: records in the topic.
         tasks: the signs that the workers' metrics give of the connector's tasks; empty when they were not looked at.
         jvms: CPU seconds of the JVMs' compilers and garbage collectors; empty when they were not looked at.
-        usage: memory of the services, and what they sent; read after their CPU time, of which it may be a by-product.
+        memory: of the services; read after their CPU time, of which it may be a by-product.
         machine: what the cores of the machine have done so far; None if that is not known.
     """
 
@@ -53,7 +53,7 @@ class Sources:
     troubles: Callable[[], Mapping[str, str]] = dict
     tasks: Callable[[], Mapping[str, float]] = dict
     jvms: Callable[[], Mapping[str, float]] = dict
-    usage: Callable[[], Mapping[str, float]] = dict
+    memory: Callable[[], Mapping[str, float]] = dict
     machine: Callable[[], MachineCpu | None] = lambda: None
 
 
@@ -181,7 +181,7 @@ class Sampler:
         machine = attempt(self._sources.machine)
         own = self._me.cpu_times()
         cpu_seconds = {**(attempt(self._sources.cpu_seconds) or {}), CONTROLLER: own.user + own.system}
-        usage = attempt(self._sources.usage) or {}
+        memory = attempt(self._sources.memory) or {}
         troubles = attempt(self._sources.troubles) or {}
         return Sample(
             seconds=seconds,
@@ -200,7 +200,7 @@ class Sampler:
                 **({} if sink is None else sink.signs),
                 **tasks,
                 **jvms,
-                **usage,
+                **memory,
                 **({} if machine is None else {MACHINE: machine.busy_seconds, STOLEN: machine.stolen_seconds}),
             },
         )

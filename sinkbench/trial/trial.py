@@ -18,10 +18,11 @@ from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
 from sinkbench.errors import INTERRUPTIONS, ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.results import Audit, Bottleneck, Reason, Reconciliation, TrialRecord
+from sinkbench.results import Audit, Bottleneck, Network, Reason, Reconciliation, TrialRecord
 from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, sink_kind
+from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded
 from sinkbench.trial.company import Company
 from sinkbench.trial.kind import Figures, Kind, Observer
@@ -86,6 +87,7 @@ class Trial:
         self._records_per_write: float | None = None
         self._disk_bytes_per_record: float | None = None
         self._refusal: str | None = None
+        self._network: dict[str, Network] = {}
 
     def take(self, kind: Kind[Trial], block: int, recover: Callable[[], object] | None = None) -> TrialRecord:
         """Takes the trial from the empty sink to the audit.
@@ -174,6 +176,7 @@ class Trial:
         self._writes_before = self.sink.writes(self.names.target)
         self._connection_limit = self.sink.connection_limit()
         self._company.set_apart()
+        network = self._network_bytes()
         sampler = self.bench.sampler(self.cell, self.names, self.records, in_topic)
         self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
         try:
@@ -195,6 +198,13 @@ class Trial:
         finally:
             sampler.stop()
             self.samples = sampler.samples
+        self._network = network_per_record(network, self._network_bytes(), self.records)
+
+    def _network_bytes(self) -> Mapping[str, NetworkBytes | None]:
+        """What each service has received and sent; empty of a cell without probes, and where it cannot be told."""
+        with suppress(ServiceError, OSError):
+            return self.bench.stack.network_bytes() if self.cell.probes else {}
+        return {}
 
     def _follow(self, sampler: Sampler, watch: DrainWatch, see: Callable[[Sample], None]) -> End:
         for fresh in fresh_samples(sampler):
@@ -448,7 +458,7 @@ class Trial:
             total_peak_memory_bytes=total_memory_peak(self.samples, path),
             disk_bytes_per_record=self._disk_bytes_per_record,
             fetched_bytes_per_record=self._fetched_bytes_per_record(),
-            network_bytes_per_record=network_per_record(self.samples),
+            network_bytes_per_record=self._network if self._read_all else {},
             reconciliation=self.counts(),
             reasons=self.reasons,
             records_per_write=self._records_per_write,

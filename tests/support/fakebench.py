@@ -17,7 +17,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.sinks import SinkSettings
-from sinkbench.stack import ServiceState
+from sinkbench.stack import NetworkBytes, ServiceState
 from sinkbench.trial.bench import Loaded
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
@@ -215,6 +215,7 @@ class FakeBench:
             endpoints=SimpleNamespace(shared=False),
             states=lambda: [ServiceState(name, "dead", None, "") for name in self.dead],
             up=lambda say: self.dead.clear(),
+            network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
         )
         self.kafka = SimpleNamespace(delete_topic=lambda name: self.there.discard(f"topic {name}"))
 

@@ -82,16 +82,16 @@ def test_memory_is_read_after_the_cpu_time_that_it_may_come_with_and_becomes_a_s
         asked.append("cpu")
         return {"kafka": 1.0}
 
-    def usage() -> dict[str, float]:
-        asked.append("usage")
+    def memory() -> dict[str, float]:
+        asked.append("memory")
         return {"kafka_memory_bytes": 5e8}
 
     sources = Sources(
-        sink=lambda: SinkReading(stored=0, backends=None), in_topic=lambda: 0, cpu_seconds=cpu, usage=usage
+        sink=lambda: SinkReading(stored=0, backends=None), in_topic=lambda: 0, cpu_seconds=cpu, memory=memory
     )
     reading = Sampler(sources, 60.0)
     reading.start()
     (sample,) = reading.wait(0, 30.0)
     reading.stop()
-    assert asked == ["cpu", "usage"]
+    assert asked == ["cpu", "memory"]
     assert sample.signs == {"kafka_memory_bytes": 5e8}
