@@ -193,7 +193,8 @@ class ConnectMetrics:
             urls: address of each worker's metrics by the worker's name; none where they are not shown.
             access: what they want before they answer.
         """
-        self._urls = dict(urls)
+        # To quote three dozen names anew would take a third of the time of asking.
+        self._urls = {name: httpx.URL(url).copy_merge_params({"name[]": ASKED}) for name, url in urls.items()}
         self._http = http_client(access or Access(), ANSWER_SECONDS)
         self._next_at = -math.inf
 
@@ -235,10 +236,11 @@ class ConnectMetrics:
     def _scrape(self, connector: str) -> dict[str, float]:
         workers = []
         for name, url in self._urls.items():
-            answer = self._http.get(url, params={"name[]": ASKED})
+            answer = self._http.get(url)
             answer.raise_for_status()
             try:
                 workers.append(parse(answer.text))
             except ValueError as error:
-                raise httpx.DecodingError(f"{name} at {url} shows no metrics in Prometheus text: {error}") from None
+                address = url.copy_with(query=None)
+                raise httpx.DecodingError(f"{name} at {address} shows no metrics in Prometheus text: {error}") from None
         return signs(workers, connector)
