@@ -44,6 +44,7 @@ __all__ = [
     "EXIT_UNUSABLE",
     "INTERRUPTIONS",
     "ConnectError",
+    "Interrupted",
     "PlanError",
     "ReasonCode",
     "ResultsError",
@@ -56,6 +57,14 @@ __all__ = [
     "TrialFailed",
     "UserError",
 ]
+
+
+class Interrupted(SystemExit):
+    """Ctrl-C, a closed terminal, or a polite request to end.
+
+    Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since for that psycopg
+    breaks off a query, so that its connection can be used to clean up.
+    """
 
 
 class SinkbenchError(Exception):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sinkbench.cli.options import PRICES, RUN
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_UNTOLD, ResultsError
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
@@ -22,14 +23,14 @@ from sinkbench.tables import comparison as comparetable
 from sinkbench.tables.export import export as export_run
 from sinkbench.tables.runs import runs_table
 
-__all__ = ["compare", "export", "report", "runs"]
+__all__ = ["app"]
 
-RUN = "a run's folder, results/latest, or a summary.json"
-PRICES = "a file of prices, for the cost of a million records"
+app = typer.Typer()
 HTML = "html"
 WRITERS = {"text": comparetable.as_text, "markdown": comparetable.as_markdown}
 
 
+@app.command()
 def compare(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help=f"the run that is compared with: {RUN}")],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="the run that is compared")],
@@ -74,12 +75,14 @@ def compare(
         raise typer.Exit(EXIT_UNTOLD)
 
 
+@app.command()
 def runs(results: Annotated[Path, typer.Option(help="folder with the results of all runs")] = Path("results")) -> None:
     """Lists the runs that were kept, the newest first, with those that are damaged or have not ended."""
     found = list_runs(results)
     _write(runs_table(found) if found else f"no runs in {results}\n")
 
 
+@app.command()
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
     form: Annotated[
@@ -102,6 +105,7 @@ def export(
         sys.stdout.buffer.flush()
 
 
+@app.command()
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
     to: Annotated[Path | None, typer.Option(help="file to write (default: report.html in the run's folder)")] = None,

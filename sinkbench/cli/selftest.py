@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Console
 
+from sinkbench.cli.options import OnStack, console, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, PlanError
 from sinkbench.plan.connectors import known_pipelines
 from sinkbench.plan.plan import Plan
 from sinkbench.race.session import run_plan
 from sinkbench.results import Noise, Overhead, TrialRecord
 from sinkbench.runs.store import read_summary, read_trials
-from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import stamping_sinks
-from sinkbench.stack.choice import open_stack
 from sinkbench.suggest import did_you_mean
 from sinkbench.summary.cells import cpu_by_block, valid_by_block
 from sinkbench.summary.selftest import (
@@ -32,9 +31,10 @@ from sinkbench.summary.selftest import (
 )
 from sinkbench.tables import cells as table
 
-__all__ = ["selftest"]
+__all__ = ["app"]
 
-selftest = typer.Typer(no_args_is_help=True, help=__doc__)
+app, selftest = typer.Typer(), typer.Typer(no_args_is_help=True, help=__doc__)
+app.add_typer(selftest, name="selftest")
 
 
 @selftest.callback()
@@ -45,9 +45,6 @@ def _group() -> None:
 PIPELINE = "postgres/jdbc"
 Minutes = Annotated[float, typer.Option(min=1, max=1440, help="how long blocks are taken")]
 Results = Annotated[Path, typer.Option(help="folder for the results of all runs")]
-StackName = Annotated[
-    str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
-]
 Outcome = TypeVar("Outcome", bound=Noise | Overhead)
 TOO_FEW = "Fewer than 5 blocks in which both are valid: too few to compare; give it more --minutes."
 
@@ -57,7 +54,7 @@ def noise(
     pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced against itself")] = PIPELINE,
     minutes: Minutes = 10,
     results: Results = Path("results"),
-    stack_name: StackName = None,
+    stack_name: OnStack = None,
 ) -> None:
     """Races a pipeline against itself: how often a difference is claimed, and the smallest that would be found.
 
@@ -77,7 +74,7 @@ def overhead(
     pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced with and without probes")] = PIPELINE,
     minutes: Minutes = 10,
     results: Results = Path("results"),
-    stack_name: StackName = None,
+    stack_name: OnStack = None,
 ) -> None:
     """Races a pipeline with all probes against the same with none: what looking costs.
 
@@ -100,9 +97,7 @@ def _race(
     known = known_pipelines(CHECKOUT / "connectors")
     if pipeline not in known:
         raise PlanError(f"unknown pipeline '{pipeline}'{did_you_mean(pipeline, known)}")
-    settings = load_settings()
-    stack = open_stack(stack_name or settings.stack, settings)
-    console = Console(soft_wrap=True)
+    stack = the_stack(stack_name)
     plan = plan_of(pipeline, minutes)
     folder, summary = run_plan(stack, plan, results, console, 60 * minutes)
     outcome = outcome_of(read_trials(folder.trials_path))

@@ -13,12 +13,13 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from sinkbench.environment import commit, describe, machine
-from sinkbench.errors import ResultsError, SinkbenchError
+from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
+from sinkbench.race.byhand import offer_by_hand
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
 from sinkbench.race.lock import held_folder, only_race
@@ -31,23 +32,11 @@ from sinkbench.race.validation import validate_configs
 from sinkbench.results import ALSO_THERE, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
-from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 
-__all__ = ["Interrupted", "offer_by_hand", "resume_run", "run_plan"]
-
-BY_HAND_PARTITIONS = 24
-
-
-class Interrupted(SystemExit):
-    """Ctrl-C, a closed terminal, or a polite request to end.
-
-    Not KeyboardInterrupt, which the command line's library takes for itself; and a SystemExit, since for that psycopg
-    breaks off a query, so that its connection can be used to clean up.
-    """
+__all__ = ["resume_run", "run_plan"]
 
 
 def run_plan(
@@ -219,17 +208,6 @@ def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
     file = stack.endpoints.stack_file
     on = [] if file is None else ["--stack", str(file)]
     return f"{line}; the others are taken by: sinkbench {shlex.join(['resume', str(folder), *on])}"
-
-
-def offer_by_hand(stack: Stack) -> None:
-    """Makes the topic, the index and the table that connector files name, so that they can be posted as they stand."""
-    if stack.endpoints.shared:
-        return
-    Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings).create_topic("tides", BY_HAND_PARTITIONS)
-    for name in sinks_of(stack.endpoints):
-        sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_by_hand()
-        sink.close()
 
 
 @contextmanager

@@ -19,8 +19,8 @@ import pytest
 
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
-from sinkbench.cli.main import ENDING_SIGNALS, Interrupted, _interrupt
-from sinkbench.errors import StackError, TargetError
+from sinkbench.cli.main import ENDING_SIGNALS, _interrupt
+from sinkbench.errors import Interrupted, StackError, TargetError
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink

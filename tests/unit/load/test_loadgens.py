@@ -17,8 +17,7 @@ import sinkbench.load.client as loadpart
 import sinkbench.load.loadgens as load_module
 from loadgen import Summary
 from loadgen.latency import LatencyHistogram
-from sinkbench.cli.main import Interrupted
-from sinkbench.errors import StackError, TrialFailed
+from sinkbench.errors import Interrupted, StackError, TrialFailed
 from sinkbench.load.loadgens import Loadgens, add, split
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sinkbench.errors import PlanError, StackError
+from sinkbench.errors import Interrupted, PlanError, StackError
 from sinkbench.plan.plan import Plan
 from sinkbench.race import session
 from sinkbench.race.lock import only_race
 from sinkbench.race.resume import load_unfinished
-from sinkbench.race.session import Interrupted, resume_run, run_plan
+from sinkbench.race.session import resume_run, run_plan
 from sinkbench.race.starter import StarterNote
 from sinkbench.settings import CHECKOUT
 from tests.support.fakebench import FakeBench

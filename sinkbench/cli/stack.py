@@ -1,0 +1,132 @@
+"""The commands for a stack: `up`, `down`, `status`, `logs`, `scale`, and what they work with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+from sinkbench import __version__
+from sinkbench.cli.options import OnStack, say, the_stack
+from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
+from sinkbench.race.starter import StarterNote
+from sinkbench.services.connect import ConnectCluster, is_even, placement
+from sinkbench.settings import load_settings
+from sinkbench.stack import Stack
+from sinkbench.stack.choice import find_stack
+from sinkbench.stack.local import LocalStack
+
+__all__ = ["app"]
+
+app = typer.Typer()
+OnRunningStack = Annotated[
+    str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
+]
+
+
+def _running_stack(choice: str | None) -> Stack:
+    return find_stack(load_settings()) if choice is None else the_stack(choice)
+
+
+@app.command()
+def up(stack_name: OnStack = None) -> None:
+    """Starts the stack and returns when all of it is ready. A second call changes nothing."""
+    stack = the_stack(stack_name)
+    # Whoever asks for it wants it up, whatever race may have started it.
+    StarterNote(stack).remove()
+    stack.up(say)
+    if stack.endpoints.shared:
+        say("every endpoint answers; `sinkbench status` asks them again")
+        return
+    # Imported here: the sinks take as long as all the rest.
+    from sinkbench.race.byhand import offer_by_hand
+
+    offer_by_hand(stack)
+    say("the stack is up; `sinkbench status` shows where, `sinkbench down` stops it")
+
+
+@app.command()
+def down(stack_name: OnStack = None) -> None:
+    """Stops the stack, whatever state it is in. Its data stays."""
+    stack = the_stack(stack_name)
+    stack.down()
+    StarterNote(stack).remove()
+    say("the stack is down")
+
+
+@app.command()
+def status(stack_name: OnRunningStack = None) -> None:
+    """Shows every service of the stack and how to reach it; exit code 1 if one does not run."""
+    stack = _running_stack(stack_name)
+    states, where = stack.states(), stack.addresses()
+    for state in states:
+        place = where.get(state.name, "")
+        say(f"{state.name:<14} {state.state:<8} {state.pid or '':<8} {place} {state.detail}".rstrip())
+    if any(state.state != "running" for state in states):
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@app.command()
+def logs(
+    service: Annotated[str, typer.Argument(help="kafka, elasticsearch, postgres, pgbouncer, connect-1, ...")],
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="how many of its last lines")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as the log grows, until Ctrl-C")] = False,
+    stack_name: OnRunningStack = None,
+) -> None:
+    """Shows the end of a service's log."""
+    done = subprocess.run(_running_stack(stack_name).log_command(service, lines, follow), check=False)
+    raise typer.Exit(EXIT_UNUSABLE if done.returncode else EXIT_DONE)
+
+
+@app.command()
+def scale(
+    connector: Annotated[str, typer.Argument(help="name of a connector that runs")],
+    multiple: Annotated[int, typer.Argument(min=1, help="tasks for each worker")],
+    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: the stack's)")] = None,
+    connect: Annotated[
+        list[str] | None, typer.Option(help="REST address of a worker, may be repeated (default: the stack's)")
+    ] = None,
+    stack_name: OnRunningStack = None,
+) -> None:
+    """Gives a running connector MULTIPLE x workers tasks, by Connect's REST alone, and waits until they run.
+
+    Exit code 1 if one of them FAILED, or the workers do not have equally many.
+    """
+    stack = _running_stack(stack_name)
+    count = workers or stack.workers
+    tasks = multiple * count
+    # Credentials go to the addresses that they were given for, and to no others.
+    access = None if connect else stack.endpoints.connect_access
+    with ConnectCluster(connect or stack.endpoints.connect.values(), access) as cluster:
+        cluster.set_tasks(connector, tasks)
+        found = cluster.wait_for_tasks(connector, tasks)
+    known = {} if connect else stack.endpoints.worker_ids
+    counts = placement(found, known)
+    spread = ", ".join(f"{worker} {number}" for worker, number in sorted(counts.items()))
+    say(f"{connector}: {found.running} of {tasks} tasks run ({spread})")
+    if found.state == "FAILED" or found.failed:
+        say(f"{len(found.failed)} of {tasks} tasks FAILED: {found.cause()}")
+        raise typer.Exit(EXIT_CHECK_FAILED)
+    if not is_even(counts) or len([number for number in counts.values() if number]) < min(count, tasks):
+        say("the tasks are spread unevenly over the workers; other connectors' tasks count when Connect places them")
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@app.command()
+def settings() -> None:
+    """Prints every setting with its value in force, as a `.env` file has them."""
+    sys.stdout.write(load_settings().show() + "\n")
+
+
+@app.command()
+def install() -> None:
+    """Fetches the programs that come from Maven, if they are not there; `up` does so by itself."""
+    LocalStack(load_settings()).install(say)
+
+
+@app.command()
+def version() -> None:
+    """Prints sinkbench's version."""
+    sys.stdout.write(f"{__version__}\n")
