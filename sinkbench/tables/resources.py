@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.table import Column, Table
 from rich.text import Text
 
-from sinkbench.results import CellSummary, RunSummary, Spread
+from sinkbench.results import CellSummary, Network, RunSummary, Spread
 from sinkbench.tables.answers import cell_name
 from sinkbench.tables.columns import SHORT_NAMES, in_short
 from sinkbench.tables.format import NOT_MEASURED, megabytes, money, whole
@@ -19,6 +19,8 @@ __all__ = ["cost_table", "marked_name", "price_lines", "resource_table"]
 _WHOLE_WIDTH = 100
 _LONGEST_NAME = 32
 _LEAST_BYTES = 5e5
+# In bytes a record.
+_LEAST_CARRIED = 0.5
 
 
 def resource_table(summary: RunSummary, width: int = 140) -> Table | None:
@@ -137,7 +139,13 @@ def _named(figures: Iterable[tuple[str, float | None]]) -> str:
     return " ".join(f"{SHORT_NAMES.get(name, name)}:{megabytes(-less)}" for less, name in known) or NOT_MEASURED
 
 
+def _carried(network: Network) -> float:
+    """Bytes a record, both ways."""
+    return (network.received or 0.0) + (network.sent or 0.0)
+
+
 def _network(cell: CellSummary) -> str:
-    found = sorted(cell.network_bytes_per_record.items())
+    # The other sink is idle, and carries next to nothing.
+    found = [each for each in sorted(cell.network_bytes_per_record.items()) if _carried(each[1]) >= _LEAST_CARRIED]
     shown = ((SHORT_NAMES.get(name, name), whole(each.received), whole(each.sent)) for name, each in found)
     return " ".join(f"{name}:{received}/{sent}" for name, received, sent in shown) or NOT_MEASURED

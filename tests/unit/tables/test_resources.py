@@ -56,7 +56,9 @@ def test_a_row_has_memory_in_all_and_by_service_and_bytes_a_record() -> None:
 
 
 def test_networks_have_a_column_where_they_were_seen() -> None:
-    cell = held(network_bytes_per_record={"kafka": Network(received=12.0), "connect": Network(received=620, sent=700)})
+    idle = Network(received=0.1, sent=0.2)
+    carried = {"kafka": Network(received=12.0), "connect": Network(received=620, sent=700), "postgres": idle}
+    cell = held(network_bytes_per_record=carried)
     assert row_of(render(run_summary(cell)), "memory and disk")[-2:] == ["connect:620/700", "kafka:12/-"]
 
 
