@@ -156,7 +156,7 @@ class PlanDrain(Section):
         description="pilots go round the cells until all are warm, or until so many seconds for each cell are spent",
     )
     compiling_percent: Annotated[float, Field(gt=0, le=100)] = Field(
-        default=15,
+        default=10,
         description="a trial is warm if no more of the services' CPU time than this went into compiling, in percent",
     )
     window_seconds: Seconds = Field(

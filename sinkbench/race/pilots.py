@@ -32,7 +32,7 @@ PILOT_BYTES = 600_000_000
 # Rates of two visits that differ by less are the same.
 STEADY = 1.15
 # JVMs that take no larger share of the CPU time for compiling at the first visit were warm before.
-WARM_AT_ONCE = 0.15
+WARM_AT_ONCE = 0.1
 
 
 class Pilots:
@@ -67,8 +67,11 @@ class Pilots:
             waiting = list(cells)
             while waiting:
                 for place, cell in enumerate(waiting):
-                    begin(cell, len(waiting) - place, max(deadline - time.monotonic(), 0.0))
-                    visits[cell.place].append(self._take(cell, sizes))
+                    left = max(deadline - time.monotonic(), 0.0)
+                    # Each is visited once, or nothing would be known of it.
+                    if left or not visits[cell.place]:
+                        begin(cell, len(waiting) - place, left)
+                        visits[cell.place].append(self._take(cell, sizes, left))
                 waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]
                 if time.monotonic() > deadline:
                     break
@@ -84,12 +87,12 @@ class Pilots:
             names = ", ".join(cell.place for cell in waiting)
             self._events.say(f"not warm when drain.warm_up_seconds were over: {names}; the trials go on warming up")
 
-    def _take(self, cell: Cell, sizes: Sizes) -> Pilot:
+    def _take(self, cell: Cell, sizes: Sizes, seconds_left: float) -> Pilot:
         self._events.phase("pilot")
         self._taken += 1
         names = Names(self._shared.trial, self._shared.topic, f"{self._shared.connector}_{self._taken}")
         with cleaning(lambda: self._bench.clean(cell, names, topic=False)):
-            found = take_pilot(Trial(self._bench, cell, names, self._records, self._events))
+            found = take_pilot(Trial(self._bench, cell, names, self._records, self._events), seconds_left)
             recover(self._bench, self._events)
             # Now that it has an index, or a table, as all trials will have.
             self._journal.add_sink(cell.sink, self._bench.sink(cell.sink).settings(names.target))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -104,14 +105,15 @@ class Pilot:
     compiling_share: float | None = None
 
 
-def take_pilot(trial: Trial) -> Pilot:
+def take_pilot(trial: Trial, seconds_left: float = math.inf) -> Pilot:
     """Runs a cell on a topic that is already loaded until its rate no longer rises and its JVMs no longer compile.
 
-    A pilot is not audited, and the topic, which other pilots use too, stays.
+    A pilot is not audited, and the topic, which other pilots use too, stays. With few `seconds_left` it is short, but
+    long enough for a rate.
     """
     drain = trial.bench.plan.drain
     seconds = drain.pilot_seconds
-    longest = min(LONGEST_VISIT * seconds, drain.warm_up_seconds)
+    longest = min(LONGEST_VISIT * seconds, drain.warm_up_seconds, max(seconds_left, 2 * seconds))
     enough = Enough(seconds, drain.compiling_percent / 100, longest)
     with trial.noting():
         trial.sink.create(trial.names.target)

@@ -17,8 +17,9 @@ __all__ = ["DrainWatch", "End", "Enough", "Timeouts", "end_with"]
 
 # So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
 BLIND_SAMPLES = 40
-# A rate that is higher than this many times the one before is still rising; less is noise.
-STILL_RISING = 1.05
+# A rate that is higher than this many times the one before is still rising; less is noise. Where compilers can be seen,
+# they tell of a cold JVM, and the rate need not: on a shared machine it would seldom be so level.
+STILL_RISING, STILL_RISING_IF_SEEN = 1.05, 1.15
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,9 @@ class DrainWatch:
             return False
         marks = [now - 2 * enough.seconds, now - enough.seconds, now]
         before, middle, end = np.interp(marks, *progress(*stored_counts(self._seen)))
-        if end - middle > STILL_RISING * (middle - before):
-            return False
-        return (compiling_share(self._seen, marks[1], now) or 0.0) <= enough.most_compiling
+        compiling = compiling_share(self._seen, marks[1], now)
+        rise = STILL_RISING if compiling is None else STILL_RISING_IF_SEEN
+        return bool(end - middle <= rise * (middle - before)) and (compiling or 0.0) <= enough.most_compiling
 
 
 def end_with(code: ReasonCode, text: str, **figures: float) -> End:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -154,6 +156,16 @@ def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -
     assert [step.kind for step in ui.steps].count("pilot") == 5
     assert all(cell.at_least is None for cell in summary.cells)
     assert [trial.warm for trial in read_trials(folder.trials_path)] == [True] * 4
+
+
+def test_pilots_end_with_their_time_though_each_cell_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = FakeBench(plan(drain={"warm_up_seconds": 5}))
+    bench.compiling = lambda: 0.5
+    clock = count(0, 2)
+    monkeypatch.setattr("sinkbench.race.pilots.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    _, ui, _ = race(bench, tmp_path)
+    # Two cells have ten seconds; each look at the clock takes two.
+    assert [step.kind for step in ui.steps].count("pilot") == 3
 
 
 def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) -> None:
