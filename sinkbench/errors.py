@@ -12,6 +12,8 @@
     │       └── ConnectError      Connect refuses a connector, or does not answer
     └── TrialFailed               one trial cannot be finished; it becomes invalid and the run goes on
 
+`Interrupted` stands beside the tree: nothing is wrong, somebody wants it to end.
+
 Every message is one line: the thing, what was found, and what to do. `ReasonCode` lists what makes the figures of a
 trial, or of a cell, unusable: programs decide on the code, people read the text.
 """

@@ -19,8 +19,8 @@ def network_per_record(
     """What each service received and sent between two readings, in bytes a record; all its workers together.
 
     Args:
-        before: what each service and worker had received and sent when the first of the records was on its way; None
-            of one that could not be seen.
+        before: what each service and worker had received and sent before the connector was made; None of one that could
+            not be seen.
         after: the same when the last was stored.
         records: how many there were, at least one.
 

@@ -43,7 +43,7 @@ def jvm_cpu_per_million(samples: Sequence[Sample], records: int) -> dict[str, Jv
 
 
 def compiling_share(samples: Sequence[Sample], start: float, end: float) -> float | None:
-    """Share of the CPU time of all services that went into compiling: about what the rate may be too low by.
+    """Share of the CPU time of all services that went into compiling.
 
     Where only the workers' JMX tells of compilers, it is the share of the workers' own CPU time, which is no less.
     None if nothing tells. At most 1: elapsed time may be longer than CPU time.

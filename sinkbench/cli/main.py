@@ -6,7 +6,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from sinkbench.cli.place import check_place
 from sinkbench.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, Interrupted, SinkbenchError
 from sinkbench.secrets import redacted
 from sinkbench.services.failures import in_one_line
+from sinkbench.suggest import did_you_mean
 
 __all__ = ["app", "main"]
 
@@ -41,9 +43,18 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name; None if there is none."""
-        if cmd_name not in MODULES:
-            return None
-        return typer.main.get_group(import_module(f"sinkbench.cli.{MODULES[cmd_name]}").app).commands[cmd_name]
+        return _commands_of(MODULES[cmd_name])[cmd_name] if cmd_name in MODULES else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As typer's, which can suggest no command that it has not imported."""
+        if args and args[0] not in MODULES and not args[0].startswith("-"):
+            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], MODULES)}")
+        return super().resolve_command(ctx, args)
+
+
+@cache
+def _commands_of(module: str) -> Mapping[str, Any]:
+    return typer.main.get_group(import_module(f"sinkbench.cli.{module}").app).commands
 
 
 app = typer.Typer(

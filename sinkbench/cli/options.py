@@ -12,7 +12,7 @@ from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import open_stack
 
-__all__ = ["PRICES", "RUN", "OnStack", "console", "say", "the_stack"]
+__all__ = ["PRICES", "RUN", "OnStack", "commands", "console", "say", "the_stack"]
 
 RUN = "a run's folder, results/latest, or a summary.json"
 PRICES = "a file of prices, for the cost of a million records"
@@ -20,6 +20,11 @@ OnStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
 ]
 console = Console(soft_wrap=True)
+
+
+def commands() -> typer.Typer:
+    """A module's commands, whose help is plain text."""
+    return typer.Typer(rich_markup_mode=None)
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sinkbench.cli.options import PRICES, RUN, OnStack, console, say, the_stack
+from sinkbench.cli.options import PRICES, RUN, OnStack, commands, console, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, StackError
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.prices import load_prices
@@ -21,7 +21,7 @@ from sinkbench.tables import cells as table
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = commands()
 Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")]
 LivePort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")

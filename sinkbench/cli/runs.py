@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sinkbench.cli.options import PRICES, RUN
+from sinkbench.cli.options import PRICES, RUN, commands
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_UNTOLD, ResultsError
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
@@ -25,7 +25,7 @@ from sinkbench.tables.runs import runs_table
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = commands()
 HTML = "html"
 WRITERS = {"text": comparetable.as_text, "markdown": comparetable.as_markdown}
 

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from sinkbench.cli.options import OnStack, console, the_stack
+from sinkbench.cli.options import OnStack, commands, console, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, PlanError
 from sinkbench.plan.connectors import known_pipelines
 from sinkbench.plan.plan import Plan
@@ -33,7 +33,8 @@ from sinkbench.tables import cells as table
 
 __all__ = ["app"]
 
-app, selftest = typer.Typer(), typer.Typer(no_args_is_help=True, help=__doc__)
+app = commands()
+selftest = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 app.add_typer(selftest, name="selftest")
 
 

@@ -1,4 +1,4 @@
-"""The commands for a stack: `up`, `down`, `status`, `logs`, `scale`, and what they work with."""
+"""The commands for a stack (`up`, `down`, `status`, `logs`, `scale`), and for this installation (`settings` ...)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sinkbench import __version__
-from sinkbench.cli.options import OnStack, say, the_stack
+from sinkbench.cli.options import OnStack, commands, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
 from sinkbench.race.starter import StarterNote
 from sinkbench.services.connect import ConnectCluster, is_even, placement
@@ -20,7 +20,7 @@ from sinkbench.stack.local import LocalStack
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = commands()
 OnRunningStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
 ]

@@ -149,7 +149,7 @@ class PlanDrain(Section):
     pilot_seconds: Seconds = Field(
         default=5,
         description="a pilot, which warms a cell up and sizes its first trial, ends when its rate over so many seconds"
-        " is no higher than over as many before and its JVMs no longer compile, or after nine times as long",
+        " is hardly higher than over as many before and its JVMs hardly compile, or after nine times as long",
     )
     warm_up_seconds: Seconds = Field(
         default=60,

@@ -68,8 +68,8 @@ class Pilots:
             while waiting:
                 for place, cell in enumerate(waiting):
                     left = max(deadline - time.monotonic(), 0.0)
-                    # Each is visited once, or nothing would be known of it.
-                    if left or not visits[cell.place]:
+                    # Each is visited once, or nothing would be known of it; later ones need time to tell anything.
+                    if left > 2 * self._bench.plan.drain.pilot_seconds or not visits[cell.place]:
                         begin(cell, len(waiting) - place, left)
                         visits[cell.place].append(self._take(cell, sizes, left))
                 waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]

@@ -219,9 +219,9 @@ class ComposeStack(Stack):
         return {name: each.memory_bytes for name, each in self._used.items()}
 
     def network_bytes(self) -> dict[str, NetworkBytes | None]:
-        self._looked = 0.0
-        self._look()
-        return {name: each.network for name, each in self._used.items()}
+        # Not by `_look`, which the probes ask: what it finds is told once.
+        named = names_of(self._engine.containers())
+        return {name: self._engine.usage(each).network for name, each in named.items() if each.state == "running"}
 
     def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
         found = {}

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, existing_part
 from sinkbench.stack import Endpoint, Endpoints, MachineCpu, NetworkBytes, Say, ServiceState, Stack
@@ -22,7 +24,7 @@ from sinkbench.stack.processes import CpuClock, check_ports_free, command_line, 
 from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
-from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres
+from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, find_ss
 
 __all__ = ["LocalStack", "log_tail"]
 
@@ -186,7 +188,9 @@ class LocalStack(Stack):
             for program in self._supervisor.programs():
                 known = self._clocks.get(program.name)
                 if program.running and (known is None or known.pid != program.pid):
-                    self._clocks[program.name] = CpuClock(program.pid)
+                    # It may have ended since.
+                    with suppress(psutil.Error):
+                        self._clocks[program.name] = CpuClock(program.pid)
         return {name: clock.seconds() if (clock := self._clocks.get(name)) else None for name in services}
 
     def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
@@ -205,6 +209,14 @@ class LocalStack(Stack):
             **dict.fromkeys(self.service_names()),
             **self._tcp.read({name: clock.look() for name, clock in self._clocks.items()}),
         }
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        try:
+            find_ss()
+        except StackError as error:
+            return (f"network traffic of the services ({error})",)
+        return ()
 
     def machine_cpu(self) -> MachineCpu | None:
         return machine_cpu()

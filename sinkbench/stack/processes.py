@@ -167,7 +167,7 @@ class CpuClock:
         return [self.pid, *(child.pid for child in self._children)]
 
     def look(self) -> list[int]:
-        """The processes that there are now; those that were counted last if the first of them is gone."""
+        """The processes that there are now, the service's own first, whether it lives or not."""
         with suppress(psutil.Error):
             self._children = descendants(self._process)
         return self.pids

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,8 @@ OPTIONS = ("--tcp", "--numeric", "--info", "--extended", "--no-header", "--oneli
 TIMEOUT_SECONDS = 10
 _INODE, _COOKIE = re.compile(r"\bino:(\d+)"), re.compile(r"\bsk:([0-9a-f]+)")
 _RECEIVED, _SENT = re.compile(r"\bbytes_received:(\d+)"), re.compile(r"\bbytes_acked:(\d+)")
+# What `ss` says of every connection that the kernel tells of: its timeout for sending again.
+_TOLD = re.compile(r"\brto:")
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
@@ -42,10 +44,13 @@ class Connection(NamedTuple):
 
 
 def connections_of(listing: str) -> Iterator[Connection]:
-    """The connections of a listing by `ss` with one line for each. What has carried nothing is counted as 0."""
+    """The connections of a listing by `ss` with one line for each; those of which the kernel told nothing are left out.
+
+    What has carried nothing yet is counted as 0.
+    """
     for line in listing.splitlines():
         inode, cookie = _INODE.search(line), _COOKIE.search(line)
-        if inode is not None and cookie is not None:
+        if inode is not None and cookie is not None and _TOLD.search(line):
             received, sent = (
                 0 if found is None else int(found[1]) for found in (_RECEIVED.search(line), _SENT.search(line))
             )
@@ -61,39 +66,74 @@ class TcpCounters:
     def __init__(self, proc: Path = Path("/proc")) -> None:
         """`proc` is where the kernel shows processes."""
         self._proc = proc
-        self._services: dict[str, str] = {}
-        self._seen: dict[str, Connection] = {}
+        self._open: dict[str, tuple[str, Connection]] = {}
+        self._closed: dict[str, NetworkBytes] = {}
 
-    def read(self, pids: Mapping[str, Iterable[int]]) -> dict[str, NetworkBytes]:
-        """Bytes so far of each service whose processes are given; empty if `ss` fails. Raises StackError without it."""
+    def read(self, pids: Mapping[str, Sequence[int]]) -> dict[str, NetworkBytes | None]:
+        """Bytes so far of each service whose processes are given, the first of them first.
+
+        Returns:
+            None of a service whose first process is gone, or may not be looked at; nothing where `ss` fails, or the
+            kernel tells it nothing of any connection.
+
+        Raises:
+            StackError: there is no `ss`.
+        """
+        command = [str(find_ss()), *OPTIONS]
         try:
             done = subprocess.run(
-                [find_ss(), *OPTIONS], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True
+                command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS, check=True
             )
         except (OSError, subprocess.SubprocessError):
             return {}
-        return self.add(connections_of(done.stdout), pids)
+        found = list(connections_of(done.stdout))
+        return self.add(found, pids) if found or not done.stdout else {}
 
-    def add(self, connections: Iterable[Connection], pids: Mapping[str, Iterable[int]]) -> dict[str, NetworkBytes]:
+    def add(
+        self, connections: Iterable[Connection], pids: Mapping[str, Sequence[int]]
+    ) -> dict[str, NetworkBytes | None]:
         """As `read`, of connections that are listed already."""
         listed = {each.cookie: each for each in connections}
-        if listed.keys() - self._services.keys():
-            holders = {inode: name for name, each in pids.items() for pid in each for inode in self._sockets(pid)}
-            # A connection that no service holds may be handed to one, as PostgreSQL does with its processes.
-            self._services |= {each.cookie: holders[each.inode] for each in listed.values() if each.inode in holders}
-        # What a connection had carried when it was closed stays counted.
-        self._seen |= {cookie: each for cookie, each in listed.items() if cookie in self._services}
-        totals = {name: NetworkBytes(0.0, 0.0) for name in pids}
-        for cookie, each in self._seen.items():
-            if (name := self._services[cookie]) in totals:
-                before = totals[name]
-                totals[name] = NetworkBytes(before.received + each.received, before.sent + each.sent)
+        for cookie in self._open.keys() - listed.keys():
+            # What a connection had carried when it was closed stays counted.
+            name, last = self._open.pop(cookie)
+            self._closed[name] = _plus(self._closed.get(name), last)
+        holders, hidden = self._holders(pids)
+        for cookie, each in listed.items():
+            known = self._open.get(cookie)
+            if (holder := holders.get(each.inode) if known is None else known[0]) is not None:
+                self._open[cookie] = holder, each
+        totals: dict[str, NetworkBytes | None] = {
+            name: None if name in hidden else _plus(self._closed.get(name)) for name in pids
+        }
+        for name, each in self._open.values():
+            if (total := totals.get(name)) is not None:
+                totals[name] = _plus(total, each)
         return totals
 
+    def _holders(self, pids: Mapping[str, Sequence[int]]) -> tuple[dict[str, str], set[str]]:
+        """The service that holds each socket, by its inode; and the services that cannot be seen."""
+        holders: dict[str, str] = {}
+        hidden = set()
+        for name, (first, *others) in pids.items():
+            try:
+                holders |= dict.fromkeys(self._sockets(first), name)
+                for pid in others:
+                    # A child may end at any time.
+                    with suppress(FileNotFoundError):
+                        holders |= dict.fromkeys(self._sockets(pid), name)
+            except OSError:
+                hidden.add(name)
+        return holders, hidden
+
     def _sockets(self, pid: int) -> Iterator[str]:
-        """The inodes of a process's sockets; none of one that has ended."""
-        with suppress(OSError):
-            for file in (self._proc / str(pid) / "fd").iterdir():
-                with suppress(OSError):
-                    if (found := _SOCKET.match(str(file.readlink()))) is not None:
-                        yield found[1]
+        """The inodes of a process's sockets. Raises OSError if it has ended, or may not be looked at."""
+        for file in (self._proc / str(pid) / "fd").iterdir():
+            with suppress(FileNotFoundError):
+                if (found := _SOCKET.match(str(file.readlink()))) is not None:
+                    yield found[1]
+
+
+def _plus(total: NetworkBytes | None, more: Connection | None = None) -> NetworkBytes:
+    received, sent = (0.0, 0.0) if total is None else total
+    return NetworkBytes(received, sent) if more is None else NetworkBytes(received + more.received, sent + more.sent)

@@ -28,7 +28,7 @@ MEANINGS = {
     "Peak heap": "The most of its heap that the JVMs of a service had in use, with garbage that was not collected yet.",
     "Bytes on disk": "What the index or the table takes on the sink's disk after a flush, for each stored record.",
     "Bytes from Kafka": "What the tasks' consumers received from Kafka, for each record.",
-    "Bytes through the network": "What each service received and sent, for each record.",
+    "Bytes through the network": "What each service received and sent, for each record of a drain.",
     "Cost per million records": "What a million records cost by the prices that the user has given.",
     "Lost and duplicated records": "Records that the sink lacks, and rows beyond the first of each record.",
     "Invalid trials": "Trials whose numbers are not used, each with its reasons.",

@@ -31,8 +31,12 @@ def resource_table(summary: RunSummary, width: int = 140) -> Table | None:
     if not any(map(_took, summary.cells)):
         return None
     roomy = width >= _WHOLE_WIDTH
-    fetched = any(cell.fetched_bytes_per_record is not None for cell in summary.cells)
     sent = roomy and any(cell.network_bytes_per_record for cell in summary.cells)
+    # What Kafka sends is nearly all for the tasks' consumers, and stands in one column.
+    fetched = any(
+        cell.fetched_bytes_per_record is not None and not (sent and "kafka" in cell.network_bytes_per_record)
+        for cell in summary.cells
+    )
     table = new_table(
         "memory and disk",
         *("tasks", "peak\nMB"),

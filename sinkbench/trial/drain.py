@@ -106,7 +106,7 @@ class Pilot:
 
 
 def take_pilot(trial: Trial, seconds_left: float = math.inf) -> Pilot:
-    """Runs a cell on a topic that is already loaded until its rate no longer rises and its JVMs no longer compile.
+    """Runs a cell on a topic that is already loaded until its rate hardly rises and its JVMs hardly compile.
 
     A pilot is not audited, and the topic, which other pilots use too, stays. With few `seconds_left` it is short, but
     long enough for a rate.

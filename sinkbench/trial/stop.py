@@ -27,7 +27,7 @@ class Enough:
     """When a pilot has seen enough of a pipeline.
 
     Attributes:
-        seconds: its rate over so long is no longer above that over as much time before, and
+        seconds: its rate over so long is hardly above that over as much time before, and
         most_compiling: over the same time no larger share of the CPU time went into compiling;
         longest_seconds: or so long has passed since the first record was stored.
     """

@@ -104,7 +104,10 @@ class Trial:
         with self.noting(), self.contexts:
             self.reset()
             kind.load(self)
+            network = self._network_bytes()
             kind.run(self)
+            if network and not self.reasons:
+                self._network = network_per_record(network, self._network_bytes(), self.records)
             self.stop()
             self.audit()
             kind.read(self)
@@ -176,7 +179,6 @@ class Trial:
         self._writes_before = self.sink.writes(self.names.target)
         self._connection_limit = self.sink.connection_limit()
         self._company.set_apart()
-        network = self._network_bytes()
         sampler = self.bench.sampler(self.cell, self.names, self.records, in_topic)
         self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
         try:
@@ -198,12 +200,15 @@ class Trial:
         finally:
             sampler.stop()
             self.samples = sampler.samples
-        self._network = network_per_record(network, self._network_bytes(), self.records)
 
     def _network_bytes(self) -> Mapping[str, NetworkBytes | None]:
-        """What each service has received and sent; empty of a cell without probes, and where it cannot be told."""
-        with suppress(ServiceError, OSError):
-            return self.bench.stack.network_bytes() if self.cell.probes else {}
+        """What each service has received and sent so far; empty of a cell without probes, and where it cannot be told.
+
+        Nor where connections come and go meanwhile: those of tasks that are changed, or of a generator that ends.
+        """
+        if self.cell.probes and self.cell.mode == "drain" and self.cell.before is None:
+            with suppress(ServiceError, OSError):
+                return self.bench.stack.network_bytes()
         return {}
 
     def _follow(self, sampler: Sampler, watch: DrainWatch, see: Callable[[Sample], None]) -> End:
@@ -458,7 +463,7 @@ class Trial:
             total_peak_memory_bytes=total_memory_peak(self.samples, path),
             disk_bytes_per_record=self._disk_bytes_per_record,
             fetched_bytes_per_record=self._fetched_bytes_per_record(),
-            network_bytes_per_record=self._network if self._read_all else {},
+            network_bytes_per_record=self._network,
             reconciliation=self.counts(),
             reasons=self.reasons,
             records_per_write=self._records_per_write,

@@ -20,7 +20,15 @@ def test_every_command_has_a_name_and_a_help_of_its_own() -> None:
 
 def test_a_command_that_is_unknown_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rac"]) == 2
-    assert "No such command 'rac'" in capsys.readouterr().err
+    assert "No such command 'rac'; did you mean 'race'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["up"], ["race"], ["compare"], ["selftest"], ["selftest", "noise"]])
+def test_the_help_of_every_command_is_plain_text(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Usage: sinkbench " + " ".join(command))
+    assert "─" not in told
 
 
 @pytest.mark.parametrize("module", ["main", "stack"])

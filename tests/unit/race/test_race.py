@@ -159,7 +159,7 @@ def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -
 
 
 def test_pilots_end_with_their_time_though_each_cell_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = FakeBench(plan(drain={"warm_up_seconds": 5}))
+    bench = FakeBench(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 0.5}))
     bench.compiling = lambda: 0.5
     clock = count(0, 2)
     monkeypatch.setattr("sinkbench.race.pilots.time", SimpleNamespace(monotonic=lambda: next(clock)))

@@ -52,14 +52,33 @@ def test_what_a_closed_connection_carried_stays_counted(tmp_path: Path) -> None:
     # The kernel gives an inode's number anew; the cookie is another one.
     later = [Connection("b", "501", 1, 1), Connection("c", "502", 2, 2)]
     assert counters.add(later, {"kafka": [10]}) == {"kafka": NetworkBytes(8, 9)}
-    assert counters.add([], {"kafka": [10], "postgres": []}) == {
+    holds(tmp_path, 20)
+    assert counters.add([], {"kafka": [10], "postgres": [20]}) == {
         "kafka": NetworkBytes(8, 9),
         "postgres": NetworkBytes(0, 0),
     }
 
 
-def test_a_listing_that_fails_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ss").write_text("#!/bin/sh\nexit 1\n")
+def test_a_service_that_is_gone_is_not_known_and_not_0(tmp_path: Path) -> None:
+    holds(tmp_path, 10, "501")
+    counters = TcpCounters(tmp_path)
+    carried = [Connection("a", "501", 5, 6)]
+    assert counters.add(carried, {"kafka": [10, 11], "postgres": [12]}) == {
+        "kafka": NetworkBytes(5, 6),
+        "postgres": None,
+    }
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look at everything")
+def test_a_service_that_may_not_be_looked_at_is_not_known_and_not_0() -> None:
+    assert TcpCounters().add([], {"init": [1]}) == {"init": None}
+
+
+@pytest.mark.parametrize("does", ["exit 1", "echo '0 0 127.0.0.1:1 127.0.0.1:2 ino:501 sk:1a'"])
+def test_a_listing_that_fails_or_counts_nothing_tells_nothing(
+    does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ss").write_text(f"#!/bin/sh\n{does}\n")
     (tmp_path / "ss").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert TcpCounters().read({"kafka": [os.getpid()]}) == {}
@@ -72,10 +91,12 @@ def test_the_kernel_counts_what_this_process_sends() -> None:
         taken, _ = server.accept()
         with taken:
             before = counters.read({"me": [os.getpid()]})["me"]
+            assert before is not None
             client.sendall(b"x" * 100_000)
             left = 100_000
             while left:
                 left -= len(taken.recv(left))
             after = counters.read({"me": [os.getpid()]})["me"]
+            assert after is not None
     assert after.received - before.received == 100_000
     assert after.sent - before.sent >= 100_000

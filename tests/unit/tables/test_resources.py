@@ -59,7 +59,14 @@ def test_networks_have_a_column_where_they_were_seen() -> None:
     idle = Network(received=0.1, sent=0.2)
     carried = {"kafka": Network(received=12.0), "connect": Network(received=620, sent=700), "postgres": idle}
     cell = held(network_bytes_per_record=carried)
-    assert row_of(render(run_summary(cell)), "memory and disk")[-2:] == ["connect:620/700", "kafka:12/-"]
+    assert row_of(render(run_summary(cell)), "memory and disk")[-3:] == ["410", "connect:620/700", "kafka:12/-"]
+
+
+def test_what_came_from_kafka_is_shown_where_the_network_of_a_cell_was_not_seen() -> None:
+    seen = held(network_bytes_per_record={"kafka": Network(received=5.0, sent=620.0)})
+    unseen = held(cell="b@3x1", label="b")
+    row = row_of(render(run_summary(seen, unseen)), "memory and disk")
+    assert row[-2:] == ["612", "kafka:5/620"]
 
 
 def test_a_narrow_table_has_no_figures_by_service() -> None:
