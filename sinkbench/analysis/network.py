@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sinkbench.analysis.samples import service_of
+from sinkbench.analysis.samples import by_service
 from sinkbench.results import Network
 
 __all__ = ["network_per_record"]
@@ -27,14 +27,15 @@ def network_per_record(
     Returns:
         Nothing of a service of which a part was not seen, or began to count again.
     """
-    found: dict[str, list[Bytes | None]] = {}
-    for name in before.keys() | after.keys():
-        found.setdefault(service_of(name), []).append(_between(before.get(name), after.get(name)))
+    risen = {name: _between(before.get(name), after.get(name)) for name in before.keys() | after.keys()}
+    received, sent = (
+        by_service((name, None if each is None else each[way]) for name, each in sorted(risen.items()))
+        for way in (0, 1)
+    )
     return {
-        service: Network(received=round(sum(received) / records, 1), sent=round(sum(sent) / records, 1))
-        for service, parts in sorted(found.items())
-        if len(known := [each for each in parts if each is not None]) == len(parts)
-        for received, sent in [tuple(zip(*known, strict=True))]
+        service: Network(received=round(took / records, 1), sent=round(gave / records, 1))
+        for service, took in received.items()
+        if took is not None and (gave := sent[service]) is not None
     }
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "OTHER_POOL_CLIENTS",
     "STOLEN",
     "Sample",
+    "by_service",
     "connection_peaks",
     "cpu_between",
     "cpu_seconds_per_million",
@@ -158,6 +159,19 @@ def service_of(name: str) -> str:
     return re.sub(r"-\d+$", "", name)
 
 
+def by_service(values: Iterable[tuple[str, float | None]]) -> dict[str, float | None]:
+    """The sum over the processes of each service, all workers as "connect".
+
+    None of a service of which one process could not be seen: a part of it would look like the whole.
+    """
+    sums: dict[str, float | None] = {}
+    for name, value in values:
+        service = service_of(name)
+        before = sums.get(service, 0.0)
+        sums[service] = None if value is None or before is None else before + value
+    return sums
+
+
 def middle(samples: Sequence[Sample], records: int) -> tuple[float, float] | None:
     """When 10 % and 90 % of a drain of `records` were stored, on the samples' clock; None if it did not reach 90 %."""
     times, counts = progress(*stored_counts(samples))
@@ -177,11 +191,7 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
     window = middle(samples, records)
     if window is None:
         return {}
-    used: dict[str, float | None] = {}
-    for name, seconds in cpu_between(samples, *window).items():
-        service = service_of(name)
-        before = used.get(service, 0.0)
-        used[service] = None if seconds is None or before is None else before + seconds
+    used = by_service(cpu_between(samples, *window).items())
     return {name: per_million(seconds, records) for name, seconds in used.items()}
 
 

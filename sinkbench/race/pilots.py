@@ -63,18 +63,19 @@ class Pilots:
             loaded = self._bench.load(self._shared, records, lambda done: events.progress(done, records))
             self._calibrate(loaded.records_per_second)
             visits: dict[str, list[Pilot]] = {cell.place: [] for cell in cells}
-            deadline = time.monotonic() + self._bench.plan.drain.warm_up_seconds * len(cells)
+            drain = self._bench.plan.drain
+            # What a pilot takes at least, to tell anything.
+            least = 2 * drain.pilot_seconds
+            deadline = time.monotonic() + drain.warm_up_seconds * len(cells)
             waiting = list(cells)
-            while waiting:
+            while waiting and (not any(visits.values()) or deadline - time.monotonic() > least):
                 for place, cell in enumerate(waiting):
-                    left = max(deadline - time.monotonic(), 0.0)
-                    # Each is visited once, or nothing would be known of it; later ones need time to tell anything.
-                    if left > 2 * self._bench.plan.drain.pilot_seconds or not visits[cell.place]:
-                        begin(cell, len(waiting) - place, left)
+                    left = deadline - time.monotonic()
+                    # Each is visited once, or nothing would be known of it.
+                    if left > least or not visits[cell.place]:
+                        begin(cell, len(waiting) - place, max(left, 0.0))
                         visits[cell.place].append(self._take(cell, sizes, left))
                 waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]
-                if time.monotonic() > deadline:
-                    break
             self._tell_of(waiting)
         finally:
             self._bench.kafka.delete_topic(self._shared.topic)

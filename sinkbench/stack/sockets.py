@@ -20,6 +20,7 @@ __all__ = ["Connection", "TcpCounters", "connections_of"]
 
 OPTIONS = ("--tcp", "--numeric", "--info", "--extended", "--no-header", "--oneline", "state", "established")
 TIMEOUT_SECONDS = 10
+NOTHING = NetworkBytes(0.0, 0.0)
 _INODE, _COOKIE = re.compile(r"\bino:(\d+)"), re.compile(r"\bsk:([0-9a-f]+)")
 _RECEIVED, _SENT = re.compile(r"\bbytes_received:(\d+)"), re.compile(r"\bbytes_acked:(\d+)")
 # What `ss` says of every connection that the kernel tells of: its timeout for sending again.
@@ -97,19 +98,17 @@ class TcpCounters:
         for cookie in self._open.keys() - listed.keys():
             # What a connection had carried when it was closed stays counted.
             name, last = self._open.pop(cookie)
-            self._closed[name] = _plus(self._closed.get(name), last)
+            self._closed[name] = _sum(self._closed.get(name, NOTHING), last)
         holders, hidden = self._holders(pids)
         for cookie, each in listed.items():
             known = self._open.get(cookie)
             if (holder := holders.get(each.inode) if known is None else known[0]) is not None:
                 self._open[cookie] = holder, each
-        totals: dict[str, NetworkBytes | None] = {
-            name: None if name in hidden else _plus(self._closed.get(name)) for name in pids
-        }
-        for name, each in self._open.values():
-            if (total := totals.get(name)) is not None:
-                totals[name] = _plus(total, each)
-        return totals
+        return {name: None if name in hidden else self._total(name) for name in pids}
+
+    def _total(self, name: str) -> NetworkBytes:
+        carried = (each for holder, each in self._open.values() if holder == name)
+        return _sum(self._closed.get(name, NOTHING), *carried)
 
     def _holders(self, pids: Mapping[str, Sequence[int]]) -> tuple[dict[str, str], set[str]]:
         """The service that holds each socket, by its inode; and the services that cannot be seen."""
@@ -134,6 +133,5 @@ class TcpCounters:
                     yield found[1]
 
 
-def _plus(total: NetworkBytes | None, more: Connection | None = None) -> NetworkBytes:
-    received, sent = (0.0, 0.0) if total is None else total
-    return NetworkBytes(received, sent) if more is None else NetworkBytes(received + more.received, sent + more.sent)
+def _sum(*parts: NetworkBytes | Connection) -> NetworkBytes:
+    return NetworkBytes(sum(each.received for each in parts), sum(each.sent for each in parts))

@@ -168,6 +168,24 @@ def test_pilots_end_with_their_time_though_each_cell_has_one(tmp_path: Path, mon
     assert [step.kind for step in ui.steps].count("pilot") == 3
 
 
+def test_with_too_little_time_for_a_pilot_the_trials_begin_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = FakeBench(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 2}))
+    bench.compiling = lambda: 0.5
+    looks = count()
+
+    def clock() -> float:
+        assert next(looks) < 20, "waits for the end of a time that it cannot use"
+        # Only pilots take time.
+        return 4.0 * bench.calls.count("start")
+
+    monkeypatch.setattr("sinkbench.race.pilots.time", SimpleNamespace(monotonic=clock))
+    _, ui, _ = race(bench, tmp_path)
+    # After one of each cell two of ten seconds are left.
+    assert [step.kind for step in ui.steps].count("pilot") == 2
+
+
 def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) -> None:
     bench = FakeBench(plan(drain={"warm_up_seconds": 0.1}), lost=7)
     bench.compiling = lambda: 0.5
