@@ -14,6 +14,7 @@ from sinkbench.errors import ReasonCode
 
 __all__ = [
     "ALSO_THERE",
+    "TARGETS",
     "Audit",
     "Bottleneck",
     "CellSummary",
@@ -47,6 +48,9 @@ __all__ = [
 
 ALSO_THERE = "also_there"
 """The key of an environment that lists who else was there when the run began, a line each; absent if nobody was."""
+
+TARGETS = "targets"
+"""The key of an environment with the SHA-256 of each target file that the plan names, by the file; absent if none."""
 
 Whole = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
@@ -357,6 +361,8 @@ class _OfCell(_Record):
     tasks: Whole
     tasks_per_worker: float
     overrides: dict[str, str] = {}
+    target: str | None = None
+    """The file that said what the index or table was like; None: the sink's own."""
     records_per_write: Amount | None = None
     placement: dict[str, int] = {}
     """Tasks on each worker."""

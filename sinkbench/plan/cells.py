@@ -30,6 +30,8 @@ class Cell:
     """The multiple that a re-scale trial starts with; in the middle of its drain it changes to `multiple`."""
     probes: bool = True
     """Whether the services are probed while a trial runs."""
+    target: str | None = None
+    """The file that says what its index or table is like, absolute or in the checkout; None: the sink's own."""
 
     @property
     def tasks(self) -> int:
@@ -67,6 +69,7 @@ class Cell:
             "tasks": self.tasks,
             "tasks_per_worker": self.multiple,
             "overrides": dict(self.overrides),
+            "target": self.target,
         }
 
     @property
@@ -88,7 +91,7 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
     for index, entry in enumerate(plan.pipelines):
         names = entry.shown_name, entry.pipeline, entry.sink
         for place, multiple in enumerate(plan.multiples_of(entry)):
-            cell = Cell(*names, multiple, workers, entry.overrides, mode, probes=entry.probes)
+            cell = Cell(*names, multiple, workers, entry.overrides, mode, probes=entry.probes, target=entry.target)
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
             rates = plan.rates_of(entry)

@@ -91,6 +91,20 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
+    def _targets_are_distinct(self) -> Self:
+        # A run keeps them by these names.
+        first: dict[tuple[str, str], str] = {}
+        for index, entry in enumerate(self.pipelines):
+            if entry.target is None:
+                continue
+            name = Path(entry.target).name
+            other = first.setdefault((entry.sink, name), entry.target)
+            if other != entry.target:
+                text = f"two targets of one name, {other} and {entry.target}; give one of the files another name"
+                raise mistake(text, "pipelines", index, "target")
+        return self
+
+    @model_validator(mode="after")
     def _unwatched_rates_are_known(self, info: ValidationInfo) -> Self:
         # Whoever reads a plan that is there already need not know the sinks.
         stamping = (info.context or {}).get("stamping")
@@ -213,9 +227,8 @@ def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = N
         raise PlanError(f"{connectors}: no pipelines found; there must be files <sink>/<name>.json in this folder")
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:60]
     try:
-        plan = Plan.model_validate(
-            {"name": stem or "plan", **source.content}, context={"pipelines": known, "stamping": stamping}
-        )
+        context = {"pipelines": known, "stamping": stamping, "folders": (path.parent, connectors.parent)}
+        plan = Plan.model_validate({"name": stem or "plan", **source.content}, context=context)
     except ValidationError as invalid:
         models: dict[str, type[BaseModel]] = {
             "": Plan,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
@@ -71,6 +72,12 @@ class PipelineEntry(Section):
     overrides: dict[str, Annotated[str, BeforeValidator(_as_text)]] = Field(
         default_factory=dict, description="keys of the connector's configuration to change, with their values"
     )
+    target: str | None = Field(
+        default=None,
+        min_length=1,
+        description="file that says what the index or table is like: an index body, or SQL that makes the table"
+        " `tides`; beside the plan or in the checkout (default: the sink's own)",
+    )
     probes: bool = Field(
         default=True,
         description="false: a trial reads nothing but the sink, every 2 s, to see whether all is stored; its rate comes"
@@ -107,6 +114,19 @@ class PipelineEntry(Section):
         if known is not None and value not in known:
             raise mistake(f"unknown pipeline '{value}'{did_you_mean(value, known)}")
         return value
+
+    @field_validator("target")
+    @classmethod
+    def _is_there(cls, value: str | None, info: ValidationInfo) -> str | None:
+        folders: tuple[Path, ...] = (info.context or {}).get("folders", ())
+        found = next((path for folder in folders if (path := (folder / str(value)).resolve()).is_file()), None)
+        if value is None or not folders:
+            return value
+        if found is None:
+            raise mistake(f"{{name}}: there is no file {shown(value)}, beside the plan or in {folders[-1]}")
+        # As somebody else's checkout names it, if it can.
+        checkout = folders[-1].resolve()
+        return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
 
     @field_validator("overrides")
     @classmethod

@@ -19,6 +19,7 @@ from sinkbench.live.views import choose_ui
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
+from sinkbench.plan.targets import check_targets, target_hashes
 from sinkbench.race.byhand import offer_by_hand
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
@@ -29,10 +30,11 @@ from sinkbench.race.race import Race
 from sinkbench.race.resume import Unfinished, with_others
 from sinkbench.race.starter import StarterNote
 from sinkbench.race.validation import validate_configs
-from sinkbench.results import ALSO_THERE, RunSummary
+from sinkbench.results import ALSO_THERE, TARGETS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import sink_kinds
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 
@@ -68,6 +70,7 @@ def run_plan(
     cells = expand(plan, stack.workers)
     for pipeline in {cell.pipeline for cell in cells}:
         read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
+    check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
     check_writable(results)
     with _Session(stack, plan, cells, console) as session:
         environment = session.open(live_port)
@@ -139,6 +142,8 @@ class _Session(ExitStack):
         for line in (there := also_there(self._bench)):
             self._say(f"also there: {line}")
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)
+        if targets := target_hashes(self._plan, CHECKOUT):
+            environment[TARGETS] = {**targets}
         if unconfirmed:
             environment["unconfirmed_keys"] = unconfirmed
         if there:

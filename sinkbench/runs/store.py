@@ -5,6 +5,7 @@
     └── <run>/
         ├── plan.yaml         the plan as it ran, with every default and the seed
         ├── connectors/       the connector files as they were
+    ├── targets/          <sink>/: the target files that the plan names, if any
         ├── trials.jsonl      a TrialRecord a line
         ├── samples/          <trial>.csv: a sample a row
         └── summary.json      a RunSummary
@@ -99,6 +100,10 @@ class RunFolder:
                 copy = folder.path / "connectors" / f"{pipeline}.json"
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 _copy_clean(connectors / f"{pipeline}.json", copy)
+            for sink, target in sorted({(entry.sink, entry.target) for entry in plan.pipelines if entry.target}):
+                copy = folder.path / "targets" / sink / Path(target).name
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(redacted((connectors.parent / target).read_text(encoding="utf-8")), encoding="utf-8")
         folder._become_latest()
         return folder
 

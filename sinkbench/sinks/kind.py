@@ -26,11 +26,12 @@ class Sink(Protocol):
 
     name: str
 
-    def create(self, target: str) -> None:
+    def create(self, target: str, file: Path | None = None) -> None:
         """Makes an empty index or table named `target`, where the connectors will write from now on.
 
-        It bears a mark that it is sinkbench's. Raises TargetError, which ends the run, if the file that says what it is
-        like cannot be used, and StackError if it cannot be made for another reason, such as that it is there already.
+        It bears a mark that it is sinkbench's. `file` says what it is like; None: the sink's own file does. A sink
+        without `SinkKind.target_ending` is asked without it. Raises TargetError, which ends the run, if the file cannot
+        be used, and StackError if it cannot be made for another reason, such as that it is there already.
         """
 
     def notes(self, target: str) -> list[str]:
@@ -124,6 +125,8 @@ class SinkKind(DeclaredSink):
         writers: the ways in which a plain client can write to it, by name: each opens a connection.
         ways: those of them that its limit is searched by.
         rules: the causes that can limit a trial within it. They look at the signs that its readings hold.
+        target_ending: how the names of files end that say what an index or table is like, such as `.sql`; None: the
+            sink takes none, and a plan must not name one for it.
         stamps: whether it keeps the time of every insertion, so that `stamped_rate` needs no probes.
         rejected: the sign that counts the writes that it has rejected; None if it has none.
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
@@ -135,6 +138,7 @@ class SinkKind(DeclaredSink):
     writers: Mapping[str, Callable[[Destination], Writer]]
     ways: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
+    target_ending: str | None = None
     stamps: bool = False
     rejected: str | None = None
     clients: tuple[str, ...] = ()

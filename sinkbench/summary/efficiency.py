@@ -22,16 +22,17 @@ def with_limits(cells: Sequence[CellSummary], limits: Sequence[Limit]) -> list[C
     """The cells with their sink's limit and their efficiency.
 
     Where the limit was measured in blocks, the efficiency is the median of the ratios by block, on the log scale, with
-    its interval; where it was measured once, it is the cell's median rate divided by that. A constant load and a
-    re-scaled cell have none.
+    its interval; where it was measured once, it is the cell's median rate divided by that. A constant load, a re-scaled
+    cell and one with a target of its own have none.
     """
     return [cell.model_copy(update=_found(cell, fastest(limits, cell.sink))) for cell in cells]
 
 
 def _found(cell: CellSummary, limit: Limit | None) -> dict[str, object]:
     # Under a constant load a cell stores what is offered, not what it could. A re-scaled cell's rate is that after the
-    # change, which may be a short part of its drain.
-    if limit is None or not limit.records_per_second or cell.mode == "sustain" or cell.rescale is not None:
+    # change, which may be a short part of its drain. A limit is that of the sink's own target.
+    of_another = cell.mode == "sustain" or cell.rescale is not None or cell.target is not None
+    if limit is None or not limit.records_per_second or of_another:
         return {}
     rate = usable_rate(cell)
     known: dict[str, object] = {"limit_records_per_second": limit.records_per_second}
@@ -78,10 +79,11 @@ class Stages:
 
 
 def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
-    """The stages of a cell; None without a rate or a sink's limit, under a constant load, or if its tasks change."""
+    """The stages of a cell; None without a rate or a sink's limit, under a constant load, if its tasks change, or if it
+    has a target of its own, whose limit is not known."""
     rate = usable_median(cell)
     sink = best(limits, cell.sink)
-    if not rate or sink is None or cell.mode == "sustain" or cell.rescale is not None:
+    if not rate or sink is None or cell.mode == "sustain" or cell.rescale is not None or cell.target is not None:
         return None
     before = stages_before(limits)
     rest = _US / rate - _US / sink - sum(before.values())

@@ -169,6 +169,19 @@ class Bench:
             in_time=done.in_time,
         )
 
+    def create_target(self, cell: Cell, names: Names) -> None:
+        """Makes the trial's empty index or table, by the cell's target file if it has one.
+
+        Raises:
+            TargetError: the file cannot be used.
+        """
+        sink = self.sink(cell.sink)
+        # A sink of somebody's own may take no file.
+        if cell.target is None:
+            sink.create(names.target)
+        else:
+            sink.create(names.target, self._checkout / cell.target)
+
     def create_topic(self, names: Names) -> None:
         """Makes the trial's topic, without records."""
         self.kafka.create_topic(names.topic, self.plan.load.partitions, self.plan.load.replication)

@@ -116,7 +116,7 @@ def take_pilot(trial: Trial, seconds_left: float = math.inf) -> Pilot:
     longest = min(LONGEST_VISIT * seconds, drain.warm_up_seconds, max(seconds_left, 2 * seconds))
     enough = Enough(seconds, drain.compiling_percent / 100, longest)
     with trial.noting():
-        trial.sink.create(trial.names.target)
+        trial.bench.create_target(trial.cell, trial.names)
         trial.run(Timeouts(drain.stall_seconds, drain.timeout_seconds, enough))
     if not trial.samples:
         return Pilot(None, trial.problem())

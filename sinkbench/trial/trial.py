@@ -143,7 +143,7 @@ class Trial:
         """Makes an empty target in the sink. Raises TrialFailed if so many records do not fit the disk."""
         self.bench.check_disk(self.records)
         self.observer.phase("resetting the sink")
-        self.sink.create(self.names.target)
+        self.bench.create_target(self.cell, self.names)
         # A sink of somebody's own may be older than this question.
         ask = getattr(self.sink, "notes", None)
         self._of_target = [] if ask is None else ask(self.names.target)

@@ -17,6 +17,7 @@ KIND = SinkKind(
     writers={"bulk": Bulk},
     ways=("bulk",),
     rules=RULES,
+    target_ending=".json",
     rejected=REJECTED,
     clients=("elasticsearch",),
 )

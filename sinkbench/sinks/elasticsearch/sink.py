@@ -88,17 +88,18 @@ class ElasticsearchSink:
         self._seen: set[tuple[str, int]] | None = None
         self._others: set[tuple[str, int]] = set()
         self._client = connect(endpoint)
-        self._added: dict[str, list[str]] = {}
+        self._added: dict[str, tuple[str, list[str]]] = {}
 
-    def create(self, target: str) -> None:
+    def create(self, target: str, file: Path | None = None) -> None:
+        file = file or self._index_file
         try:
-            asked = parse_json(read_text(self._index_file, TargetError))
+            asked = parse_json(read_text(file, TargetError))
             mappings = asked.get("mappings", {})
             meta = {**mappings.get("_meta", {}), **MARK}
             body = {**asked, "mappings": {**mappings, "_meta": meta}}
         except (FileNotFoundError, ValueError, AttributeError, TypeError) as error:
-            raise TargetError(f"{self._index_file}: cannot be used as an index: {error}") from None
-        cannot = f"Elasticsearch did not make the index {target} of {self._index_file}"
+            raise TargetError(f"{file}: cannot be used as an index: {error}") from None
+        cannot = f"Elasticsearch did not make the index {target} of {file}"
         try:
             before = self._behind_alias()
             self._client.indices.create(index=target, body=body, wait_for_active_shards="all")
@@ -106,7 +107,7 @@ class ElasticsearchSink:
             if became.lacking:
                 self._client.indices.delete(index=target)
                 raise TargetError(f"{cannot}: {'; '.join(became.lacking)}")
-            self._added[target] = became.added
+            self._added[target] = file.name, became.added
             self._point_alias(target, before)
         except (ApiError, TransportError) as error:
             refused = isinstance(error, BadRequestError) and error.error != ALREADY_THERE
@@ -128,8 +129,8 @@ class ElasticsearchSink:
             return Comparison([], [])
 
     def notes(self, target: str) -> list[str]:
-        added = self._added.get(target)
-        notes = [f"Elasticsearch added to what index.json asks for: {', '.join(added)}"] if added else []
+        file, added = self._added.get(target, ("", []))
+        notes = [f"Elasticsearch added to what {file} asks for: {', '.join(added)}"] if added else []
         if self.settings(target).durability[TRANSLOG] == "async":
             notes.append(f"what Elasticsearch has stored may be gone after a crash: {TRANSLOG} is async")
         return notes

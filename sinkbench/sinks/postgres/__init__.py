@@ -18,6 +18,7 @@ KIND = SinkKind(
     writers={"COPY": Copy, "INSERT": Insert, SINGLY: InsertSingly},
     ways=("COPY", "INSERT"),
     rules=RULES,
+    target_ending=".sql",
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,

@@ -127,23 +127,24 @@ class PostgresSink:
     def _query(self, query: sql.SQL | sql.Composed, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, values or None).fetchall()
 
-    def create(self, target: str) -> None:
+    def create(self, target: str, file: Path | None = None) -> None:
+        file = file or self._schema_file
         try:
-            make(self._connection, read_text(self._schema_file, TargetError), target)
+            make(self._connection, read_text(file, TargetError), target)
             # A checkpoint of the trial before would otherwise be paid for by this one.
             if not self._shared:
                 with suppress(psycopg.errors.InsufficientPrivilege):
                     self._connection.execute("CHECKPOINT")
         except FileNotFoundError:
-            raise TargetError(f"{self._schema_file}: there is no such file; restore it") from None
+            raise TargetError(f"{file}: there is no such file; restore it") from None
         except FileError as error:
             # What a file has committed itself is there.
             if schema_comment(self._connection, target) == MARK:
                 self.drop(target)
-            raise TargetError(f"PostgreSQL did not make the table {target} of {self._schema_file}: {error}") from None
+            raise TargetError(f"PostgreSQL did not make the table {target} of {file}: {error}") from None
         except psycopg.Error as error:
             reason = str(error).strip().splitlines()[0]
-            raise StackError(f"PostgreSQL did not make the table {target} of {self._schema_file}: {reason}") from None
+            raise StackError(f"PostgreSQL did not make the table {target} of {file}: {reason}") from None
 
     def notes(self, target: str) -> list[str]:
         # What the file does not get is refused, and nobody adds anything.

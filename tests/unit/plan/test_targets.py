@@ -1,0 +1,96 @@
+"""Target files that a plan names: found beside it or in the checkout, and refused where a sink cannot take them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import PlanError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.targets import check_targets, target_hashes
+from sinkbench.runs.store import RunFolder
+
+ENDINGS = {"postgres": ".sql", "elasticsearch": ".json", "tiny": None}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for pipeline in ("postgres/jdbc", "elasticsearch/camel-bulk", "tiny/one"):
+        file = tmp_path / "checkout" / "connectors" / f"{pipeline}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('{"name": "x", "config": {}}')
+    (tmp_path / "checkout" / "postgres").mkdir()
+    (tmp_path / "checkout" / "postgres" / "indexed.sql").write_text("CREATE TABLE tides ();")
+    (tmp_path / "mine").mkdir()
+    return tmp_path / "checkout"
+
+
+def read(checkout: Path, *entries: str) -> Plan:
+    path = checkout.parent / "mine" / "plan.yaml"
+    path.write_text("pipelines:\n" + "".join(f"  - {entry}\n" for entry in entries))
+    return load_plan(path, checkout / "connectors")
+
+
+def test_a_target_of_the_checkout_is_named_as_every_checkout_has_it(checkout: Path) -> None:
+    plan = read(checkout, "{pipeline: postgres/jdbc, target: postgres/indexed.sql}")
+    assert plan.pipelines[0].target == "postgres/indexed.sql"
+    assert [cell.target for cell in expand(plan, 3)] == ["postgres/indexed.sql"]
+    assert expand(plan, 3)[0].identity()["target"] == "postgres/indexed.sql"
+
+
+def test_a_target_beside_the_plan_comes_first(checkout: Path) -> None:
+    beside = checkout.parent / "mine" / "postgres" / "indexed.sql"
+    beside.parent.mkdir()
+    beside.write_text("")
+    plan = read(checkout, "{pipeline: postgres/jdbc, target: postgres/indexed.sql}")
+    assert plan.pipelines[0].target == str(beside)
+
+
+def test_a_target_that_is_not_there_is_named_with_its_line(checkout: Path) -> None:
+    with pytest.raises(PlanError, match=r"plan\.yaml:2: target: there is no file 'gone\.sql', beside the plan or in"):
+        read(checkout, "{pipeline: postgres/jdbc, target: gone.sql}")
+
+
+def test_two_targets_of_one_name_are_refused(checkout: Path) -> None:
+    (checkout.parent / "mine" / "indexed.sql").write_text("")
+    with pytest.raises(PlanError, match=r"two targets of one name, postgres/indexed\.sql and .*; give one of"):
+        read(
+            checkout,
+            "{pipeline: postgres/jdbc, label: a, target: postgres/indexed.sql}",
+            "{pipeline: postgres/jdbc, label: b, target: indexed.sql}",
+        )
+
+
+def test_one_file_may_be_the_target_of_two_pipelines(checkout: Path) -> None:
+    entry = "{{pipeline: postgres/jdbc, label: {}, target: postgres/indexed.sql}}"
+    check_targets(read(checkout, entry.format("a"), entry.format("b")), ENDINGS)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "said"),
+    [
+        ("tiny/one", "the sink tiny takes no target; leave it out"),
+        (
+            "elasticsearch/camel-bulk",
+            r"takes no target postgres/indexed\.sql; name a file that ends in \.json",
+        ),
+    ],
+)
+def test_a_sink_that_cannot_take_a_target_says_so(pipeline: str, said: str, checkout: Path) -> None:
+    plan = read(checkout, f"{{pipeline: {pipeline}, target: postgres/indexed.sql}}")
+    with pytest.raises(PlanError, match=rf"plan\.yaml:2: .*{said}"):
+        check_targets(plan, ENDINGS)
+
+
+def test_a_run_keeps_the_target_and_its_hash(checkout: Path, tmp_path: Path) -> None:
+    plan = read(checkout, "{pipeline: postgres/jdbc, target: postgres/indexed.sql}", "elasticsearch/camel-bulk")
+    folder = RunFolder.create(tmp_path / "results", plan, checkout / "connectors")
+    kept = folder.path / "targets" / "postgres" / "indexed.sql"
+    assert kept.read_text() == "CREATE TABLE tides ();"
+    assert target_hashes(plan, checkout) == {"postgres/indexed.sql": hashlib.sha256(kept.read_bytes()).hexdigest()}
+    (checkout / "postgres" / "indexed.sql").unlink()
+    with pytest.raises(PlanError, match=r"postgres/indexed\.sql: there is no such target file; restore it"):
+        target_hashes(plan, checkout)
