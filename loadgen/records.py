@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from itertools import chain, cycle, islice, repeat
 
 import numpy as np
+import numpy.typing as npt
 
 from loadgen.errors import OptionsError
 from loadgen.options import Load
 from loadgen.tide import Station, Tide, load_stations
 
-__all__ = ["LARGEST_BATCH", "Message", "RecordMaker", "gauges"]
+__all__ = ["LARGEST_BATCH", "Message", "RecordMaker", "gauge_offsets_mm", "gauges", "level_text"]
 
 Message = dict[str, object]
 """A record for produce_batch: {"key": str, "value": str}."""
@@ -51,6 +52,12 @@ def gauges(stations: Sequence[Station], keys: int) -> list[tuple[str, int, int]]
     return rows
 
 
+def gauge_offsets_mm(numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+    """By how many mm a station's first, second, ... gauge stands above its tide, for each of the numbers from 1."""
+    offset = (np.array(numbers, dtype=np.int64) - 1) * 7 % GAUGE_OFFSETS_MM
+    return np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
+
+
 class RecordMaker:
     """Makes the records of one load.
 
@@ -74,12 +81,11 @@ class RecordMaker:
         self._heads = [_head(name, stations[station]) for name, station, _ in turns]
         self._head_bytes = np.array([len(head) for head in self._heads])
         self._station = np.array([station for _, station, _ in turns])
-        offset = np.array([(number - 1) * 7 % GAUGE_OFFSETS_MM for _, _, number in turns])
-        self._offset_mm = np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
+        self._offset_mm = gauge_offsets_mm([number for _, _, number in turns])
 
         self._lowest_mm = -self._tide.highest_mm - GAUGE_OFFSETS_MM
         after = '"}], "bench": {"run": ' + json.dumps(load.run) + ', "seq": '
-        self._levels = [_level(mm, after) for mm in range(self._lowest_mm, -self._lowest_mm + 1)]
+        self._levels = [level_text(mm, after) for mm in range(self._lowest_mm, -self._lowest_mm + 1)]
         self._level_bytes = np.array([len(text) for text in self._levels])
         self._first_round = self._last_round = 0
         self._round_levels = np.zeros((0, len(stations)), dtype=np.int64)
@@ -178,8 +184,8 @@ def _head(name: str, station: Station) -> str:
     return '{"metadata": ' + json.dumps({"id": name, "name": station.name, **place}) + ', "data": [{"t": "'
 
 
-def _level(mm: int, after: str) -> str:
-    """The middle of a record, from its level in mm up to its seq."""
+def level_text(mm: int, after: str) -> str:
+    """The middle of a record, from its level in mm up to its quality, and what comes then."""
     # The samples' deviation (s) and the flags (f) are made up, by a hash of the level.
     stirred = mm * 2_654_435_761 >> 7
     sigma, flagged = 2 + stirred % 60, int(stirred % 53 == 0)

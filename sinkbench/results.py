@@ -14,7 +14,8 @@ from sinkbench.errors import ReasonCode
 
 __all__ = [
     "ALSO_THERE",
-    "TARGETS",
+    "FILES",
+    "Asked",
     "Audit",
     "Bottleneck",
     "CellSummary",
@@ -49,8 +50,8 @@ __all__ = [
 ALSO_THERE = "also_there"
 """The key of an environment that lists who else was there when the run began, a line each; absent if nobody was."""
 
-TARGETS = "targets"
-"""The key of an environment with the SHA-256 of each target file that the plan names, by the file; absent if none."""
+FILES = "files"
+"""The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
 
 Whole = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
@@ -348,6 +349,23 @@ class Reason(_Record):
     """The numbers in the text, by name."""
 
 
+class Asked(_Record):
+    """What came of a query after a trial; of a cell, of all its trials: the worst answer and the median time."""
+
+    query: str
+    """Its name."""
+    right: bool | None = None
+    """Whether the answer is the one that follows from the records that were sent; None if that is not known."""
+    by_index: bool | None = None
+    """Whether an index finds the records, so that the sink need not read all of them; None if that is not known."""
+    found: Whole | None = None
+    """Records that the conditions hold for, by the sink; of a cell, in its last trial."""
+    milliseconds: Amount | None = None
+    """How long the answer took, on a sink that has nothing else to do."""
+    problem: str = ""
+    """Why there is no answer; empty if there is one."""
+
+
 class _OfCell(_Record):
     """What a trial and the summary of its cell both say: which cell it is, what it used, and why it does not count."""
 
@@ -389,6 +407,8 @@ class _OfCell(_Record):
     efficiency: Amount | None = None
     """The rate divided by the sink's limit."""
     bottleneck: Bottleneck | None = None
+    queries: list[Asked] = []
+    """What the index or table answered after the load; empty if nothing was asked."""
     reasons: list[Reason] = []
     """Why the numbers must not be used; empty if they may be."""
 

@@ -15,7 +15,16 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, ValidationI
 from sinkbench.errors import PlanError
 from sinkbench.plan.connectors import known_pipelines
 from sinkbench.plan.prices import Prices
-from sinkbench.plan.sections import Capacity, Multiples, PipelineEntry, PlanDrain, PlanLoad, PlanSustain, Until
+from sinkbench.plan.sections import (
+    Capacity,
+    Multiples,
+    PipelineEntry,
+    PlanDrain,
+    PlanLoad,
+    PlanSustain,
+    Until,
+    named_path,
+)
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
 __all__ = [
@@ -64,6 +73,12 @@ class Plan(Section):
         default=False,
         description="whether the limits of Kafka, Connect and the sinks are measured, those of sinks in each block",
     )
+    queries: str | None = Field(
+        default=None,
+        min_length=1,
+        description="folder of queries that every index and table is asked after a trial; beside the plan or in the"
+        " checkout; null: none",
+    )
     prices: Prices | None = Field(
         default=None,
         description="what is paid for cores, memory and disk; null: records have no cost",
@@ -80,6 +95,11 @@ class Plan(Section):
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
             raise mistake(f"{{name}} may hold only letters, digits, '.', '_' and '-', found {shown(value)}")
         return value
+
+    @field_validator("queries")
+    @classmethod
+    def _are_there(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else named_path(value, info, Path.is_dir)
 
     @model_validator(mode="after")
     def _labels_are_distinct(self) -> Self:

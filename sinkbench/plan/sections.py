@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -11,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, mistake, shown
 
-__all__ = ["Capacity", "Multiples", "PipelineEntry", "PlanDrain", "PlanLoad", "PlanSustain", "Until"]
+__all__ = ["Capacity", "Multiples", "PipelineEntry", "PlanDrain", "PlanLoad", "PlanSustain", "Until", "named_path"]
 
 # Keys of a connector that a plan must not override, and what to use instead.
 _SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
@@ -55,6 +56,24 @@ def _one_or_more(value: object) -> object:
 Rates = Annotated[
     tuple[Rate, ...], BeforeValidator(_one_or_more), Field(strict=False, min_length=1), AfterValidator(_distinct)
 ]
+
+
+def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool]) -> str:
+    """What a plan names, as an absolute path, or relative to the checkout if it lies there.
+
+    It is looked for in the folders of the context: beside the plan, then in the checkout. Without them it is left as it
+    is. A mistake of the plan's if there is nothing there that `is_one`.
+    """
+    folders: tuple[Path, ...] = (info.context or {}).get("folders", ())
+    if not folders:
+        return value
+    found = next((path for folder in folders if is_one(path := (folder / value).resolve())), None)
+    if found is None:
+        what = "folder" if is_one == Path.is_dir else "file"
+        raise mistake(f"{{name}}: there is no {what} {shown(value)}, beside the plan or in {folders[-1]}")
+    # As somebody else's checkout names it, if it can.
+    checkout = folders[-1].resolve()
+    return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
 
 
 # Fits the longest station name and key, with every number at its longest.
@@ -118,15 +137,7 @@ class PipelineEntry(Section):
     @field_validator("target")
     @classmethod
     def _is_there(cls, value: str | None, info: ValidationInfo) -> str | None:
-        folders: tuple[Path, ...] = (info.context or {}).get("folders", ())
-        found = next((path for folder in folders if (path := (folder / str(value)).resolve()).is_file()), None)
-        if value is None or not folders:
-            return value
-        if found is None:
-            raise mistake(f"{{name}}: there is no file {shown(value)}, beside the plan or in {folders[-1]}")
-        # As somebody else's checkout names it, if it can.
-        checkout = folders[-1].resolve()
-        return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
+        return None if value is None else named_path(value, info, Path.is_file)
 
     @field_validator("overrides")
     @classmethod

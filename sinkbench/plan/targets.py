@@ -1,4 +1,4 @@
-"""Target files: what a pipeline's index or table is like, where a plan names one instead of the sink's own."""
+"""The files that a plan names: targets, which say what an index or a table is like, and queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadgen.reading import read_bytes
 from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan
 
-__all__ = ["check_targets", "target_hashes"]
+__all__ = ["check_targets", "file_hashes"]
 
 
 def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> None:
@@ -32,15 +32,18 @@ def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> None:
         raise PlanError(f"{where}: the sink {entry.sink} {what}; {mend}")
 
 
-def target_hashes(plan: Plan, checkout: Path) -> dict[str, str]:
-    """SHA-256 of each target file that a plan names, as a hex digest, by the file.
+def file_hashes(plan: Plan, checkout: Path) -> dict[str, str]:
+    """SHA-256 of each target and query file that a plan names, as a hex digest, by the file.
 
     Raises PlanError if one cannot be read.
     """
+    names = [entry.target for entry in plan.pipelines if entry.target is not None]
+    if plan.queries is not None:
+        names += [f"{plan.queries}/{file.name}" for file in sorted((checkout / plan.queries).glob("*.yaml"))]
     found = {}
-    for name in dict.fromkeys(entry.target for entry in plan.pipelines if entry.target is not None):
+    for name in dict.fromkeys(names):
         try:
             found[name] = hashlib.sha256(read_bytes(checkout / name, PlanError)).hexdigest()
         except FileNotFoundError:
-            raise PlanError(f"{name}: there is no such target file; restore it, or leave it out") from None
+            raise PlanError(f"{name}: there is no such file any more; restore it, or take it out of the plan") from None
     return found

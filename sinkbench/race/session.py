@@ -19,7 +19,8 @@ from sinkbench.live.views import choose_ui
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.targets import check_targets, target_hashes
+from sinkbench.plan.queries import load_queries
+from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.race.byhand import offer_by_hand
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
@@ -30,7 +31,7 @@ from sinkbench.race.race import Race
 from sinkbench.race.resume import Unfinished, with_others
 from sinkbench.race.starter import StarterNote
 from sinkbench.race.validation import validate_configs
-from sinkbench.results import ALSO_THERE, TARGETS, RunSummary
+from sinkbench.results import ALSO_THERE, FILES, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
@@ -70,6 +71,8 @@ def run_plan(
     cells = expand(plan, stack.workers)
     for pipeline in {cell.pipeline for cell in cells}:
         read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
+    if plan.queries is not None:
+        load_queries(CHECKOUT / plan.queries)
     check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
     check_writable(results)
     with _Session(stack, plan, cells, console) as session:
@@ -142,8 +145,8 @@ class _Session(ExitStack):
         for line in (there := also_there(self._bench)):
             self._say(f"also there: {line}")
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)
-        if targets := target_hashes(self._plan, CHECKOUT):
-            environment[TARGETS] = {**targets}
+        if files := file_hashes(self._plan, CHECKOUT):
+            environment[FILES] = {**files}
         if unconfirmed:
             environment["unconfirmed_keys"] = unconfirmed
         if there:

@@ -6,6 +6,7 @@
         ├── plan.yaml         the plan as it ran, with every default and the seed
         ├── connectors/       the connector files as they were
     ├── targets/          <sink>/: the target files that the plan names, if any
+    ├── queries/          the queries that the plan asks, if any
         ├── trials.jsonl      a TrialRecord a line
         ├── samples/          <trial>.csv: a sample a row
         └── summary.json      a RunSummary
@@ -101,9 +102,9 @@ class RunFolder:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 _copy_clean(connectors / f"{pipeline}.json", copy)
             for sink, target in sorted({(entry.sink, entry.target) for entry in plan.pipelines if entry.target}):
-                copy = folder.path / "targets" / sink / Path(target).name
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.write_text(redacted((connectors.parent / target).read_text(encoding="utf-8")), encoding="utf-8")
+                _copy_text(connectors.parent / target, folder.path / "targets" / sink)
+            for query in [] if plan.queries is None else sorted((connectors.parent / plan.queries).glob("*.yaml")):
+                _copy_text(query, folder.path / "queries")
         folder._become_latest()
         return folder
 
@@ -231,6 +232,11 @@ def _copy_clean(source: Path, copy: Path) -> None:
         shutil.copyfile(source, copy)
     else:
         copy.write_text(_clean_json(json.loads(text), 2), encoding="utf-8")
+
+
+def _copy_text(source: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / source.name).write_text(redacted(source.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _make_unique(root: Path, stem: str) -> Path:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sinkbench.analysis.query import Answer, Query
 from sinkbench.bottleneck.rules import Rule
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
@@ -18,7 +19,10 @@ from sinkbench.sinks.writing import Destination, Writer
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import DeclaredSink
 
-__all__ = ["Sink", "SinkKind"]
+__all__ = ["ASK_SECONDS", "Sink", "SinkKind"]
+
+ASK_SECONDS = 20.0
+"""How long a query may take."""
 
 
 class Sink(Protocol):
@@ -100,6 +104,12 @@ class Sink(Protocol):
 
         Each as Python's json reads it. What is not there, or is not kept as a document, is left out. A sink without
         this method does not tell.
+        """
+
+    def ask(self, target: str, query: Query) -> Answer:
+        """What `target` answers. Raises ServiceError if the query fails, or takes longer than `ASK_SECONDS`.
+
+        Asked after `settle`. A sink without this method cannot be asked.
         """
 
     def leftovers(self, prefix: str) -> list[str]:

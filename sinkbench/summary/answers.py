@@ -9,10 +9,11 @@ from itertools import combinations
 from sinkbench.analysis.intervals import ratio_by_block
 from sinkbench.analysis.rates import usable_median, usable_rate
 from sinkbench.results import CellSummary, RatePerSecond, RatioTo, RunSummary
+from sinkbench.summary.jobs import job_of
 
-__all__ = ["BEST", "ENDS", "PUBLISHED", "Answer", "answers_of", "left_out"]
+__all__ = ["BEST", "ENDS", "EQUAL", "PUBLISHED", "Answer", "answers_of", "left_out", "unmatched"]
 
-BEST, PUBLISHED, ENDS = "best of each sink", "as published", "fastest and slowest"
+BEST, EQUAL, PUBLISHED, ENDS = "best of each sink", "equal jobs", "as published", "fastest and slowest"
 # The pipelines of the published comparison: one request a record there, batches here.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
 
@@ -22,9 +23,10 @@ class Answer:
     """Two cells that are compared.
 
     Attributes:
-        about: `BEST`, `PUBLISHED` or `ENDS`: why these two.
+        about: `BEST`, `EQUAL`, `PUBLISHED` or `ENDS`: why these two.
         ratio: of the faster to the slower by block, which is None if no block has both.
         of_medians, least: the ratio of the medians, and of the lowest trial of the faster to the highest of the slower.
+        jobs: the queries that the faster and the slower answer, see `job_of`; None if one was not asked.
     """
 
     about: str
@@ -33,25 +35,55 @@ class Answer:
     ratio: RatioTo | None
     of_medians: float
     least: float
+    jobs: tuple[frozenset[str], frozenset[str]] | None = None
 
 
 def answers_of(summary: RunSummary) -> list[Answer]:
     """What can be said of a run's cells that passed and have a rate that may be quoted.
 
     The best cell of each sink against each other's best, then the two pipelines of the published comparison at as many
-    tasks; with a single sink its fastest against its slowest. Under a constant load a cell stores what is offered, not
-    what it could, so there is nothing to say.
+    tasks; with a single sink its fastest against its slowest. Where cells were asked queries, only those are set
+    against each other that answer the same ones: a pair for each such job, the largest first. Under a constant load a
+    cell stores what is offered, not what it could, so there is nothing to say.
     """
     cells = [cell for cell in _compared(summary) if _usable(cell)]
-    best: dict[str, CellSummary] = {}
-    for cell in sorted(cells, key=_rate, reverse=True):
-        best.setdefault(cell.sink, cell)
     if len({cell.sink for cell in _compared(summary)}) < 2:
         return [_answer(ENDS, max(cells, key=_rate), min(cells, key=_rate))] if len(cells) > 1 else []
-    found = [_answer(BEST, one, other) for one, other in combinations(best.values(), 2)]
+    if _was_asked(summary):
+        alike = [[cell for cell in cells if job_of(cell) == job] for job in _jobs(cells)]
+        found = [_answer(EQUAL, *pair) for those in alike for pair in _best(those)]
+    else:
+        found = [_answer(BEST, *pair) for pair in _best(cells)]
     named = {frozenset((each.faster.cell, each.slower.cell)) for each in found}
     published = [_answer(PUBLISHED, *pair) for pair in _published(cells)]
     return [*found, *(each for each in published if frozenset((each.faster.cell, each.slower.cell)) not in named)]
+
+
+def unmatched(summary: RunSummary) -> list[CellSummary]:
+    """The best cell of each sink, of those that may be quoted, where queries were asked and no two sinks do one job."""
+    cells = [cell for cell in _compared(summary) if _usable(cell)]
+    best = {sink: max((c for c in cells if c.sink == sink), key=_rate) for sink in dict.fromkeys(c.sink for c in cells)}
+    if not _was_asked(summary) or len(best) < 2 or any(each.about == EQUAL for each in answers_of(summary)):
+        return []
+    return list(best.values())
+
+
+def _was_asked(summary: RunSummary) -> bool:
+    return any(cell.queries for cell in _compared(summary))
+
+
+def _jobs(cells: Sequence[CellSummary]) -> list[frozenset[str]]:
+    """The jobs of the cells, the largest first."""
+    found = {job for cell in cells if (job := job_of(cell)) is not None}
+    return sorted(found, key=lambda job: (-len(job), sorted(job)))
+
+
+def _best(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary]]:
+    """The best cells of each two sinks."""
+    best: dict[str, CellSummary] = {}
+    for cell in sorted(cells, key=_rate, reverse=True):
+        best.setdefault(cell.sink, cell)
+    return list(combinations(best.values(), 2))
 
 
 def left_out(summary: RunSummary) -> list[CellSummary]:
@@ -94,4 +126,6 @@ def _answer(about: str, one: CellSummary, other: CellSummary) -> Answer:
     if drained and ratio is None and faster.ratio is not None and faster.ratio.to == slower.cell:
         # Of a run that kept its rates without their blocks.
         ratio = faster.ratio
-    return Answer(about, faster, slower, ratio, fast.median / slow.median, fast.low / slow.high)
+    jobs = job_of(faster), job_of(slower)
+    known = None if jobs[0] is None or jobs[1] is None else (jobs[0], jobs[1])
+    return Answer(about, faster, slower, ratio, fast.median / slow.median, fast.low / slow.high, known)

@@ -31,6 +31,7 @@ from sinkbench.results import (
     Spread,
     TrialRecord,
 )
+from sinkbench.summary.jobs import over_trials
 from sinkbench.summary.standing import at_least, is_shared, rated, total_cpu_seconds
 
 __all__ = ["cpu_by_block", "quotable", "scalings", "summarize", "valid_by_block"]
@@ -242,6 +243,7 @@ def _summary(
         limit_records_per_second=median_known(trial.limit_records_per_second for trial in valid),
         efficiency=median_known(trial.efficiency for trial in valid),
         bottleneck=shared_cause(trial.bottleneck for trial in valid or trials),
+        queries=over_trials(valid),
         reasons=reasons,
         at_least=early,
         notes=notes,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Interval, RunSummary
-from sinkbench.summary.answers import BEST, PUBLISHED, Answer, answers_of, left_out
+from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
+from sinkbench.summary.jobs import job_of
 from sinkbench.summary.standing import much_foreign
 from sinkbench.tables.columns import UNREADY
 from sinkbench.tables.format import percent, times, whole
@@ -49,7 +51,8 @@ def answer_lines(summary: RunSummary) -> list[str]:
 
 def answer_sentences(summary: RunSummary) -> list[str]:
     """A sentence for each answer; empty if there is none."""
-    return [f"{_sentence(each, summary)}{_disturbance(each, summary)}" for each in answers_of(summary)]
+    parts = (_sentence, _unlike, _disturbance)
+    return [*_no_equals(summary), *("".join(part(each, summary) for part in parts) for each in answers_of(summary))]
 
 
 def missing_cells(summary: RunSummary) -> list[Missing]:
@@ -97,7 +100,11 @@ def _advice(cell: CellSummary) -> str | None:
 def _sentence(found: Answer, summary: RunSummary) -> str:
     faster, slower = cell_name(found.faster, summary), cell_name(found.slower, summary)
     rest = bool(left_out(summary))
-    start = {BEST: "Of what can be compared: " if rest else "Best of each sink: ", PUBLISHED: "As published: "}
+    start = {
+        BEST: "Of what can be compared: " if rest else "Best of each sink: ",
+        EQUAL: f"Equal jobs ({_job(found)}): ",
+        PUBLISHED: "As published: ",
+    }
     begun = start.get(found.about, "")
     ratio = found.ratio
     if ratio is not None and ratio.interval is not None:
@@ -112,6 +119,44 @@ def _sentence(found: Answer, summary: RunSummary) -> str:
     if found.least <= 1:
         return f"{sentence}, but their trials overlap: this run cannot tell them apart."
     return f"{sentence} (lowest trial against highest: {times(found.least)})."
+
+
+def _job(found: Answer) -> str:
+    """What both of two cells that do the same job can answer."""
+    if found.jobs is None:
+        return ""
+    job, asked = found.jobs[0], len(found.faster.queries)
+    if not job:
+        return f"neither answers one of {asked} queries by an index"
+    if len(job) == asked:
+        return f"both answer all {asked} queries by an index"
+    return f"both answer {len(job)} of {asked} queries by an index: {', '.join(sorted(job))}"
+
+
+def _unlike(found: Answer, summary: RunSummary) -> str:
+    """That two cells do not do the same job, or that nobody knows, where queries were asked; else nothing."""
+    if found.about == EQUAL or not (found.faster.queries or found.slower.queries):
+        return ""
+    if found.jobs is None:
+        return " Whether they do the same job is not known."
+    if found.jobs[0] == found.jobs[1]:
+        return ""
+    return f" They do not do the same job: {_answers_how_many([found.faster, found.slower], summary)}."
+
+
+def _no_equals(summary: RunSummary) -> list[str]:
+    """That no two cells do the same job, so that nothing is compared."""
+    best = unmatched(summary)
+    return [f"No two sinks do the same job: {_answers_how_many(best, summary)}."] if best else []
+
+
+def _answers_how_many(cells: Sequence[CellSummary], summary: RunSummary) -> str:
+    counted = [(cell_name(cell, summary), job_of(cell), len(cell.queries)) for cell in cells]
+    said = [
+        f"{name} was not asked" if job is None else f"{name} answers {len(job)} of {asked} queries by an index"
+        for name, job, asked in counted
+    ]
+    return ", ".join(said)
 
 
 def _disturbance(found: Answer, summary: RunSummary) -> str:

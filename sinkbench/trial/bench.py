@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from sinkbench.analysis.audit import SeqAudit
@@ -17,16 +18,20 @@ from sinkbench.load.loadgens import Loadgens
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
+from sinkbench.plan.queries import load_queries
+from sinkbench.results import Asked
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, open_sink, sink_kind
 from sinkbench.stack import Stack
+from sinkbench.trial.asking import asked
 from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
 from sinkbench.trial.sampler import Sampler, Sources, seldom
+from sinkbench.trial.sent import SentRecords
 
 __all__ = ["Bench", "Loaded", "jvm_signs"]
 
@@ -69,6 +74,7 @@ class Bench:
         self.plan = plan
         self._checkout = checkout
         self._sinks: dict[str, Sink] = {}
+        self._queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
         self._find_services()
 
     def _find_services(self) -> None:
@@ -302,6 +308,15 @@ class Bench:
             return None
         sent = documents_of(self.kafka.some_records(names.topic, COMPARED_RECORDS), names.trial)
         return compare_content(sent, ask(names.target, names.trial, sorted(sent)))
+
+    def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
+        """What the trial's index or table answers to the plan's queries, and whether that is right."""
+        # A sink of somebody's own may be older than this question.
+        ask = getattr(self.sink(cell.sink), "ask", None)
+        if not self._queries or ask is None:
+            return []
+        with SentRecords(records, self.plan.load.keys) as sent:
+            return [asked(query, partial(ask, names.target, query), sent.answer(query)) for query in self._queries]
 
     def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
         """Removes everything that the trial has created; what is not there is fine."""

@@ -18,7 +18,7 @@ from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
 from sinkbench.errors import INTERRUPTIONS, ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.results import Audit, Bottleneck, Network, Reason, Reconciliation, TrialRecord
+from sinkbench.results import Asked, Audit, Bottleneck, Network, Reason, Reconciliation, TrialRecord
 from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, sink_kind
@@ -88,6 +88,7 @@ class Trial:
         self._disk_bytes_per_record: float | None = None
         self._refusal: str | None = None
         self._network: dict[str, Network] = {}
+        self._asked: list[Asked] = []
 
     def take(self, kind: Kind[Trial], block: int, recover: Callable[[], object] | None = None) -> TrialRecord:
         """Takes the trial from the empty sink to the audit.
@@ -112,6 +113,7 @@ class Trial:
             self.audit()
             kind.read(self)
             self._read_disk()
+            self._ask()
         if recover is not None and self._was_interrupted:
             self._audit_the_rest(recover)
         return self.record(block, kind.figures(self))
@@ -346,6 +348,12 @@ class Trial:
             if (size := ask(self.names.target)) is not None:
                 self._disk_bytes_per_record = round(size / self.audited.stored, 1)
 
+    def _ask(self) -> None:
+        """Asks what the sink can answer, if it holds every record once: only then it is known what is right."""
+        if self.audited is not None and self.audited.clean and not self.reasons:
+            self.observer.phase("asking the queries")
+            self._asked = self.bench.ask(self.cell, self.names, self.records)
+
     def _check_audit(self, found: Audit) -> None:
         if found.foreign:
             text = f"{found.foreign:,} rows in the sink are none of this trial's records"
@@ -464,6 +472,7 @@ class Trial:
             disk_bytes_per_record=self._disk_bytes_per_record,
             fetched_bytes_per_record=self._fetched_bytes_per_record(),
             network_bytes_per_record=self._network,
+            queries=self._asked,
             reconciliation=self.counts(),
             reasons=self.reasons,
             records_per_write=self._records_per_write,

@@ -15,14 +15,17 @@ import numpy.typing as npt
 from elasticsearch import ApiError, BadRequestError, NotFoundError, TransportError
 from loadgen.reading import parse_json, read_text
 from sinkbench.analysis.memory import HEAP
+from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of
+from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, highest_numbers
 from sinkbench.sinks.elasticsearch.seqnos import SeqNoWatch
+from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
 
@@ -318,6 +321,9 @@ class ElasticsearchSink:
         # Some may be there twice.
         found = self._client.search(index=target, query=wanted, size=2 * len(seqs), source=True)["hits"]["hits"]
         return {int(hit["_source"]["bench"]["seq"]): hit["_source"] for hit in found if "_source" in hit}
+
+    def ask(self, target: str, query: Query) -> Answer:
+        return ask(self._client.options(request_timeout=ASK_SECONDS), target, query)
 
     def leftovers(self, prefix: str) -> list[str]:
         return sorted(index for index, mappings in self._mappings(f"{prefix}*").items() if _is_marked(mappings))

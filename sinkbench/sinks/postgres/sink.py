@@ -17,11 +17,14 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
 from loadgen.reading import read_text
+from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
+from sinkbench.sinks.kind import ASK_SECONDS
+from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
 from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
@@ -315,6 +318,9 @@ class PostgresSink:
             "AND payload #>> '{{bench,seq}}' = ANY(%s)"
         ).format(sql.Identifier(target))
         return {int(seq): document for seq, document in self._query(query, run, [str(seq) for seq in seqs])}
+
+    def ask(self, target: str, query: Query) -> Answer:
+        return ask(self._connection, target, query, ASK_SECONDS)
 
     def leftovers(self, prefix: str) -> list[str]:
         rows = self._query(sql.SQL(LEFTOVERS), prefix, MARK, prefix, MARK)

@@ -10,7 +10,7 @@ import pytest
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.plan.targets import check_targets, target_hashes
+from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.runs.store import RunFolder
 
 ENDINGS = {"postgres": ".sql", "elasticsearch": ".json", "tiny": None}
@@ -90,7 +90,7 @@ def test_a_run_keeps_the_target_and_its_hash(checkout: Path, tmp_path: Path) -> 
     folder = RunFolder.create(tmp_path / "results", plan, checkout / "connectors")
     kept = folder.path / "targets" / "postgres" / "indexed.sql"
     assert kept.read_text() == "CREATE TABLE tides ();"
-    assert target_hashes(plan, checkout) == {"postgres/indexed.sql": hashlib.sha256(kept.read_bytes()).hexdigest()}
+    assert file_hashes(plan, checkout) == {"postgres/indexed.sql": hashlib.sha256(kept.read_bytes()).hexdigest()}
     (checkout / "postgres" / "indexed.sql").unlink()
-    with pytest.raises(PlanError, match=r"postgres/indexed\.sql: there is no such target file; restore it"):
-        target_hashes(plan, checkout)
+    with pytest.raises(PlanError, match=r"postgres/indexed\.sql: there is no such file any more; restore it"):
+        file_hashes(plan, checkout)

@@ -1,0 +1,139 @@
+"""A query, written once for all sinks, and whether two answers to it are the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from sinkbench.yamlfile import Section, mistake
+
+__all__ = ["Answer", "Condition", "Groups", "Near", "Newest", "Query", "Value", "members", "same_answer"]
+
+Value = str | int | float
+Row = Sequence[Value | None]
+# Of a mean: the sinks add in another order.
+TOLERANCE = 1e-9
+_ONE_OF = ("is", "from", "before", "near", "words")
+
+
+class _Part(Section):
+    # `is` and `from` are words of Python.
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class Near(_Part):
+    """A circle on the earth."""
+
+    lat: Annotated[float, Field(ge=-90, le=90, strict=False)] = Field(description="latitude of the place, in degrees")
+    lon: Annotated[float, Field(ge=-180, le=180, strict=False)] = Field(description="its longitude, in degrees")
+    km: Annotated[float, Field(gt=0, le=5_000, strict=False)] = Field(description="how far from it, in kilometres")
+
+
+class Condition(_Part):
+    """What a record's field must be like: one value, a range, near a place, or a text with all of some words."""
+
+    field: str = Field(min_length=1, description="path of a member; a number in it is a place in a list: data.0.t")
+    equals: Value | None = Field(default=None, alias="is", description="its value")
+    start: Value | None = Field(default=None, alias="from", description="the least value; text is compared as text")
+    before: Value | None = Field(default=None, description="what every value is less than")
+    near: Near | None = Field(default=None, description='a place "LAT,LON" not further away than this')
+    words: str | None = Field(default=None, min_length=1, description="words that the text holds, in any order")
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        ranged = self.start is not None or self.before is not None
+        said = [self.equals is not None, ranged, self.near is not None, self.words is not None]
+        if sum(said) != 1:
+            raise mistake(
+                f"the condition on '{self.field}' must say one of {', '.join(_ONE_OF[:2])} and/or before, near, words"
+            )
+        if isinstance(self.start, str) != isinstance(self.before, str) and None not in (self.start, self.before):
+            raise mistake(f"the range of '{self.field}' goes from text to a number; make both alike")
+        return self
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its field is compared as a number."""
+        return any(isinstance(each, int | float) for each in (self.equals, self.start, self.before))
+
+
+class Newest(_Part):
+    """Which of the records that were found are returned."""
+
+    by: str = Field(min_length=1, description="the field that says how new a record is, compared as text")
+    most: Annotated[int, Field(gt=0, le=1_000)] = Field(default=20, description="how many are returned")
+
+
+class Groups(_Part):
+    """What is counted and averaged of the records that were found: a row for each key and hour."""
+
+    by: str = Field(min_length=1, description="the field whose values are keys")
+    hour: str = Field(min_length=1, description='the field with a time, "YYYY-MM-DD HH:MM"')
+    measure: str = Field(min_length=1, description="the number whose least, greatest and mean value is returned")
+
+
+class Query(_Part):
+    """A question that both sinks must answer alike. Without `newest` and `groups` the records are only counted."""
+
+    name: str = Field(description="its name, which is that of its file")
+    asks: str = Field(min_length=1, description="the question, for a person")
+    where: tuple[Condition, ...] = Field(default=(), strict=False, description="conditions that all hold")
+    member: dict[str, Any] | None = Field(default=None, description="what the document contains, as a part of it")
+    newest: Newest | None = Field(default=None, description="return the newest records")
+    groups: Groups | None = Field(default=None, description="return groups instead of records")
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if not self.where and not self.member:
+            raise mistake("a query needs a condition: 'where', 'member' or both")
+        if self.newest is not None and self.groups is not None:
+            raise mistake("a query returns the newest records or groups, not both", "groups")
+        return self
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a sink answers.
+
+    Attributes:
+        found: number of records that the conditions hold for.
+        rows: `bench.seq` of each record that is returned, the newest first; or of each group (key, hour, records,
+            least, greatest and mean value), by key and hour.
+        by_index: whether the sink can find the records without reading all of them; None if that is not known.
+    """
+
+    found: int
+    rows: Sequence[Row] = ()
+    by_index: bool | None = None
+
+
+def same_answer(one: Answer, other: Answer) -> bool:
+    """Whether two answers are the same, but for the last digits of a mean and how they were found."""
+    if one.found != other.found or len(one.rows) != len(other.rows):
+        return False
+    return all(_same_row(*rows) for rows in zip(one.rows, other.rows, strict=True))
+
+
+def members(document: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Value]]:
+    """Each value of a part of a document, by its dotted path without places in lists."""
+    for name, value in document.items():
+        path = f"{above}.{name}" if above else str(name)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield from members(each, path)
+            else:
+                yield path, each
+
+
+def _same_row(one: Row, other: Row) -> bool:
+    return len(one) == len(other) and all(_same(*pair) for pair in zip(one, other, strict=True))
+
+
+def _same(one: Value | None, other: Value | None) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return one == other

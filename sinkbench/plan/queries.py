@@ -1,0 +1,33 @@
+"""The queries of a plan: a folder of YAML files, each a question that all sinks must answer alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from sinkbench.analysis.query import Condition, Groups, Newest, Query
+from sinkbench.errors import PlanError
+from sinkbench.yamlfile import YamlFile
+
+__all__ = ["load_queries"]
+
+
+def load_queries(folder: Path) -> list[Query]:
+    """The queries of a folder, by the names of their files.
+
+    Raises PlanError if there are none, or with a line for each mistake in a file.
+    """
+    files = sorted(folder.glob("*.yaml"))
+    if not files:
+        raise PlanError(f"{folder}: there is no query in it; put one there as a file NAME.yaml, or leave queries out")
+    return [_load(file) for file in files]
+
+
+def _load(path: Path) -> Query:
+    source = YamlFile(path, "query", PlanError)
+    models: dict[str, type[BaseModel]] = {"": Query, "where": Condition, "newest": Newest, "groups": Groups}
+    try:
+        return Query.model_validate({**source.content, "name": path.stem})
+    except ValidationError as invalid:
+        raise PlanError(source.explain(invalid, models)) from None

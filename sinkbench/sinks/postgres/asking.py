@@ -1,0 +1,117 @@
+"""Queries in PostgreSQL: what a trial's table answers, and whether an index finds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from sinkbench.analysis.query import Answer, Query
+from sinkbench.analysis.sql import Dialect, answer_of, select
+
+__all__ = ["VIEW", "Columns", "Document", "ask"]
+
+VIEW = "readings"
+"""The view in a trial's own schema that says which column holds a member; its columns are named by their paths."""
+HAS_VIEW = (
+    "SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relname = %s"
+)
+
+Connection = psycopg.Connection[Any]
+
+
+class _Dialect:
+    """What PostgreSQL writes for both forms of a table."""
+
+    placeholder = "%s"
+
+    def text(self, field: str) -> str:
+        raise NotImplementedError
+
+    def has_words(self, field: str, words: str) -> tuple[str, list[Any]]:
+        return f"to_tsvector('simple', {self.text(field)}) @@ plainto_tsquery('simple', %s)", [words]
+
+    def contains(self, part: dict[str, Any]) -> tuple[str, list[Any]]:
+        return "payload @> %s::jsonb", [json.dumps(part)]
+
+    def place(self, field: str) -> str:
+        raise NotImplementedError
+
+    def lat_lon(self, field: str) -> tuple[str, str]:
+        return f"({self.place(field)})[1]", f"({self.place(field)})[0]"
+
+    def within(self, field: str, south: float, west: float, north: float, east: float) -> tuple[str, list[Any]]:
+        corners = "box(point(%s::float8, %s::float8), point(%s::float8, %s::float8))"
+        return f"{self.place(field)} <@ {corners}", [west, south, east, north]
+
+
+class Document(_Dialect):
+    """A table whose document is asked. An index helps if it is on the very expression that stands here."""
+
+    def _at(self, field: str) -> str:
+        path = "{" + ",".join(json.dumps(part, ensure_ascii=False) for part in field.split(".")) + "}"
+        return f"payload #>> {_literal(path)}"
+
+    def text(self, field: str) -> str:
+        return f"({self._at(field)})"
+
+    def number(self, field: str) -> str:
+        return f"({self._at(field)})::float8"
+
+    def seq(self) -> str:
+        return f"({self._at('bench.seq')})::bigint"
+
+    def place(self, field: str) -> str:
+        lat, lon = (f"split_part({self._at(field)}, ',', {part})::float8" for part in (1, 2))
+        return f"point({lon}, {lat})"
+
+
+class Columns(_Dialect):
+    """The view of a table that keeps members in columns of their own; a place is a `point` of longitude, latitude."""
+
+    def text(self, field: str) -> str:
+        return '"' + field.replace('"', '""').replace("%", "%%") + '"'
+
+    def number(self, field: str) -> str:
+        return self.text(field)
+
+    def seq(self) -> str:
+        return self.text("bench.seq")
+
+    def place(self, field: str) -> str:
+        return self.text(field)
+
+
+def ask(connection: Connection, target: str, query: Query, timeout_seconds: float) -> Answer:
+    """What the table `target` answers, from its view `readings` if it has one.
+
+    An index can find the records if PostgreSQL, told to avoid reading the whole table, looks something up in one.
+
+    Raises psycopg.Error if the query fails, or takes longer than `timeout_seconds`.
+    """
+    dialect: Dialect = Document()
+    source = sql.SQL("public.{}").format(sql.Identifier(target)).as_string(connection)
+    if connection.execute(HAS_VIEW, [target, VIEW]).fetchall():
+        dialect, source = Columns(), sql.Identifier(target, VIEW).as_string(connection)
+    statement, values = select(query, source, dialect)
+    # EXPLAIN takes no parameters of the server's.
+    with connection.transaction(), psycopg.ClientCursor(connection) as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(round(timeout_seconds * 1000))])
+        rows = cursor.execute(statement.encode(), values).fetchall()
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        ((explained,),) = cursor.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode(), values).fetchall()
+        return answer_of(query, rows, any("Index Cond" in node for node in _nodes(explained[0]["Plan"])))
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from _nodes(below)
+
+
+def _literal(text: str) -> str:
+    # A backslash escapes within the array, not within the string.
+    return "'" + text.replace("'", "''").replace("%", "%%") + "'"

@@ -1,0 +1,88 @@
+"""What a query must find among the records that were sent: DuckDB answers it from the generator's columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from loadgen.columns import columns_of
+from loadgen.options import Load
+from sinkbench.analysis.query import Answer, Query, members
+from sinkbench.analysis.sql import answer_of, select
+
+__all__ = ["SentRecords"]
+
+# Each member of a record by its path, and the column that holds it.
+MEMBERS = {
+    "bench.seq": "seq",
+    "metadata.id": "id",
+    "metadata.name": "name",
+    "metadata.lat": "lat",
+    "metadata.lon": "lon",
+    "metadata.location": "location",
+    "data.0.t": "t",
+    "data.0.v": "v",
+    "data.0.s": "s",
+    "data.0.f": "f",
+    "data.0.q": "q",
+}
+SENT = "records JOIN gauges USING (gauge) JOIN rounds USING (round) JOIN levels USING (level)"
+
+
+class SentRecords:
+    """The records of one load; use as a context."""
+
+    def __init__(self, count: int, keys: int) -> None:
+        """`count` records from `seq` 0 on, with so many keys."""
+        columns = columns_of(count, keys, Load.model_fields["first_t"].default)
+        # A trial's own threads are few, and so are the machine's cores.
+        self._database = duckdb.connect(":memory:", config={"threads": 1})
+        for name in ("records", "gauges", "rounds", "levels"):
+            self._database.register(name, getattr(columns, name))
+        named = ", ".join(f'{column} AS "{path}"' for path, column in MEMBERS.items())
+        self._database.execute(f"CREATE VIEW sent AS SELECT {named} FROM {SENT}")  # noqa: S608 - constants
+
+    def __enter__(self) -> SentRecords:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def answer(self, query: Query) -> Answer | None:
+        """What a sink must answer that holds every record once; None if a record has no such member."""
+        try:
+            statement, values = select(query, "sent", _Dialect())
+            return answer_of(query, self._database.execute(statement, values).fetchall())
+        except (duckdb.BinderException, KeyError):
+            return None
+
+
+class _Dialect:
+    placeholder = "?"
+
+    def text(self, field: str) -> str:
+        return '"' + field.replace('"', '""') + '"'
+
+    def number(self, field: str) -> str:
+        return f"CAST({self.text(field)} AS DOUBLE)"
+
+    def seq(self) -> str:
+        return '"bench.seq"'
+
+    def lat_lon(self, field: str) -> tuple[str, str]:
+        lat, lon = (f"CAST(split_part({self.text(field)}, ',', {part}) AS DOUBLE)" for part in (1, 2))
+        return lat, lon
+
+    def within(self, field: str, south: float, west: float, north: float, east: float) -> tuple[str, list[Any]]:
+        lat, lon = self.lat_lon(field)
+        return f"{lat} BETWEEN ? AND ? AND {lon} BETWEEN ? AND ?", [south, north, west, east]
+
+    def has_words(self, field: str, words: str) -> tuple[str, list[Any]]:
+        held = f"string_split_regex(lower({self.text(field)}), '[^\\p{{L}}\\p{{N}}]+')"
+        return f"list_has_all({held}, string_split(lower(?), ' '))", [words]
+
+    def contains(self, part: dict[str, Any]) -> tuple[str, list[Any]]:
+        paths = {path.replace(".0.", "."): path for path in MEMBERS}
+        found = [(paths[path], value) for path, value in members(part)]
+        return " AND ".join(f'"{path}" = ?' for path, _ in found), [value for _, value in found]

@@ -1,0 +1,118 @@
+"""What queries must find among the records that were sent, against the very records that the generator makes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadgen.columns import columns_of
+from loadgen.options import Load
+from loadgen.records import LARGEST_BATCH, RecordMaker
+from sinkbench.analysis.query import Answer, Query
+from sinkbench.errors import ServiceError
+from sinkbench.plan.queries import load_queries
+from sinkbench.settings import CHECKOUT
+from sinkbench.trial.asking import asked
+from sinkbench.trial.sent import SentRecords
+
+COUNT, KEYS = 4_000, 900
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Any]:
+    options = {"bootstrap": "x:1", "topic": "t", "run": "r", "count": COUNT, "keys": KEYS, "record_bytes": 0}
+    maker = RecordMaker(Load.model_validate(options))
+    starts = range(0, COUNT, LARGEST_BATCH)
+    texts = [str(each["value"]) for at in starts for each in maker.batch(at, min(LARGEST_BATCH, COUNT - at), 1, 2)]
+    return [json.loads(text) for text in texts]
+
+
+def ask(**keys: Any) -> Answer:
+    with SentRecords(COUNT, KEYS) as sent:
+        found = sent.answer(Query.model_validate({"name": "x", "asks": "?", **keys}))
+    assert found is not None
+    return found
+
+
+def test_the_columns_are_those_of_the_records(records: list[Any]) -> None:
+    columns = columns_of(COUNT, KEYS, Load.model_fields["first_t"].default)
+    level = {number: place for place, number in enumerate(columns.levels["level"].tolist())}
+    for seq, record in enumerate(records):
+        gauge, turn = columns.records["gauge"][seq], columns.records["round"][seq]
+        (reading,) = record["data"]
+        at = level[columns.records["level"][seq]]
+        assert record["metadata"] == {name: columns.gauges[name][gauge] for name in record["metadata"]}
+        assert reading == {"t": columns.rounds["t"][turn], **{name: columns.levels[name][at] for name in "vsfq"}}
+        assert record["bench"]["seq"] == seq
+
+
+def test_a_value_a_range_a_word_and_a_member(records: list[Any]) -> None:
+    station = ask(where=[{"field": "metadata.id", "is": "9414290"}], newest={"by": "data.0.t", "most": 3})
+    seqs = [n for n, record in enumerate(records) if record["metadata"]["id"] == "9414290"]
+    assert (station.found, list(station.rows)) == (len(seqs), [(seq,) for seq in reversed(seqs[-3:])])
+    levels = [float(record["data"][0]["v"]) for record in records]
+    assert ask(where=[{"field": "data.0.v", "from": -0.1, "before": 0.25}]).found == sum(
+        -0.1 <= v < 0.25 for v in levels
+    )
+    named = [record for record in records if "island" in record["metadata"]["name"].lower().split()]
+    assert ask(where=[{"field": "metadata.name", "words": "Island"}]).found == len(named) > 0
+    flagged = [record for record in records if record["data"][0]["f"] == "1,0,0,0"]
+    assert ask(member={"data": [{"f": "1,0,0,0"}]}).found == len(flagged) > 0
+
+
+def test_near_a_place_is_by_the_great_circle(records: list[Any]) -> None:
+    def km(record: Any) -> float:
+        lat, lon = math.radians(float(record["metadata"]["lat"])), math.radians(float(record["metadata"]["lon"]))
+        here, there = (math.radians(40.7), math.radians(-74.0))
+        angle = math.sin(here) * math.sin(lat) + math.cos(here) * math.cos(lat) * math.cos(lon - there)
+        return 6371.0088 * math.acos(angle)
+
+    found = ask(where=[{"field": "metadata.location", "near": {"lat": 40.7, "lon": -74.0, "km": 300}}])
+    assert found.found == sum(km(record) <= 300 for record in records) > 0
+
+
+def test_groups_are_by_key_and_hour(records: list[Any]) -> None:
+    where = [{"field": "metadata.id", "is": "9414290"}]
+    answer = ask(where=where, groups={"by": "metadata.id", "hour": "data.0.t", "measure": "data.0.v"})
+    levels = [float(r["data"][0]["v"]) for r in records if r["metadata"]["id"] == "9414290"]
+    (row,) = answer.rows
+    assert row[:5] == ("9414290", "2026-01-01 00", len(levels), min(levels), max(levels))
+    assert row[5] == pytest.approx(sum(levels) / len(levels))
+
+
+def test_a_member_that_no_record_has_has_no_answer() -> None:
+    with SentRecords(10, 10) as sent:
+        for keys in (
+            {"where": [{"field": "gone", "is": "1"}]},
+            {"member": {"gone": 1}},
+            {"where": [{"field": 'a"', "is": 1}]},
+        ):
+            assert sent.answer(Query.model_validate({"name": "x", "asks": "?", **keys})) is None
+
+
+def test_the_shipped_queries_find_something_in_few_and_in_many_records() -> None:
+    for count in (4_000, 200_000):
+        with SentRecords(count, 10_000) as sent:
+            answers = {query.name: sent.answer(query) for query in load_queries(CHECKOUT / "queries")}
+        assert [name for name, answer in answers.items() if answer is None or not answer.found] == []
+        assert len(answers) == 7
+
+
+def test_an_answer_is_judged_by_what_was_sent(tmp_path: Path) -> None:
+    one = Query.model_validate({"name": "x", "asks": "?", "member": {"a": 1}})
+    right = asked(one, lambda: Answer(2, by_index=True), Answer(2))
+    assert (right.right, right.by_index, right.found, right.problem) == (True, True, 2, "")
+    assert asked(one, lambda: Answer(1), Answer(2)).right is False
+    assert asked(one, lambda: Answer(0), Answer(0)).right is None
+    assert asked(one, lambda: Answer(0), Answer(2)).right is False
+    assert asked(one, lambda: Answer(2), None).right is None
+
+    def fail() -> Answer:
+        raise ServiceError("no such field\nat all")
+
+    failed = asked(one, fail, Answer(2))
+    assert (failed.right, failed.by_index, failed.problem) == (False, None, "no such field at all")
