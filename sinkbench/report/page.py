@@ -20,6 +20,7 @@ from sinkbench.summary.cost import with_prices
 from sinkbench.tables.answers import cell_name
 from sinkbench.tables.cells import heading, remarks
 from sinkbench.tables.loads import is_load, load_lines
+from sinkbench.tables.queries import query_lines
 from sinkbench.tables.resources import price_lines
 from sinkbench.tables.scaling import scaling_line
 from sinkbench.tables.stages import limit_line
@@ -77,6 +78,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
                 *_lines([scaling_line(each) for each in summary.scaling]),
             ],
         ),
+        PageSection("queries", "Queries", [*_some(tables.queries(summary)), *_lines(query_lines(summary))]),
         PageSection("rescale", "Running connectors, re-scaled", _some(tables.rescales(summary))),
         PageSection("search", "Search for the capacity", tables.searches(summary)),
         PageSection("latency", "Latency", late),
@@ -116,10 +118,11 @@ def _remarks(summary: RunSummary) -> list[str]:
 
 
 def _files(folder: Path) -> tuple[list[Part], list[str]]:
-    """The plan and the connector files, and what of them cannot be read."""
+    """The plan, the connector files, targets and queries, and what of them cannot be read."""
     parts: list[Part] = []
     unread = []
-    for path in [folder / "plan.yaml", *sorted((folder / "connectors").glob("*/*.json"))]:
+    patterns = ("connectors/*/*.json", "targets/*/*", "queries/*.yaml")
+    for path in [folder / "plan.yaml", *(file for pattern in patterns for file in sorted(folder.glob(pattern)))]:
         name = path.relative_to(folder).as_posix()
         try:
             parts.append(File(name, path.read_text(encoding="utf-8")))

@@ -16,11 +16,23 @@ from sinkbench.tables.bounds import BOUND_HEADERS, bound_rows
 from sinkbench.tables.cells import cells_table
 from sinkbench.tables.format import NOT_MEASURED, whole
 from sinkbench.tables.loads import is_load, load_table
+from sinkbench.tables.queries import query_table
 from sinkbench.tables.rescales import rescale_table
 from sinkbench.tables.scaling import scaling_table
 from sinkbench.tables.stages import stage_table
 
-__all__ = ["bounds", "cells", "environment", "invalid", "rescales", "scaling", "searches", "stages", "verdicts"]
+__all__ = [
+    "bounds",
+    "cells",
+    "environment",
+    "invalid",
+    "queries",
+    "rescales",
+    "scaling",
+    "searches",
+    "stages",
+    "verdicts",
+]
 
 # Wide enough for every column that the table can have.
 _WHOLE_WIDTH = 10_000
@@ -50,6 +62,12 @@ def bounds(summary: RunSummary) -> Table | None:
     """What is left to gain of the sinks' limits on shared cores; None if no cell's bound is known."""
     rows = bound_rows(summary)
     return Table(BOUND_HEADERS, rows, "What CPU time leaves to gain", numbers=range(1, 7)) if rows else None
+
+
+def queries(summary: RunSummary) -> Table | None:
+    """What each index or table answers; None if nothing was asked."""
+    table = query_table(summary)
+    return None if table is None else of_rich(table, "What each index or table answers, and in what time")
 
 
 def stages(summary: RunSummary) -> Table | None:

@@ -87,8 +87,9 @@ def _best(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary]]
 
 
 def left_out(summary: RunSummary) -> list[CellSummary]:
-    """The cells that are in no answer: they did not pass, or were not warm and steady."""
-    return [cell for cell in _compared(summary) if not _usable(cell)]
+    """The cells that are in no answer: they did not pass, or were not warm and steady, or their job is not known."""
+    asked = _was_asked(summary)
+    return [cell for cell in _compared(summary) if not _usable(cell) or (asked and job_of(cell) is None)]
 
 
 def _compared(summary: RunSummary) -> list[CellSummary]:

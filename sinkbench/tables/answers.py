@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sinkbench.analysis.rates import usable_rate
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Interval, RunSummary
 from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
@@ -90,6 +91,8 @@ def cell_name(cell: CellSummary, summary: RunSummary) -> str:
 def _why(cell: CellSummary) -> str:
     if cell.passed and cell.at_least is not None:
         return f"{at_least_in_words(cell)} records/s, {UNREADY[cell.at_least.code]}"
+    if cell.passed and usable_rate(cell) is not None:
+        return "what it can answer was not checked"
     return cell.verdict if not cell.passed else "it has no rate"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import CellSummary, Reason
+from sinkbench.results import Asked, CellSummary, Reason
 from sinkbench.tables.answers import answer_lines, at_least_in_words
 from tests.support.trials import cell_summary, run_summary
 
@@ -117,3 +117,62 @@ def test_at_least_is_said_of_no_cell_that_may_be_quoted_or_is_invalid() -> None:
     assert at_least_in_words(cell_summary(INDEX, 5)) is None
     invalid = {"reasons": [Reason(code=ReasonCode.NO_RATE, text="x")]}
     assert at_least_in_words(warming(INDEX, 1_308).model_copy(update=invalid)) is None
+
+
+def answering(cell: CellSummary, **queries: tuple[bool | None, bool | None]) -> CellSummary:
+    """A cell that answers queries, each rightly or not, and by an index or not."""
+    asked = [Asked(query=name, right=right, by_index=index, found=1) for name, (right, index) in queries.items()]
+    return cell.model_copy(update={"queries": asked})
+
+
+BOTH, NEITHER = {"day": (True, True), "near": (True, True)}, {"day": (True, False), "near": (True, False)}
+
+
+def test_only_cells_that_do_the_same_job_are_set_against_each_other() -> None:
+    bulk = answering(cell_summary(BULK, 27_000, 28_000), **BOTH)
+    bare = answering(cell_summary(JDBC, 84_000, 90_000), **NEITHER)
+    indexed = answering(cell_summary("postgres/jdbc-indexed", 13_000, 14_000), **BOTH)
+    assert said(bulk, bare, indexed) == [
+        "Equal jobs (both answer all 2 queries by an index): elasticsearch/camel-bulk stored 2.0 times as many"
+        " records/s as postgres/jdbc-indexed (lowest trial against highest: 1.9)."
+    ]
+
+
+def test_each_job_that_both_sinks_do_has_its_answer_the_largest_first() -> None:
+    some = {"day": (True, True), "near": (False, True)}
+    cells = [
+        answering(cell_summary("elasticsearch/all", 20_000), **BOTH),
+        answering(cell_summary("elasticsearch/some", 30_000), **some),
+        answering(cell_summary("elasticsearch/none", 40_000), **{**NEITHER, "day": (False, True)}),
+        answering(cell_summary("postgres/all", 10_000), **BOTH),
+        answering(cell_summary("postgres/some", 60_000), **{**some, "near": (True, False)}),
+        answering(cell_summary("postgres/none", 90_000), **NEITHER),
+    ]
+    assert [line.split(":")[0] for line in said(*cells)] == [
+        "Equal jobs (both answer all 2 queries by an index)",
+        "Equal jobs (both answer 1 of 2 queries by an index",
+        "Equal jobs (neither answers one of 2 queries by an index)",
+    ]
+
+
+def test_without_equal_jobs_nothing_is_compared_but_the_published_pair_which_says_so() -> None:
+    bulk, bare = answering(cell_summary(BULK, 27_000), **BOTH), answering(cell_summary(JDBC, 90_000), **NEITHER)
+    (only,) = said(bulk, bare)
+    assert only.startswith("No two sinks do the same job: ")
+    assert "elasticsearch/camel-bulk answers 2 of 2 queries by an index" in only
+    first, published = said(answering(cell_summary(INDEX, 1_000), **BOTH), bare)
+    assert first.startswith("No two sinks do the same job: ")
+    assert published.startswith("As published: postgres/jdbc stored 90.0 times as many records/s")
+    assert "They do not do the same job: postgres/jdbc answers 0 of 2 queries by an index, " in published
+
+
+def test_a_cell_whose_answers_were_not_checked_is_missing() -> None:
+    bulk, indexed = answering(cell_summary(BULK, 27_000), **BOTH), answering(cell_summary(JDBC, 14_000), **BOTH)
+    unknown = answering(cell_summary("postgres/other", 80_000), day=(None, True), near=(True, True))
+    lines = said(bulk, indexed, unknown, cell_summary("postgres/unasked", 90_000))
+    assert lines[0].startswith("Equal jobs (both answer all 2 queries by an index): elasticsearch/camel-bulk stored")
+    assert lines[1] == (
+        "Not in the answer: postgres/other (what it can answer was not checked);"
+        " postgres/unasked (what it can answer was not checked)."
+    )
+    assert len(lines) == 2
