@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from loadgen.cli import app as loadgen
+from sinkbench.analysis.query import Query
 from sinkbench.cli.main import app as sinkbench
 from sinkbench.errors import EXIT_CODES
 from sinkbench.plan.plan import Plan
@@ -22,7 +23,15 @@ from sinkbench.tables.markdown import markdown_table
 __all__ = ["Key", "env_example", "keys_of", "reference"]
 
 _DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
-_TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
+_TEXT_OR_NUMBER = "text or number"
+_TYPES = {
+    "integer": "whole number",
+    "number": "number",
+    "string": "text",
+    "boolean": "true or false",
+    _TEXT_OR_NUMBER: _TEXT_OR_NUMBER,
+}
+
 _HEADERS = ("key", "type", "default", "allowed", "what it is")
 
 _HEAD = """# Reference
@@ -32,6 +41,7 @@ what a run leaves behind, [pipelines.md](pipelines.md) the connector files, [ext
 
 - [Commands](#commands)
 - [Keys of a plan](#keys-of-a-plan)
+- [Keys of a query](#keys-of-a-query)
 - [Settings](#settings)
 """
 
@@ -121,6 +131,10 @@ def reference() -> str:
         "## Keys of a plan\n",
         "A plan is YAML. `sinkbench race --show FILE` prints one with every key; an unknown key is refused.\n",
         _table(keys_of(Plan)),
+        "## Keys of a query\n",
+        "A file `NAME.yaml` in the folder that a plan's `queries` names;"
+        " [methods.md](methods.md#equal-jobs) says what is made of it.\n",
+        _table([key for key in keys_of(Query) if key.name != "name"]),
         "## Settings\n",
         "Variables of the environment, or lines of a file `.env` in the checkout; the environment wins.\n"
         "`sinkbench settings` prints those in force, and [.env.example](../.env.example) groups them.\n",
@@ -159,7 +173,8 @@ def _keys(schema: Mapping[str, Any], models: Mapping[str, Any], above: str) -> I
 
 def _without_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
     choices: Sequence[Mapping[str, Any]] = [each for each in field.get("anyOf", [field]) if each.get("type") != "null"]
-    return choices[0]
+    # A value may be text or a number, of either kind.
+    return {"type": _TEXT_OR_NUMBER} if len(choices) > 1 else choices[0]
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -168,7 +183,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         return "mapping"
     if schema.get("type") == "object":
-        return f"mapping to {_type(schema['additionalProperties'])}"
+        each = schema["additionalProperties"]
+        return "mapping" if each is True else f"mapping to {_type(each)}"
     return "path" if schema.get("format") == "path" else _TYPES[schema["type"]]
 
 
