@@ -36,6 +36,7 @@ __all__ = [
     "Prices",
     "RatePerSecond",
     "RatioTo",
+    "Reads",
     "Reason",
     "Reconciliation",
     "Rescale",
@@ -366,6 +367,19 @@ class Asked(_Record):
     """Why there is no answer; empty if there is one."""
 
 
+class Reads(_Record):
+    """Queries that were asked beside a load; latencies are from when one was due to its answer."""
+
+    loaded_ms: LatencyMs | None = None
+    """While the load was offered."""
+    idle_ms: LatencyMs | None = None
+    """After it, at the same rate, when the sink had nothing else to do."""
+    failed: Whole = 0
+    """Queries without an answer, in both."""
+    problem: str = ""
+    """What the first of them said."""
+
+
 class _OfCell(_Record):
     """What a trial and the summary of its cell both say: which cell it is, what it used, and why it does not count."""
 
@@ -407,6 +421,10 @@ class _OfCell(_Record):
     efficiency: Amount | None = None
     """The rate divided by the sink's limit."""
     bottleneck: Bottleneck | None = None
+    reads_per_second: Amount | None = None
+    """The queries asked beside the load; None: none."""
+    reads: Reads | None = None
+    """What came of them."""
     queries: list[Asked] = []
     """What the index or table answered after the load; empty if nothing was asked."""
     reasons: list[Reason] = []

@@ -30,6 +30,8 @@ class Cell:
     """The multiple that a re-scale trial starts with; in the middle of its drain it changes to `multiple`."""
     probes: bool = True
     """Whether the services are probed while a trial runs."""
+    reads: float | None = None
+    """The queries asked beside the load, per second; None: none."""
     target: str | None = None
     """The file that says what its index or table is like, absolute or in the checkout; None: the sink's own."""
 
@@ -51,11 +53,13 @@ class Cell:
     def key(self) -> str:
         """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
 
-        With an offered rate `postgres/jdbc@3x2@5000`; of a re-scale `postgres/jdbc@3x1to2`.
+        With an offered rate `postgres/jdbc@3x2@5000`, and with reads `postgres/jdbc@3x2@5000+20r`; of a re-scale
+        `postgres/jdbc@3x1to2`.
         """
         if self.before is not None:
             return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
-        return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}"
+        reads = "" if self.reads is None else f"+{self.reads:.15g}r"
+        return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}{reads}"
 
     def identity(self) -> dict[str, Any]:
         """The fields that identify the cell in a trial's record and in a cell's summary."""
@@ -70,6 +74,7 @@ class Cell:
             "tasks_per_worker": self.multiple,
             "overrides": dict(self.overrides),
             "target": self.target,
+            "reads_per_second": self.reads,
         }
 
     @property
@@ -95,7 +100,9 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
             rates = plan.rates_of(entry)
-            cells += [replace(cell, offered=rate) for rate in rates] if rates else [cell]
+            reads = plan.sustain.reads_per_second or (0,)
+            cells += [replace(cell, offered=rate, reads=each or None) for rate in rates for each in reads]
+            cells += [] if rates else [cell]
         if plan.mode == "rescale":
             cells += [replace(cell, multiple=multiple, before=before) for before, multiple in plan.rescales_of(entry)]
     return cells

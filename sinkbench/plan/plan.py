@@ -161,6 +161,14 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
+    def _reads_have_queries(self) -> Self:
+        if any(self.sustain.reads_per_second) and (self.mode != "sustain" or self.queries is None):
+            found = f"mode {self.mode}" if self.mode != "sustain" else "no queries"
+            text = f"reads_per_second is for mode sustain and a plan with queries, found {found}"
+            raise mistake(text, "sustain", "reads_per_second")
+        return self
+
+    @model_validator(mode="after")
     def _rescale_has_steps(self) -> Self:
         for index, entry in enumerate(self.pipelines):
             if self.mode == "rescale" and len(self.multiples_of(entry)) < 2:
@@ -234,10 +242,12 @@ class Plan(Section):
         return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
 
 
-def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = None) -> Plan:
+def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = None, *, kept: bool = False) -> Plan:
     """Reads the plan in the file `path`; its pipelines must be among those in the folder `connectors`.
 
-    `stamping` names the sinks that keep the time of every insertion; None: that is not looked at.
+    `stamping` names the sinks that keep the time of every insertion; None: that is not looked at. Files that the plan
+    names are beside it or in the checkout, the folder around `connectors`; those of a plan that was `kept` with a run
+    are never beside it.
 
     Raises PlanError with a line for each mistake, up to five: the file, the line, what was found, and what to do.
     """
@@ -247,7 +257,8 @@ def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = N
         raise PlanError(f"{connectors}: no pipelines found; there must be files <sink>/<name>.json in this folder")
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:60]
     try:
-        context = {"pipelines": known, "stamping": stamping, "folders": (path.parent, connectors.parent)}
+        folders = (connectors.parent,) if kept else (path.parent, connectors.parent)
+        context = {"pipelines": known, "stamping": stamping, "folders": folders}
         plan = Plan.model_validate({"name": stem or "plan", **source.content}, context=context)
     except ValidationError as invalid:
         models: dict[str, type[BaseModel]] = {

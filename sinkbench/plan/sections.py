@@ -76,6 +76,10 @@ def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool])
     return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
 
 
+Reads = Annotated[
+    tuple[Annotated[float, Field(ge=0, le=10_000)], ...], BeforeValidator(_one_or_more), AfterValidator(_distinct)
+]
+
 # Fits the longest station name and key, with every number at its longest.
 LEAST_RECORD_BYTES = 360
 
@@ -209,6 +213,12 @@ class PlanSustain(Section):
 
     records_per_second: Rates | None = Field(
         default=None, description="rates to offer, open loop: one, or a list; each makes cells of its own"
+    )
+    reads_per_second: Reads = Field(
+        default=(),
+        strict=False,
+        description="rates at which the plan's queries are asked meanwhile, open loop: one, or a list; each makes cells"
+        " of its own; 0: none are asked",
     )
     seconds: Seconds = Field(default=30, description="how long a rate is offered, in seconds")
     arrival_interval_ms: Annotated[int, Field(gt=0, le=10_000)] = Field(

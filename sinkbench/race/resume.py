@@ -123,7 +123,7 @@ def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
         return None
     if not folder.summary_path.exists():
         raise ResultsError(f"{folder.path}: has no summary.json, which says what it was measured on; race again")
-    plan = load_plan(folder.plan_path, connectors)
+    plan = load_plan(folder.plan_path, connectors, kept=True)
     if is_selftest(plan):
         raise ResultsError(f"{folder.path}: is a selftest, which ends with its time; run `sinkbench selftest` again")
     cells = expand(plan, summary.cells[0].workers) if summary.cells else []

@@ -78,7 +78,11 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
                 *_lines([scaling_line(each) for each in summary.scaling]),
             ],
         ),
-        PageSection("queries", "Queries", [*_some(tables.queries(summary)), *_lines(query_lines(summary))]),
+        PageSection(
+            "queries",
+            "Queries",
+            [*_some(tables.queries(summary), tables.reads(summary)), *_lines(query_lines(summary))],
+        ),
         PageSection("rescale", "Running connectors, re-scaled", _some(tables.rescales(summary))),
         PageSection("search", "Search for the capacity", tables.searches(summary)),
         PageSection("latency", "Latency", late),

@@ -16,7 +16,7 @@ from sinkbench.tables.bounds import BOUND_HEADERS, bound_rows
 from sinkbench.tables.cells import cells_table
 from sinkbench.tables.format import NOT_MEASURED, whole
 from sinkbench.tables.loads import is_load, load_table
-from sinkbench.tables.queries import query_table
+from sinkbench.tables.queries import query_table, reads_table
 from sinkbench.tables.rescales import rescale_table
 from sinkbench.tables.scaling import scaling_table
 from sinkbench.tables.stages import stage_table
@@ -27,6 +27,7 @@ __all__ = [
     "environment",
     "invalid",
     "queries",
+    "reads",
     "rescales",
     "scaling",
     "searches",
@@ -68,6 +69,12 @@ def queries(summary: RunSummary) -> Table | None:
     """What each index or table answers; None if nothing was asked."""
     table = query_table(summary)
     return None if table is None else of_rich(table, "What each index or table answers, and in what time")
+
+
+def reads(summary: RunSummary) -> Table | None:
+    """What queries beside a load take, and cost it; None if none were asked."""
+    table = reads_table(summary)
+    return None if table is None else of_rich(table, "Queries beside the load, and on the idle sink after it")
 
 
 def stages(summary: RunSummary) -> Table | None:

@@ -106,10 +106,11 @@ class Sink(Protocol):
         this method does not tell.
         """
 
-    def ask(self, target: str, query: Query) -> Answer:
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         """What `target` answers. Raises ServiceError if the query fails, or takes longer than `ASK_SECONDS`.
 
-        Asked after `settle`. A sink without this method cannot be asked.
+        Asked after `settle`, or while records come; then without `explain`, which finds out whether an index helps. A
+        sink without this method cannot be asked.
         """
 
     def leftovers(self, prefix: str) -> list[str]:

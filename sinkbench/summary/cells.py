@@ -25,6 +25,7 @@ from sinkbench.results import (
     Memory,
     Network,
     RatePerSecond,
+    Reads,
     Reason,
     Rescale,
     Scaling,
@@ -243,6 +244,7 @@ def _summary(
         limit_records_per_second=median_known(trial.limit_records_per_second for trial in valid),
         efficiency=median_known(trial.efficiency for trial in valid),
         bottleneck=shared_cause(trial.bottleneck for trial in valid or trials),
+        reads=_reads([trial.reads for trial in valid if trial.reads is not None]),
         queries=over_trials(valid),
         reasons=reasons,
         at_least=early,
@@ -399,6 +401,20 @@ def _sum(audits: Iterable[Audit | None]) -> Audit | None:
     done = [audit for audit in audits if audit is not None]
     sums = {count: sum(getattr(audit, count) for audit in done) for count in Audit.model_fields}
     return Audit(**sums) if done else None
+
+
+def _reads(trials: Sequence[Reads]) -> Reads | None:
+    """Of all queries that were asked beside the loads; None if none were."""
+    return (
+        None
+        if not trials
+        else Reads(
+            loaded_ms=merged(each.loaded_ms for each in trials),
+            idle_ms=merged(each.idle_ms for each in trials),
+            failed=sum(each.failed for each in trials),
+            problem=next((each.problem for each in trials if each.problem), ""),
+        )
+    )
 
 
 def _cpu(trials: Sequence[TrialRecord]) -> dict[str, float | None]:

@@ -85,6 +85,7 @@ def cell_name(cell: CellSummary, summary: RunSummary) -> str:
     if cell.rescale is not None:
         return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
     load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
+    load += f" and {cell.reads_per_second:g} queries/s" if cell.reads_per_second is not None else ""
     return f"{cell.label} with {cell.tasks} tasks{load}"
 
 

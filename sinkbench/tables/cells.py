@@ -26,7 +26,7 @@ from sinkbench.tables.columns import SHORT_NAMES, connections, counted, in_short
 from sinkbench.tables.figures import WHERE
 from sinkbench.tables.format import NOT_MEASURED, percent, share_span, span, tenths, times, whole
 from sinkbench.tables.loads import is_load, load_lines, load_table
-from sinkbench.tables.queries import query_lines, query_table
+from sinkbench.tables.queries import query_lines, query_table, reads_table
 from sinkbench.tables.rescales import rescale_table
 from sinkbench.tables.resources import cost_table, price_lines, resource_table
 from sinkbench.tables.scaling import scaling_line, scaling_table
@@ -172,7 +172,7 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
         yield from ("", *map(scaling_line, summary.scaling), "")
     if (stages := stage_table(summary)) is not None:
         yield from (stages, "")
-    for table in (query_table(summary), resource_table(summary, width), cost_table(summary)):
+    for table in (reads_table(summary), query_table(summary), resource_table(summary, width), cost_table(summary)):
         yield from [] if table is None else (table, "")
     yield from answer_lines(summary)
     yield from load_lines(summary) if is_load(summary) else []

@@ -30,6 +30,7 @@ from sinkbench.trial.asking import asked
 from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
+from sinkbench.trial.readprocess import Order
 from sinkbench.trial.sampler import Sampler, Sources, seldom
 from sinkbench.trial.sent import SentRecords
 
@@ -317,6 +318,11 @@ class Bench:
             return []
         with SentRecords(records, self.plan.load.keys) as sent:
             return [asked(query, partial(ask, names.target, query), sent.answer(query)) for query in self._queries]
+
+    def read_order(self, cell: Cell, names: Names) -> Order:
+        """What the process that asks queries beside a cell's load is told."""
+        endpoints = self.stack.endpoints
+        return Order(endpoints, self._checkout, cell.sink, names.target, self._queries, cell.reads or 0.0)
 
     def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
         """Removes everything that the trial has created; what is not there is fine."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypedDict, TypeVar
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.results import Bottleneck, Lag, LatencyMs, Rescale
+from sinkbench.results import Bottleneck, Lag, LatencyMs, Reads, Rescale
 
 __all__ = ["Figures", "Kind", "Observer"]
 
@@ -37,6 +37,7 @@ class Figures(TypedDict, total=False):
     notes: list[str]
     offered_records_per_second: float | None
     pilot: bool
+    reads: Reads | None
     records_per_second: float | None
     rescale: Rescale | None
     searchable_ms: LatencyMs | None

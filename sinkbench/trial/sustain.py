@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -15,17 +16,21 @@ from sinkbench.analysis.stalls import stalls
 from sinkbench.bottleneck.rules import LEAST_OFFERED
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Lag, LatencyMs
+from sinkbench.results import Lag, LatencyMs, Reads
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch
 from sinkbench.trial.drain import rounded
 from sinkbench.trial.kind import Figures
 from sinkbench.trial.offering import Offering
+from sinkbench.trial.readprocess import Told
+from sinkbench.trial.reads import Reader
 from sinkbench.trial.stop import Timeouts
 from sinkbench.trial.trial import Trial
 
 __all__ = ["Sustain", "clock_step", "records_offered"]
 
+# Long enough for a 99th percentile at a few queries a second.
+IDLE_SECONDS = 15.0
 # Two clocks that drift apart by less than this during a trial were not set.
 CLOCK_STEP_MS = 10.0
 
@@ -54,6 +59,8 @@ class Sustain:
         self._arriving: ArrivalWatch | None = None
         self._arrivals: Arrivals | None = None
         self._no_latency: list[str] = []
+        self._reads_loaded: Told | None = None
+        self._reads_idle: Told | None = None
 
     def load(self, trial: Trial) -> None:
         trial.bench.create_topic(trial.names)
@@ -64,11 +71,14 @@ class Sustain:
         trial.observer.phase(f"offering {self._offered:,.0f} records/s")
         interval = plan.sustain.arrival_interval_ms / 1000
         self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
-        with Offering(trial, self._offered) as offering, self._arriving:
+        reading = nullcontext() if trial.cell.reads is None else Reader(trial.bench.read_order(trial.cell, trial.names))
+        with Offering(trial, self._offered) as offering, self._arriving, reading as reader:
 
             def see(sample: Sample) -> None:
                 if trial.placed is not None:
                     offering.begin()
+                    if reader is not None:
+                        reader.begin()
                 offering.check()
 
             try:
@@ -78,6 +88,8 @@ class Sustain:
                 trial.loaded = offering.ended()
                 raise
             trial.loaded = offering.result()
+            if reader is not None:
+                self._reads_loaded = reader.end()
         if trial.loaded.in_time is not None:
             trial.offered_share = trial.loaded.in_time / trial.records
         trial.check_loaded()
@@ -85,11 +97,32 @@ class Sustain:
     def read(self, trial: Trial) -> None:
         if trial.audited is None or self._arriving is None:
             return
+        self._read_idle(trial)
         trial.observer.phase("reading when records arrived")
         try:
             self._arrivals = self._arriving.read(trial.names.trial, self._one_in(trial))
         except (ServiceError, OSError) as error:
             self._no_latency.append(f"no latency: {in_one_line(error)}")
+
+    def _read_idle(self, trial: Trial) -> None:
+        """Asks the same queries for some time more, now that the sink has nothing else to do."""
+        if trial.cell.reads is None or self._reads_loaded is None:
+            return
+        trial.observer.phase("asking queries of an idle sink")
+        with Reader(trial.bench.read_order(trial.cell, trial.names)) as reader:
+            reader.begin()
+            time.sleep(min(IDLE_SECONDS, trial.bench.plan.sustain.seconds))
+            self._reads_idle = reader.end()
+
+    def _reads(self) -> Reads | None:
+        told = [each for each in (self._reads_loaded, self._reads_idle) if each is not None]
+        if not told:
+            return None
+        loaded, idle = (
+            None if each is None else latency_of(each.latencies_us) for each in (self._reads_loaded, self._reads_idle)
+        )
+        problem = next((each.problem for each in told if each.problem), "")
+        return Reads(loaded_ms=loaded, idle_ms=idle, failed=sum(each.failed for each in told), problem=problem)
 
     def _one_in(self, trial: Trial) -> int:
         return max(1, math.ceil(trial.records / trial.bench.plan.sustain.latency_records))
@@ -108,6 +141,7 @@ class Sustain:
             bottleneck=trial.bottleneck() if lag.verdict == GROWING or trial.reasons else None,
             notes=[*trial.disagreements(), *trial.gaps(stalls(trial.samples, trial.records)), *self._no_latency],
             pilot=self._search,
+            reads=self._reads(),
             records_per_second=rounded(_stored_rate(trial.samples, times, warm), 1),
             offered_records_per_second=round(self._offered, 1),
             sent_share=rounded(trial.offered_share, 5),

@@ -185,3 +185,23 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
         assert [reason.code for reason in trial.reasons] == [ReasonCode.TOO_SHORT]
         assert taken.records > trial.records
     assert not taken.pilot
+
+
+def test_queries_beside_a_load_have_latencies_idle_and_loaded(stack: LocalStack, tmp_path: Path) -> None:
+    shutil.copytree(CHECKOUT / "queries", tmp_path / "queries")
+    plan = """
+mode: sustain
+queries: queries
+pipelines: [postgres/jdbc]
+sustain: {records_per_second: 500, reads_per_second: [0, 20], seconds: 10}
+"""
+    without, beside = race(stack, tmp_path, plan).cells
+    assert (without.reads_per_second, without.reads) == (None, None)
+    assert beside.reads_per_second == 20
+    assert beside.reads is not None
+    assert (beside.reads.failed, beside.reads.problem) == (0, "")
+    for latency in (beside.reads.loaded_ms, beside.reads.idle_ms):
+        assert latency is not None
+        # As many as were due, but for those of the last moment.
+        assert latency.count >= 150
+        assert latency.p50 is not None

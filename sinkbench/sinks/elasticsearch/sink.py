@@ -322,7 +322,7 @@ class ElasticsearchSink:
         found = self._client.search(index=target, query=wanted, size=2 * len(seqs), source=True)["hits"]["hits"]
         return {int(hit["_source"]["bench"]["seq"]): hit["_source"] for hit in found if "_source" in hit}
 
-    def ask(self, target: str, query: Query) -> Answer:
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._client.options(request_timeout=ASK_SECONDS), target, query)
 
     def leftovers(self, prefix: str) -> list[str]:

@@ -85,10 +85,11 @@ class Columns(_Dialect):
         return self.text(field)
 
 
-def ask(connection: Connection, target: str, query: Query, timeout_seconds: float) -> Answer:
+def ask(connection: Connection, target: str, query: Query, timeout_seconds: float, *, explain: bool) -> Answer:
     """What the table `target` answers, from its view `readings` if it has one.
 
-    An index can find the records if PostgreSQL, told to avoid reading the whole table, looks something up in one.
+    With `explain`, an index can find the records if PostgreSQL, told to avoid reading the whole table, looks something
+    up in one.
 
     Raises psycopg.Error if the query fails, or takes longer than `timeout_seconds`.
     """
@@ -101,6 +102,8 @@ def ask(connection: Connection, target: str, query: Query, timeout_seconds: floa
     with connection.transaction(), psycopg.ClientCursor(connection) as cursor:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(round(timeout_seconds * 1000))])
         rows = cursor.execute(statement.encode(), values).fetchall()
+        if not explain:
+            return answer_of(query, rows)
         cursor.execute("SET LOCAL enable_seqscan = off")
         ((explained,),) = cursor.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode(), values).fetchall()
         return answer_of(query, rows, any("Index Cond" in node for node in _nodes(explained[0]["Plan"])))

@@ -319,8 +319,8 @@ class PostgresSink:
         ).format(sql.Identifier(target))
         return {int(seq): document for seq, document in self._query(query, run, [str(seq) for seq in seqs])}
 
-    def ask(self, target: str, query: Query) -> Answer:
-        return ask(self._connection, target, query, ASK_SECONDS)
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
+        return ask(self._connection, target, query, ASK_SECONDS, explain=explain)
 
     def leftovers(self, prefix: str) -> list[str]:
         rows = self._query(sql.SQL(LEFTOVERS), prefix, MARK, prefix, MARK)

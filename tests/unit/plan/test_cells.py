@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import Cell, blocks, expand
@@ -91,3 +93,31 @@ def test_cells_of_different_rates_have_different_keys(rates: list[float]) -> Non
 
 def test_a_rate_is_written_out_in_a_key() -> None:
     assert a_cell(label="c", offered=1e6).key == "c@3x1@1000000"
+
+
+def test_reads_make_cells_of_their_own_and_none_is_no_rate(tmp_path: Path) -> None:
+    plan = Plan.model_validate(
+        {
+            "name": "reads",
+            "mode": "sustain",
+            "queries": "queries",
+            "pipelines": ["postgres/jdbc"],
+            "sustain": {"records_per_second": [100, 200], "reads_per_second": [0, 2.5]},
+        }
+    )
+    found = [(cell.key, cell.reads) for cell in expand(plan, 3)]
+    place = "postgres/jdbc@3x1"
+    assert found == [
+        (f"{place}@100", None),
+        (f"{place}@100+2.5r", 2.5),
+        (f"{place}@200", None),
+        (f"{place}@200+2.5r", 2.5),
+    ]
+
+
+@pytest.mark.parametrize("more", [{"mode": "drain", "queries": "q"}, {"sustain": {"records_per_second": 5}}])
+def test_reads_need_a_constant_load_and_queries(more: dict[str, Any]) -> None:
+    plan = {"name": "x", "mode": "sustain", "pipelines": ["postgres/jdbc"], **more}
+    plan["sustain"] = {**more.get("sustain", {}), "reads_per_second": 2}
+    with pytest.raises(ValidationError, match="reads_per_second is for mode sustain and a plan with queries"):
+        Plan.model_validate(plan)

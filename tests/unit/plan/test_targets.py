@@ -94,3 +94,16 @@ def test_a_run_keeps_the_target_and_its_hash(checkout: Path, tmp_path: Path) -> 
     (checkout / "postgres" / "indexed.sql").unlink()
     with pytest.raises(PlanError, match=r"postgres/indexed\.sql: there is no such file any more; restore it"):
         file_hashes(plan, checkout)
+
+
+def test_the_plan_of_a_run_names_the_checkouts_queries_not_its_own_copy(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "queries").mkdir()
+    (checkout / "queries" / "one.yaml").write_text("asks: What?\nmember: {a: 1}\n")
+    path = tmp_path / "mine" / "plan.yaml"
+    path.write_text("pipelines: [postgres/jdbc]\nqueries: queries\n")
+    plan = load_plan(path, checkout / "connectors")
+    folder = RunFolder.create(tmp_path / "results", plan, checkout / "connectors")
+    assert (folder.path / "queries" / "one.yaml").exists()
+    kept = load_plan(folder.plan_path, checkout / "connectors", kept=True)
+    assert (kept.queries, kept.sha256) == (plan.queries, plan.sha256) == ("queries", plan.sha256)
+    assert list(file_hashes(plan, checkout)) == ["queries/one.yaml"]

@@ -1,0 +1,117 @@
+"""The process that asks a sink queries at a constant rate, open loop, while a trial runs: `python -m` this, FD.
+
+FD is one end of a socket pair, by which the order comes, pickled. It ends when the other end of its socket closes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Event
+
+from sinkbench.analysis.query import Query
+from sinkbench.errors import ServiceError
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import Sink, open_sink
+from sinkbench.stack import Endpoints
+
+__all__ = ["Order", "Told", "main"]
+
+# So many queries at once: with one connection a slow query would hold up those that are due meanwhile.
+CONNECTIONS = 4
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked, and where: goes through a socket, never to a command line.
+
+    Attributes:
+        queries: are asked in turn.
+        rate: queries per second, all together.
+    """
+
+    endpoints: Endpoints = field(repr=False)
+    checkout: Path
+    sink: str
+    target: str
+    queries: Sequence[Query]
+    rate: float
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of it.
+
+    Attributes:
+        latencies_us: from when a query was due to its answer, in microseconds; of those that were answered.
+        failed: how many were not.
+        problem: what the first of these said; empty if all were answered.
+        cpu_seconds: that this process took.
+    """
+
+    latencies_us: Sequence[float]
+    failed: int = 0
+    problem: str = ""
+    cpu_seconds: float = 0.0
+
+
+def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
+    """Asks until `stop` is set: a query when it is due, or as soon as a connection is free."""
+    latencies: list[float] = []
+    problems: list[str] = []
+    numbers, used = count(), time.process_time()
+    start = time.monotonic()
+
+    def work(sink: Sink) -> None:
+        # `next` of a count is one step of the interpreter.
+        for number in numbers:
+            due = start + number / order.rate
+            if stop.wait(max(0.0, due - time.monotonic())):
+                return
+            try:
+                sink.ask(order.target, order.queries[number % len(order.queries)], explain=False)
+            except ServiceError as error:
+                problems.append(in_one_line(error))
+            else:
+                latencies.append((time.monotonic() - due) * 1e6)
+
+    with ThreadPoolExecutor(len(sinks)) as pool:
+        for done in [pool.submit(work, sink) for sink in sinks]:
+            done.result()
+    return Told(latencies, len(problems), problems[0] if problems else "", time.process_time() - used)
+
+
+def main(descriptor: int) -> None:
+    """Obeys one order, until the controller says that it is enough."""
+    # Ctrl-C is for the controller, which ends this process itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Connection(descriptor) as connection, suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        order = connection.recv()
+        try:
+            sinks = [open_sink(order.sink, order.endpoints, order.checkout) for _ in range(CONNECTIONS)]
+        except ServiceError as error:
+            connection.send(Told([], 0, in_one_line(error)))
+            return
+        connection.send(None)
+        connection.recv()
+        stop = Event()
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(ask_until, stop, order, sinks)
+            with suppress(EOFError):
+                connection.recv()
+            stop.set()
+            connection.send(told.result())
+        for sink in sinks:
+            sink.close()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
