@@ -22,6 +22,7 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
+from sinkbench.services.kafka_release import kafka_release
 from sinkbench.sinks import sink_kinds
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.registry import About, sink_service
@@ -47,12 +48,16 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
     Raises:
         StackError: a service of our own does not tell.
     """
+
+    def release() -> str | None:
+        return kafka_release(endpoints.kafka, endpoints.kafka_settings, TIMEOUT_SECONDS)
+
     found: dict[str, JsonValue] = {"sinkbench": version("sinkbench"), "python": platform.python_version()}
     clients = ["confluent-kafka", *(client for kind in sink_kinds() for client in kind.clients)]
     found.update({client: _version_of(client) for client in clients})
     found["librdkafka"] = confluent_kafka.libversion()[0]
-    # Kafka's protocol does not tell a version; our own brokers have the one that Maven fetched.
-    found.update({"kafka": None} if endpoints.shared else _shipped(checkout))
+    # Brokers do not tell it; others' show which releases it may be, and our own have the one that Maven fetched.
+    found.update({"kafka": _told("kafka", release, endpoints)} if endpoints.shared else _shipped(checkout))
     found["connect"] = _told("connect", lambda: _connect_version(endpoints), endpoints)
     for name, about in sinks.items():
         # Elasticsearch's client bears its name, too.

@@ -59,14 +59,32 @@ def stamping_sinks() -> list[str]:
 
 
 def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:
-    """The sink of that name, connected. Raises ServiceError if it does not answer, or there is no such sink."""
+    """The sink of that name, connected.
+
+    Raises:
+        ServiceError: it does not answer.
+        StackError: there is no such sink, or its version is none that is supported.
+    """
     kind = sink_kind(name)
     if name not in endpoints.sinks:
         where = endpoints.stack_file or "this stack"
         raise StackError(
             f"{where}: has no '{name}', which a pipeline of the plan writes to; add that key, or leave the pipeline out"
         )
-    return kind.open(endpoints, checkout)
+    sink = kind.open(endpoints, checkout)
+    try:
+        _check_versions(kind, endpoints)
+    except BaseException:
+        sink.close()
+        raise
+    return sink
+
+
+def _check_versions(kind: SinkKind, endpoints: Endpoints) -> None:
+    for service in kind.services:
+        there = endpoints.sinks.get(service.name)
+        if there is not None and (refusal := service.refusal(there)) is not None:
+            raise StackError(f"{service.name} at {there.shown or there.address}: {refusal}; use such a one")
 
 
 def open_writer(to: Destination) -> Writer:

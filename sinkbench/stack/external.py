@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints, Say, ServiceState, Stack
-from sinkbench.stack.readiness import checks
+from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
+from sinkbench.stack.support import unsupported
 
 __all__ = ["ExternalStack", "advice"]
 
@@ -24,6 +26,7 @@ TIMEOUT_SECONDS = 10.0
 
 # (part of an endpoint's answer in lower case, what to do about it); the first that matches counts.
 ADVICE = (
+    ("sinkbench supports", "name a cluster of such a version"),
     ("settings cannot be used", "use librdkafka's names and values"),
     ("may not make schemas", "GRANT CREATE ON DATABASE and ON SCHEMA public to it"),
     ("certificate verify failed", "give the certificates that sign its own as the CA, and the name that they are for"),
@@ -55,6 +58,12 @@ def advice(answer: str) -> str:
     """What to do about an endpoint's answer."""
     said = answer.casefold()
     return next((mend for part, mend in ADVICE if part in said), OTHERWISE)
+
+
+def _at_once(asked: Mapping[str, Check]) -> dict[str, str | None]:
+    """What each check says, all of them asked at the same time; None where nothing is wrong."""
+    with ThreadPoolExecutor(max_workers=max(len(asked), 1)) as pool:
+        return dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
 
 
 class ExternalStack(Stack):
@@ -102,25 +111,21 @@ class ExternalStack(Stack):
         of_all = ("memory and network traffic of the services", "free disk space of the services")
         return (*(f"CPU time of {title}" for title in titles), *of_all, *absent)
 
-    def _checks(self) -> dict[str, Callable[[], str | None]]:
+    def _checks(self) -> dict[str, Check]:
         return checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS)
-
-    def _problems(self) -> dict[str, str | None]:
-        """Each endpoint's problem; None for one that is fine."""
-        asked = self._checks()
-        with ThreadPoolExecutor(max_workers=len(asked)) as pool:
-            return dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
 
     def running(self) -> bool:
         """Always: somebody else runs it."""
         return True
 
     def up(self, say: Say) -> None:
-        """Checks every endpoint with its credentials. Raises StackError, a line for each that fails."""
-        where = self.addresses()
+        """Checks every endpoint with its credentials, and its version. Raises StackError, a line for each failure."""
+        where, found = self.addresses(), _at_once(self._checks())
+        answering = [name for name, problem in found.items() if problem is None]
+        found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
         problems = [
             f"{self._lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
-            for name, problem in self._problems().items()
+            for name, problem in found.items()
             if problem is not None
         ]
         if problems:
@@ -145,7 +150,7 @@ class ExternalStack(Stack):
     def states(self) -> list[ServiceState]:
         return [
             ServiceState(name, "running" if problem is None else "dead", None, redacted(problem or ""))
-            for name, problem in self._problems().items()
+            for name, problem in _at_once(self._checks()).items()
         ]
 
     def cpu_seconds(self) -> dict[str, float | None]:

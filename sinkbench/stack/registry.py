@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from sinkbench.errors import StackError
 from sinkbench.services.failures import in_one_line
+from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint
 from sinkbench.stack.sections import SinkSection
 
@@ -40,11 +41,13 @@ class About:
         version: its own.
         java: the version of the Java that it runs in.
         java_arguments: what that Java was started with.
+        other: what it is, in one line, if it answers like the service and is another product.
     """
 
     version: str | None = None
     java: str | None = None
     java_arguments: Sequence[str] | None = None
+    other: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class SinkService:
         usable_cores: how many cores it can use at a number of tasks, and why, for a person; None: as many as there are.
         in_java: whether it runs in a Java virtual machine.
         measures: what cannot be measured where the sink is there and this service is not; "" if it must be there.
+        supported: its versions that can be used; None for all of them.
     """
 
     name: str
@@ -71,6 +75,19 @@ class SinkService:
     usable_cores: Callable[[int], tuple[float, str]] | None = None
     in_java: bool = False
     measures: str = ""
+    supported: Supported | None = None
+
+    def refusal(self, endpoint: Endpoint) -> str | None:
+        """Why what answers there cannot be used: its version, or another product; None if it can, or does not tell.
+
+        Raises ServiceError if it does not answer.
+        """
+        if self.supported is None:
+            return None
+        about = self.about(endpoint)
+        if about.other is not None:
+            return f"{about.other}; sinkbench supports {self.title} {self.supported.words}"
+        return self.supported.refusal(self.title, about.version)
 
 
 @dataclass(frozen=True)

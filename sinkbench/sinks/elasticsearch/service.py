@@ -10,15 +10,18 @@ import httpx
 from pydantic import Field, model_validator
 
 from sinkbench.services.http import http_client, http_errors
+from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint
 from sinkbench.stack.readiness import refusal, said, shared_client
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import HttpSection, Secret, SinkSection, Url
 from sinkbench.yamlfile import mistake
 
-__all__ = ["SERVICE"]
+__all__ = ["SERVICE", "about_of", "other_product"]
 
 TIMEOUT_SECONDS = 10.0
+# All answers of Elasticsearch from 7.14 on bear it, and its client takes no others.
+PRODUCT_HEADER = "x-elastic-product"
 ABOUT = {"filter_path": "nodes.*.version,nodes.*.jvm.version,nodes.*.jvm.input_arguments"}
 
 
@@ -67,8 +70,20 @@ def about(endpoint: Endpoint) -> About:
     """What one node says of itself; nothing if it does not show that to us."""
     with http_client(endpoint.access, TIMEOUT_SECONDS) as http, http_errors():
         answer = http.get(f"{endpoint.address}/_nodes/_local", params=ABOUT)
-    nodes = answer.json().get("nodes", {}) if answer.status_code == httpx.codes.OK else {}
-    return about_of(next(iter(nodes.values()), {}))
+        if answer.status_code != httpx.codes.OK:
+            return About()
+        if PRODUCT_HEADER not in answer.headers:
+            return other_product(_tree(http.get(f"{endpoint.address}/")))
+    return about_of(next(iter(_tree(answer).get("nodes", {}).values()), {}))
+
+
+def _tree(answer: httpx.Response) -> Mapping[str, Any]:
+    """The JSON object of an answer; empty if it holds none."""
+    try:
+        found = answer.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def about_of(node: Mapping[str, Any]) -> About:
@@ -77,6 +92,28 @@ def about_of(node: Mapping[str, Any]) -> About:
     return About(node.get("version"), java.get("version"), java.get("input_arguments"))
 
 
+def other_product(main: Mapping[str, Any]) -> About:
+    """What a server is whose answers do not bear Elasticsearch's header, by what `GET /` answers; {} if nothing.
+
+    OpenSearch names itself, unless it is set to pass for Elasticsearch 7.10.2.
+    """
+    version = found if isinstance(found := main.get("version"), dict) else {}
+    number = str(version["number"]) if "number" in version else None
+    if version.get("distribution") == "opensearch":
+        return About(number, other=f"it is OpenSearch {number or '(of no number)'}, not Elasticsearch")
+    called = f", and calls itself {number}" if number else ""
+    return About(
+        number,
+        other=f"its answers bear no {PRODUCT_HEADER}{called}: it is OpenSearch, or an Elasticsearch before 7.14",
+    )
+
+
 SERVICE = SinkService(
-    name="elasticsearch", title="Elasticsearch", section=ElasticsearchSection, ready=ready, about=about, in_java=True
+    name="elasticsearch",
+    title="Elasticsearch",
+    section=ElasticsearchSection,
+    ready=ready,
+    about=about,
+    in_java=True,
+    supported=Supported("8.19 and 9", (8, 19), (10,)),
 )

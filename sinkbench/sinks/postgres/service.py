@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from sinkbench.services.failures import map_exceptions
+from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import Secret, SinkSection
@@ -73,10 +74,13 @@ class PgBouncer(_Dsn):
 
 
 def _asked(endpoint: Endpoint, question: str, timeout_seconds: float = 10.0) -> tuple[Any, ...]:
-    """The first row of what is answered, after the user that asks."""
+    """The first row of what is answered, after the user that asks, and the version that was told at the door."""
     seconds = max(2, round(timeout_seconds))
     with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
-        return (connection.info.user, *connection.execute(question.encode()).fetchall()[0])
+        answer = connection.execute(question.encode())
+        # PgBouncer before 1.12 answers SHOW VERSION with a notice, and no row.
+        row = answer.fetchall()[0] if answer.description else ()
+        return (connection.info.user, connection.info.parameter_status("server_version"), *row)
 
 
 def postgres_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
@@ -90,7 +94,7 @@ def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) ->
 def _problem(endpoint: Endpoint, question: str, timeout_seconds: float) -> str | None:
     """Why a question is not answered, or a right that is asked for is not there."""
     try:
-        user, *found = _asked(endpoint, question, timeout_seconds)
+        user, _, *found = _asked(endpoint, question, timeout_seconds)
     except psycopg.Error as error:
         return str(error).strip().splitlines()[0]
     return None if all(found) else f"{user} may not make schemas in this database, or tables in its schema public"
@@ -98,7 +102,7 @@ def _problem(endpoint: Endpoint, question: str, timeout_seconds: float) -> str |
 
 def _version(question: str, endpoint: Endpoint) -> About:
     with map_exceptions(psycopg.Error):
-        return About(str(_asked(endpoint, question)[1]))
+        return About(str(_asked(endpoint, question)[-1]))
 
 
 POSTGRES = SinkService(
@@ -108,6 +112,7 @@ POSTGRES = SinkService(
     ready=postgres_ready,
     about=partial(_version, "SHOW server_version"),
     usable_cores=lambda tasks: (float(tasks), "that a process for each task can use"),
+    supported=Supported("13 to 18", (13,), (19,)),
 )
 PGBOUNCER = SinkService(
     name="pgbouncer",
@@ -117,4 +122,5 @@ PGBOUNCER = SinkService(
     about=partial(_version, "SHOW VERSION"),
     usable_cores=lambda tasks: (1.0, "that its only thread can use"),
     measures="connections through a pooler",
+    supported=Supported("1.18 and later", (1, 18)),
 )

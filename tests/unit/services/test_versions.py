@@ -1,0 +1,116 @@
+"""Which versions are refused, and by which number; no service is asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.services.kafka_release import OLDER, SINCE, kafka_refusal, release_of
+from sinkbench.services.versions import Supported, numbers_of
+from sinkbench.sinks.elasticsearch.service import SERVICE as ELASTICSEARCH
+from sinkbench.sinks.elasticsearch.service import other_product
+from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
+from sinkbench.stack.external import advice
+from sinkbench.stack.registry import SinkService
+
+
+@pytest.mark.parametrize(
+    ("service", "version", "number"),
+    [
+        (ELASTICSEARCH, "7.17.29", "7.17.29"),
+        (ELASTICSEARCH, "8.18.8", "8.18.8"),
+        (ELASTICSEARCH, "8.19.0", None),
+        (ELASTICSEARCH, "8.19.21", None),
+        (ELASTICSEARCH, "9.0.0", None),
+        (ELASTICSEARCH, "9.5.3-SNAPSHOT", None),
+        (ELASTICSEARCH, "10.0.0", "10.0.0"),
+        (POSTGRES, "12.22 (Debian 12.22-1.pgdg120+1)", "12.22"),
+        (POSTGRES, "9.6.24", "9.6.24"),
+        (POSTGRES, "13.0", None),
+        (POSTGRES, "15.14 (Debian 15.14-0+deb12u1)", None),
+        (POSTGRES, "18beta1", None),
+        (POSTGRES, "18.1", None),
+        (POSTGRES, "19devel", "19"),
+        (PGBOUNCER, "PgBouncer 1.17.0", "1.17.0"),
+        # As the console says at its door.
+        (PGBOUNCER, "1.9.0/bouncer", "1.9.0"),
+        (PGBOUNCER, "PgBouncer 1.18.0", None),
+        (PGBOUNCER, "PgBouncer 1.25.1", None),
+        (PGBOUNCER, "PgBouncer 2.0.0", None),
+        # Nobody knows.
+        (ELASTICSEARCH, None, None),
+        (POSTGRES, "devel", None),
+    ],
+)
+def test_a_version_that_is_not_supported_is_refused_by_its_number(
+    service: SinkService, version: str | None, number: str | None
+) -> None:
+    assert service.supported is not None
+    said = service.supported.refusal(service.title, version)
+    supported = f"sinkbench supports {service.title} {service.supported.words}"
+    assert said == (None if number is None else f"it is {service.title} {number}; {supported}")
+    if said is not None:
+        assert advice(said) == "name a cluster of such a version"
+
+
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=4), st.lists(st.integers(0, 99), min_size=1, max_size=4))
+def test_what_is_supported_ends_where_the_next_begins(least: list[int], version: list[int]) -> None:
+    text, bound = ".".join(map(str, version)), tuple(least)
+    older, newer = Supported("", (), bound), Supported("", bound)
+    assert numbers_of(f"Server {text} (of somebody)") == tuple(version)
+    assert (older.refusal("X", text) is None) != (newer.refusal("X", text) is None)
+
+
+@pytest.mark.parametrize(
+    ("main", "said"),
+    [
+        ({"version": {"distribution": "opensearch", "number": "2.19.1"}}, "it is OpenSearch 2.19.1, not Elasticsearch"),
+        # OpenSearch with compatibility.override_main_response_version, or the Elasticsearch that it came from.
+        (
+            {"version": {"number": "7.10.2"}},
+            "and calls itself 7.10.2: it is OpenSearch, or an Elasticsearch before 7.14",
+        ),
+        ({}, "bear no x-elastic-product: it is OpenSearch, or an Elasticsearch before 7.14"),
+        ({"version": "7"}, "it is OpenSearch, or"),
+    ],
+)
+def test_opensearch_is_called_so(main: dict[str, object], said: str) -> None:
+    assert said in (other_product(main).other or "")
+
+
+# What brokers of these releases answered or declare, of those requests that tell: by number, the highest version.
+KAFKA_2_8 = {0: 9, 1: 12, 2: 6, 9: 7, 11: 7, 16: 4, 24: 3, 35: 2}
+KAFKA_3_4 = {0: 9, 1: 13, 2: 7, 9: 8, 11: 9, 16: 4, 24: 3, 35: 4}
+KAFKA_4_3 = {0: 13, 1: 18, 2: 11, 9: 10, 11: 9, 16: 5, 24: 5, 35: 5}
+
+
+@pytest.mark.parametrize(
+    ("highest", "release", "refused"),
+    [
+        (KAFKA_2_8, "2.8", True),
+        (KAFKA_3_4, "3.3 or 3.4", True),
+        ({**KAFKA_3_4, 1: 15, 2: 8, 24: 4}, "3.6", True),
+        ({**KAFKA_4_3, 0: 10, 1: 16}, "3.7", False),
+        (KAFKA_4_3, "4.3 or later", False),
+        ({**KAFKA_4_3, 0: 14, 99: 1}, "4.3 or later", False),
+        # Another program, which has learnt one request of a later release.
+        ({**KAFKA_2_8, 1: 17, 2: 4}, "2.8", True),
+        ({0: 3}, OLDER, True),
+        ({}, None, False),
+    ],
+)
+def test_a_broker_is_of_the_release_whose_protocol_it_speaks(
+    highest: dict[int, int], release: str | None, refused: bool
+) -> None:
+    assert release_of(highest) == release
+    expected = f"its protocol is that of Kafka {release}; sinkbench supports Kafka 3.7 and later"
+    assert kafka_refusal(release) == (expected if refused else None)
+
+
+@given(st.dictionaries(st.sampled_from([request for _, request, _ in SINCE]), st.integers(0, 20)))
+def test_a_broker_that_takes_more_is_of_no_older_release(highest: dict[int, int]) -> None:
+    names = [OLDER, *(name for name, _, _ in SINCE)]
+    more = {request: highest.get(request, 0) + 1 for _, request, _ in SINCE}
+    before = release_of(highest)
+    assert before is None or names.index(before) <= names.index(str(release_of(more)))
