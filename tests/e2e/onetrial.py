@@ -10,7 +10,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack.local import LocalStack
+from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.drain import Drain
 from sinkbench.trial.names import Names
@@ -20,7 +20,7 @@ from tests.support.silent import Silent
 
 
 def one_trial(
-    stack: LocalStack,
+    stack: Stack,
     folder: Path,
     text: str,
     records: int,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from sinkbench.stack.tools import find_java
+from tests.support.ports import free_ports
 
 __all__ = ["sasl_broker"]
 
@@ -35,12 +35,6 @@ auto.create.topics.enable=false
 """
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in found]
-
-
 def _keystore(ca: trustme.CA, path: Path) -> Path:
     issued = ca.issue_cert("127.0.0.1")
     key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), password=None)
@@ -55,7 +49,7 @@ def _keystore(ca: trustme.CA, path: Path) -> Path:
 @contextlib.contextmanager
 def sasl_broker(libs: Path, folder: Path, ca: trustme.CA, user: str, password: str) -> Iterator[str]:
     """Runs the broker in `folder`; yields its bootstrap address. It may not be ready yet."""
-    client, inner, controller = _free_ports(3)
+    client, inner, controller = free_ports(3)
     properties = folder / "server.properties"
     properties.write_text(
         PROPERTIES.format(

@@ -1,0 +1,145 @@
+"""Other versions of the services than the stack's own: what is supported is used as any other, the rest is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from sinkbench.environment.services import about_sinks, versions
+from sinkbench.limits.sinklimit import sink_limit_again
+from sinkbench.limits.tune import Point
+from sinkbench.plan.plan import load_plan
+from sinkbench.results import TrialRecord
+from sinkbench.services.versions import numbers_of
+from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.sinks import Destination
+from sinkbench.stack import Endpoint
+from sinkbench.stack.external import ExternalStack
+from sinkbench.stack.local import LocalStack
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.names import PREFIX
+from tests.e2e.onetrial import one_trial
+from tests.e2e.otherversions import PASSWORD, elasticsearch, postgres
+from tests.support.commands import Run
+
+RECORDS = 20_000
+STACK = """
+kafka: {bootstrap: BOOTSTRAP}
+connect:
+  urls: URLS
+  metrics: METRICS
+  variables: VARIABLES
+"""
+ELASTICSEARCH = "elasticsearch: {url: 'ADDRESS'}\n"
+POSTGRES = "postgres: {dsn: 'DSN', password: {env: SQL_PASSWORD}}\n"
+
+Clusters = Callable[..., ExternalStack]
+
+
+@pytest.fixture
+def clusters(stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clusters:
+    """Writes a stack file of the test stack's Kafka and Connect, with another sink."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("SQL_PASSWORD", PASSWORD)
+    ours = stack.endpoints
+
+    def write(sink: str, **variables: str) -> ExternalStack:
+        text = STACK.replace("BOOTSTRAP", ours.kafka).replace("URLS", json.dumps(list(ours.connect.values())))
+        text = text.replace("METRICS", json.dumps(list(ours.connect_metrics.values())))
+        (tmp_path / "clusters.yaml").write_text(text.replace("VARIABLES", json.dumps(variables)) + sink)
+        return ExternalStack(tmp_path / "clusters.yaml")
+
+    return write
+
+
+def of_elasticsearch(clusters: Clusters, there: Endpoint) -> ExternalStack:
+    text = ELASTICSEARCH.replace("ADDRESS", there.address)
+    return clusters(text, ELASTICSEARCH_HOSTS=there.address.removeprefix("http://"))
+
+
+def of_postgres(clusters: Clusters, there: Endpoint) -> ExternalStack:
+    parts = {key: str(value) for key, value in conninfo_to_dict(there.address).items()}
+    connector = {"HOST": parts["host"], "PORT": parts["port"], "DB": parts["dbname"], "USER": parts["user"]}
+    connector["PASSWORD"] = parts["password"]
+    return clusters(
+        POSTGRES.replace("DSN", there.shown), **{f"POSTGRES_{name}": value for name, value in connector.items()}
+    )
+
+
+def trial_and_limits(stack: ExternalStack, folder: Path, pipeline: str, ways: tuple[str, ...]) -> TrialRecord:
+    """Takes a trial of the pipeline, and what plain clients store in each way; nothing of them is left."""
+    sink = pipeline.partition("/")[0]
+    # The workers may be cold.
+    record, _ = one_trial(stack, folder, f"pipelines: [{pipeline}]\ndrain: {{stall_seconds: 120}}\n", RECORDS)
+    plan = load_plan(folder / "mine.yaml", CHECKOUT / "connectors")
+    with closing(Bench(stack, plan, CHECKOUT)) as bench:
+        for way in ways:
+            to = Destination(sink, way, f"{PREFIX}test_limits", stack.endpoints.sinks[sink])
+            measured = sink_limit_again(bench, to, Point(500, 2), lambda text: None, seconds=0.5)
+            assert measured.problem is None
+            assert measured.records_per_second
+        assert bench.sink(sink).leftovers(PREFIX) == []
+    return record
+
+
+def assert_whole(record: TrialRecord) -> None:
+    """Everything that a trial reads of a sink is there."""
+    assert record.audit is not None, record
+    assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (RECORDS, 0, 0)
+    assert record.audit.compared >= 60
+    assert record.audit.altered == 0
+    assert record.latency_ms is not None
+    assert (record.latency_ms.count or 0) > 0
+    assert (record.disk_bytes_per_record or 0) > 50
+    assert (record.records_per_write or 0) > 1
+    assert (record.connections.clients_peak or 0) > 0
+
+
+def test_elasticsearch_8_is_a_sink_as_9_is(
+    settings: Settings, clusters: Clusters, tmp_path: Path, sinkbench: Run
+) -> None:
+    with elasticsearch(settings) as there:
+        external = of_elasticsearch(clusters, there)
+        done = sinkbench("up", "--stack", "clusters.yaml")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert_whole(trial_and_limits(external, tmp_path, "elasticsearch/camel-bulk", ("bulk",)))
+        told = versions(external.endpoints, CHECKOUT, about_sinks(external.endpoints))
+    assert numbers_of(str(told["elasticsearch-server"]))[:2] == (8, 19)
+    # The brokers are those of the test stack.
+    assert numbers_of(str(told["kafka"]))[0] >= 4
+
+
+@pytest.mark.parametrize("version", [13, 18])
+def test_the_oldest_and_the_newest_postgresql_are_sinks(
+    settings: Settings, clusters: Clusters, tmp_path: Path, version: int
+) -> None:
+    with postgres(settings, version) as there:
+        external = of_postgres(clusters, there)
+        external.up(lambda line: None)
+        assert_whole(trial_and_limits(external, tmp_path, "postgres/jdbc", ("COPY", "INSERT")))
+        told = about_sinks(external.endpoints)["postgres"].version
+    assert numbers_of(told)[0] == version
+
+
+def test_a_postgresql_that_is_too_old_is_refused_by_its_number(
+    settings: Settings, clusters: Clusters, tmp_path: Path, sinkbench: Run
+) -> None:
+    with postgres(settings, 12) as there:
+        of_postgres(clusters, there)
+        (tmp_path / "mine.yaml").write_text("pipelines: [postgres/jdbc]\n")
+        for command in (["up"], ["race", "mine.yaml"]):
+            done = sinkbench(*command, "--stack", "clusters.yaml")
+            assert done.returncode == 2, done.stdout + done.stderr
+            assert len(done.stderr.splitlines()) == 1
+            said = (
+                r"clusters.yaml:\d+: postgres at .*: it is PostgreSQL 12\.\d+; sinkbench supports PostgreSQL 13 to 18;"
+            )
+            assert re.search(said, done.stderr), done.stderr
+        assert not (tmp_path / "results").exists()
