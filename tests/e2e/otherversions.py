@@ -93,8 +93,8 @@ def _started(
 ) -> Iterator[None]:
     """Runs the service's script with a data folder of its own; as root under the account of the stack's services."""
     as_account: dict[str, Any] = {"user": settings.user, "group": settings.user} if os.geteuid() == 0 else {}
-    # Not pytest's own folder, which no other account can enter.
-    folder = Path(tempfile.mkdtemp(prefix=f"sinkbench-{service}-"))
+    # No folder of pytest's own, which other accounts cannot enter.
+    folder = Path(tempfile.mkdtemp(prefix=f"{service}-", dir=settings.home))
     try:
         if as_account:
             shutil.chown(folder, settings.user)
