@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from sinkbench.suggest import nearest
 
-__all__ = ["URL", "CheckedKeys", "check_keys", "check_url"]
+__all__ = ["URL", "CheckedKeys", "beans_named", "check_keys", "check_url"]
 
 # Keys of Kafka's consumer that a plan may vary. Connect tells whether the consumer knows a key, but not which it knows.
 _TUNING = (
@@ -52,30 +52,51 @@ URL = "camel.sink.url"
 """What Camel writes to, with options in its query. Camel looks at them when the first record comes. With the Bulk API a
 task then only logs which ones it does not know, and goes on.
 """
-_ELASTICSEARCH = "elasticsearch:"
-_OPTIONS = (
-    "certificatePath",
-    "clusterName",
-    "connectionTimeout",
-    "disconnect",
-    "documentClass",
-    "enableDocumentOnlyMode",
-    "enableSSL",
-    "enableSniffer",
-    "from",
-    "hostAddresses",
-    "indexName",
-    "lazyStartProducer",
-    "maxRetryTimeout",
-    "operation",
-    "scrollKeepAliveMs",
-    "size",
-    "sniffAfterFailureDelay",
-    "snifferInterval",
-    "socketTimeout",
-    "useScroll",
-    "waitForActiveShards",
-)
+# The options that each of Camel's components reads, by the scheme of its URLs.
+_OPTIONS = {
+    "elasticsearch": (
+        "certificatePath",
+        "clusterName",
+        "connectionTimeout",
+        "disconnect",
+        "documentClass",
+        "enableDocumentOnlyMode",
+        "enableSSL",
+        "enableSniffer",
+        "from",
+        "hostAddresses",
+        "indexName",
+        "lazyStartProducer",
+        "maxRetryTimeout",
+        "operation",
+        "scrollKeepAliveMs",
+        "size",
+        "sniffAfterFailureDelay",
+        "snifferInterval",
+        "socketTimeout",
+        "useScroll",
+        "waitForActiveShards",
+    ),
+    "sql": (
+        "allowNamedParameters",
+        "alwaysPopulateStatement",
+        "batch",
+        "dataSource",
+        "lazyStartProducer",
+        "noop",
+        "outputClass",
+        "outputHeader",
+        "outputType",
+        "parametersCount",
+        "placeholder",
+        "prepareStatementStrategy",
+        "separator",
+        "useMessageBodyForSql",
+        "usePlaceholder",
+    ),
+}
+# How a value names a bean of Camel's registry.
+_BEAN = re.compile(r"#(?:bean:)?([A-Za-z_][\w-]*)(?![\w:-])")
 # Only newer workers list the keys of converters.
 _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
 # Keys that are more alike than this are one key and its misspelling.
@@ -95,7 +116,14 @@ class CheckedKeys:
     unconfirmed: tuple[str, ...]
 
 
-def check_keys(keys: Collection[str], listed: Collection[str], overrides: Collection[str]) -> CheckedKeys:
+def beans_named(values: Iterable[str]) -> set[str]:
+    """The keys that make the beans which the values of a configuration name, as `#pool` or `#bean:pool`."""
+    return {f"camel.beans.{name}" for value in values for name in _BEAN.findall(value)}
+
+
+def check_keys(
+    keys: Collection[str], listed: Collection[str], overrides: Collection[str], named: Collection[str] = ()
+) -> CheckedKeys:
     """Finds the keys that are in no list.
 
     A connector may read what it does not declare. So a key of its file is taken for unread only if it is spelled nearly
@@ -105,13 +133,14 @@ def check_keys(keys: Collection[str], listed: Collection[str], overrides: Collec
         keys: all of the configuration.
         listed: the keys that the connector, its converters, its transforms and its clients declare.
         overrides: those of `keys` that the plan sets.
+        named: keys of beans that values of the configuration name (`beans_named`), so that these are read.
     """
     open_ended = _HANDED_ON + tuple(each for each in _CONVERTERS if not any(key.startswith(each) for key in listed))
     known = {*listed, *_SUGGESTED}
     unread: dict[str, str] = {}
     unconfirmed = []
     for key in keys:
-        if key in listed or key.startswith(_CHECKED_AT_START) or _BEAN_PROPERTY.fullmatch(key):
+        if key in listed or key in named or key.startswith(_CHECKED_AT_START) or _BEAN_PROPERTY.fullmatch(key):
             continue
         if key.startswith(_PARTS_OF_URL):
             if URL in keys:
@@ -128,17 +157,18 @@ def check_keys(keys: Collection[str], listed: Collection[str], overrides: Collec
 def check_url(url: str) -> CheckedKeys:
     """The same of the options in the query of a `camel.sink.url`, each as `camel.sink.url?option`.
 
-    Those of Elasticsearch are known; what another component reads nobody confirms.
+    Those of Elasticsearch and of SQL are known; what another component reads nobody confirms.
     """
     options = [name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)]
-    if not url.startswith(_ELASTICSEARCH):
+    known = _OPTIONS.get(url.partition(":")[0])
+    if known is None:
         return CheckedKeys({}, tuple(f"{URL}?{option}" for option in options))
     unread, unconfirmed = {}, []
     for option in options:
-        if option in _OPTIONS:
+        if option in known:
             continue
-        if _is_misspelt(option, _OPTIONS, ()):
-            unread[f"{URL}?{option}"] = f"is none of Camel's options; did you mean '{nearest(option, _OPTIONS)}'?"
+        if _is_misspelt(option, known, ()):
+            unread[f"{URL}?{option}"] = f"is none of Camel's options; did you mean '{nearest(option, known)}'?"
         else:
             unconfirmed.append(f"{URL}?{option}")
     return CheckedKeys(unread, tuple(unconfirmed))

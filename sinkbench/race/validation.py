@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from sinkbench.errors import PlanError, ServiceError
 from sinkbench.plan.cells import Cell
-from sinkbench.race.keys import URL, check_keys, check_url
+from sinkbench.race.keys import URL, beans_named, check_keys, check_url
 from sinkbench.secrets import redacted
 from sinkbench.services.connect import Validation
 from sinkbench.trial.bench import VARIABLE, Bench
@@ -48,7 +48,8 @@ def validate_configs(bench: Bench, cells: Sequence[Cell], say: Callable[[str], N
             wrong.append(f"{_where(bench, cell, *cell.overrides)}: Connect cannot read the configuration: {error}")
             continue
         wrong += [f"{_where(bench, cell, key)}: {problem}" for key, problem in _problems(config, said)]
-        checked, options = check_keys(config, said.listed, cell.overrides), check_url(config.get(URL, ""))
+        checked = check_keys(config, said.listed, cell.overrides, beans_named(map(str, config.values())))
+        options = check_url(config.get(URL, ""))
         # A class that is refused declares no keys, so that its keys would seem to be unread.
         if not said.errors:
             wrong += [f"{_where(bench, cell, key)}: the key '{key}' {why}" for key, why in checked.unread.items()]

@@ -18,17 +18,19 @@ import pytest
 from sinkbench.errors import ConnectError, PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
-from sinkbench.race.keys import CheckedKeys, check_keys
+from sinkbench.race.keys import CheckedKeys, beans_named, check_keys
 from sinkbench.race.validation import validate_configs
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
-from sinkbench.stack.local import LocalStack
+from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.bench import Bench
 from tests.support.commands import Run
 
-FILES = sorted((CHECKOUT / "connectors").glob("*/*.json"))
+ALL = sorted((CHECKOUT / "connectors").glob("*/*.json"))
+# Those whose plugin comes with sinkbench; the others need a vendor's archive, which no test can fetch.
+FILES = [file for file in ALL if json.loads(file.read_text())["config"]["connector.class"] in PLUGINS]
 RECORDS = 2_000
 
 
@@ -151,7 +153,7 @@ def test_a_worker_that_does_not_answer_is_passed_over(stack: LocalStack) -> None
 
 
 def test_the_files_hold_no_host_and_no_password() -> None:
-    for file in FILES:
+    for file in ALL:
         text = file.read_text()
         assert "127.0.0.1" not in text
         assert "localhost" not in text
@@ -222,5 +224,6 @@ def test_every_key_of_a_connector_file_is_known_and_every_value_taken(connect: C
     version = config.pop("connector.plugin.version", None)
     said = connect.validate({**config, "name": "a"})
     assert said.errors == {}
-    checked = check_keys([*config, *(["connector.plugin.version"] if version else [])], said.listed, ())
+    keys = [*config, *(["connector.plugin.version"] if version else [])]
+    checked = check_keys(keys, said.listed, (), beans_named(config.values()))
     assert checked == CheckedKeys({}, ())

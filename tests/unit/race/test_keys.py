@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.race.keys import CheckedKeys, check_keys, check_url
+from sinkbench.race.keys import CheckedKeys, beans_named, check_keys, check_url
 
 LISTED = {
     *("name", "connector.class", "tasks.max", "topics", "errors.tolerance"),
@@ -90,6 +90,20 @@ def test_each_key_is_listed_or_unread_or_unconfirmed(keys: set[str], overrides: 
     assert not {*checked.unread} & {*checked.unconfirmed}
 
 
+@pytest.mark.parametrize("value", ["sql:INSERT INTO a VALUES (#)?dataSource=#pool&batch=true", "#bean:pool", "#pool"])
+def test_a_bean_that_a_value_names_is_read(value: str) -> None:
+    named = beans_named([value, "#class:com.zaxxer.hikari.HikariDataSource", "tides"])
+    assert named == {"camel.beans.pool"}
+    assert check_keys(["camel.beans.pool", "camel.beans.poll"], LISTED, (), named).unconfirmed == ("camel.beans.poll",)
+
+
+def test_an_option_of_a_statement_that_camel_does_not_know_is_found() -> None:
+    checked = check_url("sql:INSERT INTO a (b) VALUES (#)?dataSource=#pool&parameterCount=1")
+    assert checked == CheckedKeys(
+        {"camel.sink.url?parameterCount": "is none of Camel's options; did you mean 'parametersCount'?"}, ()
+    )
+
+
 def test_an_option_of_a_url_that_camel_does_not_know_is_found() -> None:
     url = "elasticsearch://any?hostAddresses=a:1,b:2&opertion=Bulk&indexName=&mine=1"
     assert check_url(url) == CheckedKeys(
@@ -97,7 +111,10 @@ def test_an_option_of_a_url_that_camel_does_not_know_is_found() -> None:
     )
 
 
-@pytest.mark.parametrize("url", ["", "http://a/b", "elasticsearch://a?operation=Bulk&size=5", "elasticsearch:"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "http://a/b", "elasticsearch://a?operation=Bulk&size=5", "elasticsearch:", "sql:INSERT INTO a VALUES (#)"],
+)
 def test_a_url_without_mistakes_is_left_alone(url: str) -> None:
     assert check_url(url) == CheckedKeys({}, ())
 
