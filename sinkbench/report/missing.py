@@ -8,7 +8,7 @@ from functools import partial
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.report.parts import Lines, Part
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.tables.answers import cell_name, missing_cells
+from sinkbench.tables.answers import cell_name, missing_cells, unattributed_lines
 from sinkbench.tables.stages import limit_line
 
 __all__ = ["missing"]
@@ -23,6 +23,8 @@ def missing(summary: RunSummary) -> list[Part]:
         parts.append(Lines([f"{cell.name}: {cell.why}" for cell in shown], bullets=True))
         if advice is not None:
             parts.append(Lines([f"To have {'it' if len(shown) == 1 else 'them'}: {advice}."]))
+    if steps := unattributed_lines(summary):
+        parts.append(Lines(steps, bullets=True))
     return [*parts, *([Lines(found, bullets=True)] if (found := _not_known(summary)) else [])]
 
 

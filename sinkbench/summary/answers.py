@@ -11,7 +11,18 @@ from sinkbench.analysis.rates import usable_median, usable_rate
 from sinkbench.results import CellSummary, RatePerSecond, RatioTo, RunSummary
 from sinkbench.summary.jobs import job_of
 
-__all__ = ["BEST", "ENDS", "EQUAL", "PUBLISHED", "Answer", "answers_of", "left_out", "unmatched"]
+__all__ = [
+    "BEST",
+    "ENDS",
+    "EQUAL",
+    "PUBLISHED",
+    "Answer",
+    "answers_of",
+    "compared_cells",
+    "is_usable",
+    "left_out",
+    "unmatched",
+]
 
 BEST, EQUAL, PUBLISHED, ENDS = "best of each sink", "equal jobs", "as published", "fastest and slowest"
 # The pipelines of the published comparison: one request a record there, batches here.
@@ -46,8 +57,8 @@ def answers_of(summary: RunSummary) -> list[Answer]:
     against each other that answer the same ones: a pair for each such job, the largest first. Under a constant load a
     cell stores what is offered, not what it could, so there is nothing to say.
     """
-    cells = [cell for cell in _compared(summary) if _usable(cell)]
-    if len({cell.sink for cell in _compared(summary)}) < 2:
+    cells = [cell for cell in compared_cells(summary) if is_usable(cell)]
+    if len({cell.sink for cell in compared_cells(summary)}) < 2:
         return [_answer(ENDS, max(cells, key=_rate), min(cells, key=_rate))] if len(cells) > 1 else []
     if _was_asked(summary):
         alike = [[cell for cell in cells if job_of(cell) == job] for job in _jobs(cells)]
@@ -61,7 +72,7 @@ def answers_of(summary: RunSummary) -> list[Answer]:
 
 def unmatched(summary: RunSummary) -> list[CellSummary]:
     """The best cell of each sink, of those that may be quoted, where queries were asked and no two sinks do one job."""
-    cells = [cell for cell in _compared(summary) if _usable(cell)]
+    cells = [cell for cell in compared_cells(summary) if is_usable(cell)]
     best = {sink: max((c for c in cells if c.sink == sink), key=_rate) for sink in dict.fromkeys(c.sink for c in cells)}
     if not _was_asked(summary) or len(best) < 2 or any(each.about == EQUAL for each in answers_of(summary)):
         return []
@@ -69,7 +80,7 @@ def unmatched(summary: RunSummary) -> list[CellSummary]:
 
 
 def _was_asked(summary: RunSummary) -> bool:
-    return any(cell.queries for cell in _compared(summary))
+    return any(cell.queries for cell in compared_cells(summary))
 
 
 def _jobs(cells: Sequence[CellSummary]) -> list[frozenset[str]]:
@@ -89,14 +100,16 @@ def _best(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary]]
 def left_out(summary: RunSummary) -> list[CellSummary]:
     """The cells that are in no answer: they did not pass, or were not warm and steady, or their job is not known."""
     asked = _was_asked(summary)
-    return [cell for cell in _compared(summary) if not _usable(cell) or (asked and job_of(cell) is None)]
+    return [cell for cell in compared_cells(summary) if not is_usable(cell) or (asked and job_of(cell) is None)]
 
 
-def _compared(summary: RunSummary) -> list[CellSummary]:
+def compared_cells(summary: RunSummary) -> list[CellSummary]:
+    """The cells that an answer could be about: no re-scales and no constant loads."""
     return [cell for cell in summary.cells if cell.rescale is None and cell.mode != "sustain"]
 
 
-def _usable(cell: CellSummary) -> bool:
+def is_usable(cell: CellSummary) -> bool:
+    """Whether a cell passed and has a rate above 0 that may be quoted."""
     return cell.passed and bool(usable_median(cell))
 
 

@@ -205,6 +205,7 @@ def _summary(
     notes += [*_of_audits(trials, audited), *_of_connections(trials)]
     found = CellSummary(
         **cell.identity(),
+        connector=next((trial.connector for trial in trials if trial.connector), None),
         trials=len(trials),
         records_per_second=None
         if span is None or early is not None

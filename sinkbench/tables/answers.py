@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Interval, RunSummary
 from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
+from sinkbench.summary.attribution import Attribution, Step, attributions_of, unattributed
 from sinkbench.summary.jobs import job_of
 from sinkbench.summary.standing import much_foreign
 from sinkbench.tables.columns import UNREADY
@@ -23,6 +24,7 @@ __all__ = [
     "cell_name",
     "missing_cells",
     "missing_line",
+    "unattributed_lines",
 ]
 
 _ADVICE = {
@@ -51,9 +53,15 @@ def answer_lines(summary: RunSummary) -> list[str]:
 
 
 def answer_sentences(summary: RunSummary) -> list[str]:
-    """A sentence for each answer; empty if there is none."""
-    parts = (_sentence, _unlike, _disturbance)
-    return [*_no_equals(summary), *("".join(part(each, summary) for part in parts) for each in answers_of(summary))]
+    """A sentence for each answer, then what of a difference is the sink's and what the connector's; may be empty."""
+    return [
+        *_no_equals(summary),
+        *(
+            f"{_sentence(each, summary)}{_unlike(each, summary)}{_disturbance((each.faster, each.slower), summary)}"
+            for each in answers_of(summary)
+        ),
+        *(f"{_shares(each, summary)}{_disturbance(each.cells, summary)}" for each in attributions_of(summary)),
+    ]
 
 
 def missing_cells(summary: RunSummary) -> list[Missing]:
@@ -68,7 +76,16 @@ def missing_line(summary: RunSummary) -> str | None:
         return None
     named = "; ".join(f"{cell.name} ({cell.why})" for cell in cells)
     advice = dict.fromkeys(cell.advice for cell in cells if cell.advice is not None)
-    return f"Not in the answer: {named}{'. To have it: ' if advice else ''}{'; '.join(advice)}."
+    lines = [f"Not in the answer: {named}{'. To have it: ' if advice else ''}{'; '.join(advice)}."]
+    return " ".join([*lines, *unattributed_lines(summary)])
+
+
+def unattributed_lines(summary: RunSummary) -> list[str]:
+    """Which cells are missing to part what is the sink's from what is the connector's, a sentence for each manner."""
+    return [
+        f"{_manner(batched)}: not known without {' and '.join(cell_name(cell, summary) for cell in cells)}."
+        for batched, cells in unattributed(summary)
+    ]
 
 
 def at_least_in_words(cell: CellSummary) -> str | None:
@@ -163,16 +180,53 @@ def _answers_how_many(cells: Sequence[CellSummary], summary: RunSummary) -> str:
     return ", ".join(said)
 
 
-def _disturbance(found: Answer, summary: RunSummary) -> str:
-    """What others took of the machine beside one of the two, which makes it slower than it is; mostly nothing."""
-    beside = [(cell, much_foreign(cell, summary)) for cell in (found.faster, found.slower)]
+def _shares(found: Attribution, summary: RunSummary) -> str:
+    """How a way goes, and what its two steps account for."""
+    steps = f"{_way(found.first, found.sink_first, summary)}, {_way(found.second, not found.sink_first, summary)}"
+    begun = f"{_manner(found.batched)}: {steps}."
+    slowest, _, fastest = (cell_name(cell, summary) for cell in found.cells)
+    if found.share is None:
+        return f"{begun} {fastest} was not faster than {slowest} in every block, so there is nothing to share out."
+    if not 0 <= found.share.estimate <= 1:
+        return f"{begun} One makes up for the other, so neither has a share of the difference."
+    interval = found.share.interval
+    sure = "" if interval is None else f" ({_span(interval)}, {percent(interval.confidence)}, {interval.blocks} blocks)"
+    sinks, connectors = percent(found.share.estimate), percent(found.share.rest.estimate)
+    return f"{begun} On a log scale {sinks} of the difference is the sink's{sure}, {connectors} the connector's."
+
+
+def _manner(batched: bool) -> str:
+    return f"Sink or connector, {'in batches' if batched else 'one by one'}"
+
+
+def _way(step: Step, is_sink: bool, summary: RunSummary) -> str:
+    first, second = cell_name(step.first, summary), cell_name(step.second, summary)
+    same = "the same connector" if is_sink else "the same sink"
+    ratio = step.ratio
+    factor = _factor(step.of_medians if ratio is None else ratio.estimate)
+    sure = "" if ratio is None or ratio.interval is None else f", {_between(ratio.interval)}"
+    return f"{second} stored {factor} times what {first} did ({same}{sure})"
+
+
+def _factor(ratio: float) -> str:
+    """As 0.87, 1.4 and 117: what is near 1 keeps two decimals, so that it is seen on which side it is."""
+    return f"{ratio:.2f}" if ratio < 1.95 else times(ratio)
+
+
+def _span(interval: Interval) -> str:
+    return f"{percent(interval.low)} to {percent(interval.high)}"
+
+
+def _disturbance(cells: Iterable[CellSummary], summary: RunSummary) -> str:
+    """What others took of the machine beside cells, which makes these slower than they are; mostly nothing."""
+    beside = [(cell, much_foreign(cell, summary)) for cell in cells]
     taken = [f"{cores:.1f} cores beside {cell_name(cell, summary)}" for cell, cores in beside if cores is not None]
     if not taken:
         return ""
-    may = "which may be faster" if len(taken) == 1 else "which may both be faster"
+    may = {1: "which may be faster", 2: "which may both be faster"}.get(len(taken), "which may all be faster")
     return f" But others took up to {' and '.join(taken)}, {may}: race on a quieter machine."
 
 
 def _between(interval: Interval) -> str:
-    low, high = (f"{bound:.2f}" if bound < 1.95 else times(bound) for bound in (interval.low, interval.high))
+    low, high = _factor(interval.low), _factor(interval.high)
     return f"between {low} and {high} times, {percent(interval.confidence)}"

@@ -17,6 +17,7 @@ MEANINGS = {
     "Warm and steady": "Whether a rate may be quoted: its JVMs had stopped compiling, and it no longer changed.",
     "Interval": "Where the true value lies with 95 % confidence; of fewer than five trials the lowest and the highest.",
     "Ratio": "How many times as fast a cell is as the slowest cell of its run.",
+    "Sink or connector": "How much of the difference of two pipelines is the sink's, and how much the connector's.",
     "Course of a trial": "Records stored a second, and the lag, over the seconds of one trial.",
     "Tasks": "The connector's tasks, and in brackets how many that makes for each worker.",
     "Placement": "The number of tasks on each worker.",

@@ -193,9 +193,15 @@ class Bench:
         """Makes the trial's topic, without records."""
         self.kafka.create_topic(names.topic, self.plan.load.partitions, self.plan.load.replication)
 
-    def start_connector(self, cell: Cell, names: Names) -> None:
-        """Creates the trial's connector. Raises ConnectError if Connect does not take it."""
-        self.connect.create(names.connector, self.config(cell, names))
+    def start_connector(self, cell: Cell, names: Names) -> str | None:
+        """Creates the trial's connector. Raises ConnectError if Connect does not take it.
+
+        Returns:
+            Its class, as its configuration names it.
+        """
+        config = self.config(cell, names)
+        self.connect.create(names.connector, config)
+        return config.get("connector.class")
 
     def status(self, names: Names) -> ConnectorStatus | None:
         """The trial's connector and its tasks; None if it is not there."""

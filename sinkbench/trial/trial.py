@@ -87,6 +87,7 @@ class Trial:
         self._records_per_write: float | None = None
         self._disk_bytes_per_record: float | None = None
         self._refusal: str | None = None
+        self._connector: str | None = None
         self._network: dict[str, Network] = {}
         self._asked: list[Asked] = []
 
@@ -186,7 +187,7 @@ class Trial:
         try:
             self._created = True
             self.not_audited = "the connector did not come to the end of the topic"
-            self.bench.start_connector(self.cell.at_start, self.names)
+            self._connector = self.bench.start_connector(self.cell.at_start, self.names)
             end = self._follow(sampler, DrainWatch(self.records, self.cell.tasks, timeouts), see)
             if end.dead and end.reason is not None:
                 # Whatever is asked of it now would fail, or wait until its client gives up.
@@ -455,6 +456,7 @@ class Trial:
             trial=self.names.trial,
             block=block,
             **self.cell.identity(),
+            connector=self._connector,
             started_at=self._started_at.isoformat(timespec="milliseconds"),
             seconds=round(self.seconds(), 3),
             records=self.records,

@@ -246,10 +246,11 @@ class FakeBench:
     def create_topic(self, names: Names) -> None:
         self.there.add(f"topic {names.topic}")
 
-    def start_connector(self, cell: Cell, names: Names) -> None:
+    def start_connector(self, cell: Cell, names: Names) -> str | None:
         self.calls.append("start")
         self.there.add(f"connector {names.connector}")
         self.tasks = cell.tasks
+        return "a.SinkConnector"
 
     def status(self, names: Names) -> ConnectorStatus | None:
         return status(self.tasks, self.failed)

@@ -39,6 +39,11 @@ def test_a_cell_has_the_median_and_the_span_of_its_trials() -> None:
     assert (cell.tasks, cell.tasks_per_worker, cell.workers) == (24, 8, 3)
 
 
+def test_a_cell_has_the_connector_of_its_trials() -> None:
+    assert cell_of(trial(connector=None), trial(block=2, connector="a.SinkConnector")).connector == "a.SinkConnector"
+    assert cell_of(trial()).connector is None
+
+
 def test_cells_come_in_the_order_of_the_plan() -> None:
     taken = [trial(cell=OTHER), trial()]
     assert [cell.cell for cell in summarize([CELL, OTHER], taken)] == [CELL.key, OTHER.key]

@@ -176,3 +176,42 @@ def test_a_cell_whose_answers_were_not_checked_is_missing() -> None:
         " postgres/unasked (what it can answer was not checked)."
     )
     assert len(lines) == 2
+
+
+CAMEL, DEBEZIUM = "org.apache.camel.CamelSinkConnector", "io.debezium.JdbcSinkConnector"
+BATCH = "postgres/camel-sql-batch"
+
+
+def step(label: str, *rates: float, connector: str = CAMEL) -> CellSummary:
+    return cell_summary(label, *rates, connector=connector, records_per_write=500)
+
+
+def test_what_is_the_sinks_and_what_the_connectors_is_said_after_the_answers() -> None:
+    found = said(step(BULK, 10_000), step(BATCH, 20_000), step(JDBC, 80_000, connector=DEBEZIUM))
+    assert found[-1] == (
+        "Sink or connector, in batches: postgres/camel-sql-batch stored 2.0 times what elasticsearch/camel-bulk did"
+        " (the same connector), postgres/jdbc stored 4.0 times what postgres/camel-sql-batch did (the same sink)."
+        " On a log scale 33 % of the difference is the sink's, 67 % the connector's."
+    )
+
+
+@pytest.mark.parametrize(
+    ("between", "said_of_it"),
+    [(5_000, "One makes up for the other, so neither has a share"), (90_000, "One makes up for the other")],
+)
+def test_steps_in_opposite_directions_have_no_shares(between: float, said_of_it: str) -> None:
+    found = said(step(BULK, 10_000), step(BATCH, between), step(JDBC, 80_000, connector=DEBEZIUM))
+    assert said_of_it in found[-1]
+    assert "%" not in found[-1]
+
+
+def test_without_a_difference_nothing_is_shared_out() -> None:
+    found = said(step(BULK, 10_000), step(BATCH, 20_000), step(JDBC, 10_000, connector=DEBEZIUM))
+    assert found[-1].endswith("postgres/jdbc was not faster than elasticsearch/camel-bulk in every block, so there is"
+                              " nothing to share out.")  # fmt: skip
+
+
+def test_a_cell_that_is_missing_from_a_way_is_named() -> None:
+    lossy = step(BATCH, 20_000).model_copy(update={"passed": False, "verdict": "LOST 1"})
+    found = said(step(BULK, 10_000), lossy, step(JDBC, 80_000, connector=DEBEZIUM))
+    assert found[-1].endswith("Sink or connector, in batches: not known without postgres/camel-sql-batch.")

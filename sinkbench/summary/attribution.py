@@ -1,0 +1,149 @@
+"""How much of the difference between two pipelines is the sink's, and how much the connector's.
+
+Two pipelines with another connector and another sink differ in both. A third one, with the connector of one and the
+sink of the other, parts the two: on the way over it only the sink changes, and then only the connector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from sinkbench.analysis.intervals import ratio_by_block
+from sinkbench.analysis.rates import usable_median, usable_rate
+from sinkbench.analysis.shares import Share, share_of_first
+from sinkbench.results import CellSummary, RatioTo, RunSummary
+from sinkbench.summary.answers import compared_cells, is_usable
+
+__all__ = ["Attribution", "Step", "attributions_of", "unattributed"]
+
+# A connector that sends its records one by one makes a little more or less than one write of each: others write, too.
+_ONE_BY_ONE = 1.5
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one cell to another that differs in the sink alone, or in the connector alone.
+
+    Attributes:
+        ratio: of the second to the first by block; None if no block has both.
+        of_medians: the ratio of their medians.
+    """
+
+    first: CellSummary
+    second: CellSummary
+    ratio: RatioTo | None
+    of_medians: float
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The way from a cell to a faster one with another sink and another connector.
+
+    Attributes:
+        batched: whether all three write many records at once, or each record alone.
+        first, second: the steps.
+        sink_first: whether the first step changes the sink, and the second one the connector.
+        share: what the sink accounts for, and the connector for the rest; None if there is no clear difference.
+    """
+
+    batched: bool
+    first: Step
+    second: Step
+    sink_first: bool
+    share: Share | None
+
+    @property
+    def cells(self) -> tuple[CellSummary, CellSummary, CellSummary]:
+        """The slowest first."""
+        return self.first.first, self.first.second, self.second.second
+
+
+def attributions_of(summary: RunSummary) -> list[Attribution]:
+    """What can be said of a run's drains that passed and have a rate that may be quoted, first of those one by one.
+
+    All cells of a way write records in the same manner, one by one or many at once, with equally many tasks: the fewest
+    that a whole way has. Of each connector on each sink the fastest cell counts.
+    """
+    usable = [cell for cell in _drains(summary) if is_usable(cell)]
+    return [
+        _attribution(batched, *way)
+        for batched in (False, True)
+        for way in _at_fewest_tasks([cell for cell in usable if _is_batched(cell) is batched])
+    ]
+
+
+def unattributed(summary: RunSummary) -> list[tuple[bool, list[CellSummary]]]:
+    """Of each manner (whether it is batched) in which nothing can be said, the cells that are missing for it.
+
+    Only where the run has them, but they did not pass or have no rate that may be quoted.
+    """
+    cells = _drains(summary)
+    done = {each.batched for each in attributions_of(summary)}
+    found = []
+    for batched in {False, True} - done:
+        # Of a cell without a valid trial nobody knows how it writes.
+        wanted = [cell for cell in cells if _is_batched(cell) in (batched, None)]
+        known = any(_is_batched(cell) is batched for cell in wanted)
+        ways = _at_fewest_tasks(wanted) if known else []
+        missing = [[cell for cell in way if not is_usable(cell)] for way in ways]
+        if missing:
+            found.append((batched, min(missing, key=len)))
+    return sorted(found, key=lambda each: each[0])
+
+
+def _drains(summary: RunSummary) -> list[CellSummary]:
+    return [cell for cell in compared_cells(summary) if cell.mode == "drain" and cell.connector is not None]
+
+
+def _is_batched(cell: CellSummary) -> bool | None:
+    return None if cell.records_per_write is None else cell.records_per_write >= _ONE_BY_ONE
+
+
+def _at_fewest_tasks(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary, CellSummary]]:
+    """The ways among cells of one manner, at the fewest tasks that have any."""
+    for tasks in sorted({cell.tasks for cell in cells}):
+        corners: dict[tuple[str, str | None], CellSummary] = {}
+        for cell in sorted((each for each in cells if each.tasks == tasks), key=_rate, reverse=True):
+            corners.setdefault((cell.sink, cell.connector), cell)
+        if ways := list(_ways(corners)):
+            return ways
+    return []
+
+
+def _ways(
+    corners: Mapping[tuple[str, str | None], CellSummary],
+) -> Iterator[tuple[CellSummary, CellSummary, CellSummary]]:
+    """Each pair of cells with another sink and another connector, the slower one first, and what lies between them."""
+    for pair in combinations(corners.values(), 2):
+        slower, faster = sorted(pair, key=_rate)
+        if slower.sink == faster.sink or slower.connector == faster.connector:
+            continue
+        over_sink = corners.get((faster.sink, slower.connector))
+        between = over_sink or corners.get((slower.sink, faster.connector))
+        if between is not None:
+            yield slower, between, faster
+
+
+def _attribution(batched: bool, slower: CellSummary, between: CellSummary, faster: CellSummary) -> Attribution:
+    sink_first = between.sink != slower.sink
+    share = share_of_first(*_by_block(slower, between, faster))
+    if share is not None and not sink_first:
+        share = share.rest
+    return Attribution(batched, _step(slower, between), _step(between, faster), sink_first, share)
+
+
+def _by_block(*cells: CellSummary) -> list[dict[int, float]]:
+    """The rates by block; of a run that kept no blocks, the medians as if they were one."""
+    found = [rate.by_block() for cell in cells if (rate := usable_rate(cell)) is not None]
+    return found if all(found) else [{1: _rate(cell)} for cell in cells]
+
+
+def _step(first: CellSummary, second: CellSummary) -> Step:
+    below, above = _by_block(first, second)
+    return Step(first, second, ratio_by_block(first.cell, above, below), _rate(second) / _rate(first))
+
+
+def _rate(cell: CellSummary) -> float:
+    return usable_median(cell) or 0.0
