@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.cells import Cell
+from sinkbench.race.vendors import how_to_install
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
@@ -23,7 +24,7 @@ def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
 
     Raises:
         StackError: there is no such sink, or it does not answer.
-        ConnectError: Connect has no such plugin; says which sink connectors it has.
+        ConnectError: Connect has no such plugin; says how it gets there, and which sink connectors there are.
         PlanError: a pipeline's file is no connector file.
     """
     for name in dict.fromkeys(cell.sink for cell in cells):
@@ -34,9 +35,10 @@ def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
         wanted = bench.config(cell, Names.of("preflight")).get("connector.class", "")
         found = next((name for name in there if wanted in _spellings(name)), None)
         if found is None:
+            mend = how_to_install(wanted, shared=bench.stack.endpoints.shared)
             raise ConnectError(
-                f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; install it on every"
-                f" worker, or leave the pipeline out; its sink connectors: {', '.join(sorted(there)) or 'none'}"
+                f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; {mend}, or leave the"
+                f" pipeline out; its sink connectors: {', '.join(sorted(there)) or 'none'}"
             )
         used[found] = there[found]
     return used

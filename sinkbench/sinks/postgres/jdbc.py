@@ -1,4 +1,4 @@
-"""The connection that a JDBC connector's configuration describes, tried from here.
+"""The connection that a connector's configuration describes by a JDBC URL, tried from here.
 
 A connector may keep to itself what PostgreSQL has answered: without a connection, Debezium's says "Unable to determine
 Dialect".
@@ -6,6 +6,7 @@ Dialect".
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
@@ -19,6 +20,7 @@ SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
 # Of pgjdbc's many parameters those that libpq has, too, under the same name.
 SHARED = ("user", "password", "sslmode")
+POOL = re.compile(r"(camel\.beans\.[^.]+\.)jdbcUrl")
 
 
 def refusal(config: Mapping[str, str]) -> str | None:
@@ -52,9 +54,10 @@ def _is_host_here(host: str) -> bool:
 def conninfo_of(config: Mapping[str, str]) -> str | None:
     """libpq's connection string for `connection.url`, `.username` and `.password`; None if the URL is no such address.
 
-    A value with a variable in it, which only the workers know, is left out. Without the host there is no address.
+    The Camel sink has these as properties of a bean, its pool: `camel.beans.NAME.jdbcUrl` and so on. A value with a
+    variable in it, which only the workers know, is left out. Without the host there is no address.
     """
-    url = config.get("connection.url", "")
+    url, user, password = _given(config)
     address, _, query = url.removeprefix(SCHEME).partition("?")
     if not url.startswith(f"{SCHEME}//") or "${" in address:
         return None
@@ -66,10 +69,19 @@ def conninfo_of(config: Mapping[str, str]) -> str | None:
         return None
     parts = {
         **{key: value for key, value in parse_qsl(query) if key in SHARED},
-        "user": config.get("connection.username") or config.get("connection.user") or "",
-        "password": config.get("connection.password", ""),
+        "user": user,
+        "password": password,
         "host": host or "localhost",
         "port": str(port or 5432),
         "dbname": found.path.lstrip("/"),
     }
     return make_conninfo("", **{key: value for key, value in parts.items() if value and "${" not in value})
+
+
+def _given(config: Mapping[str, str]) -> tuple[str, str, str]:
+    """URL, user and password as they are in the configuration; empty where it has none."""
+    pool = next((found[1] for key in config if (found := POOL.fullmatch(key))), None)
+    if pool is not None:
+        return config[f"{pool}jdbcUrl"], config.get(f"{pool}username", ""), config.get(f"{pool}password", "")
+    user = config.get("connection.username") or config.get("connection.user") or ""
+    return config.get("connection.url", ""), user, config.get("connection.password", "")

@@ -158,6 +158,7 @@ def test_a_plugin_that_connect_does_not_have_is_named_with_those_that_it_has(
         ConnectError, match=r"^postgres/jdbc: .* io.debezium.connector.jdbc.JdbcSinkConnector; .*"
     ) as no:
         preflight(bench, [JDBC])
+    assert "; install it on every worker, or leave" in str(no.value)
     assert "its sink connectors: a.FileSinkConnector, b.JdbcSinkConnector" in str(no.value)
 
 
