@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
-import subprocess
 from pathlib import Path
 
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
-from sinkbench.stack.tools import find_java, find_maven
 from tests.support.commands import Run
 from tests.support.latest import summary_of
+from tests.support.vendorzip import PLUGIN, a_vendors_zip
 
-HERE = Path(__file__).parent / "plugin"
 PLAN = """
 pipelines: [elasticsearch/http]
 trials: 1
 drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 1.5, warm_up_seconds: 4}
 """
-
-
-def a_vendors_zip(folder: Path, to: Path) -> None:
-    """Camel's HTTP sink with all that it needs, as a vendor ships a plugin: one folder with its jars below lib/."""
-    jars = folder / "camel-http-sink-0.10.1" / "lib"
-    done = subprocess.run(
-        [str(find_maven()), "-q", "-B", "-f", str(HERE / "pom.xml"), "package", f"-Dto={jars}"],
-        env={"JAVA_HOME": str(find_java()), "PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "LANG": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    shutil.make_archive(str(to), "zip", folder)
 
 
 def test_an_archive_that_is_broken_is_named_by_the_worker(stack: ComposeStack, compose: Run, checkout: Path) -> None:
@@ -44,13 +29,29 @@ def test_an_archive_that_is_broken_is_named_by_the_worker(stack: ComposeStack, c
     assert "half.zip: cannot be unpacked" in said
 
 
+def test_an_archive_that_is_not_that_of_its_checksum_is_refused_by_the_worker(
+    stack: ComposeStack, compose: Run, checkout: Path
+) -> None:
+    other = checkout / "connect" / "plugins" / "other.zip"
+    checksum = other.with_name("other.zip.sha512")
+    other.write_bytes(b"what a vendor has shipped")
+    checksum.write_text(hashlib.sha512(b"something else").hexdigest())
+    try:
+        said = compose("run", "--rm", "--no-deps", "connect").stderr
+    finally:
+        other.unlink()
+        checksum.unlink()
+    assert f"other.zip: its SHA-512 is {hashlib.sha512(b'what a vendor has shipped').hexdigest()}" in said
+
+
 def test_a_vendors_zip_and_a_connector_file_are_a_pipeline(
     stack: ComposeStack, compose: Run, sinkbench: Run, checkout: Path, tmp_path: Path
 ) -> None:
-    archive = checkout / "connect" / "plugins" / "camel-http-sink-0.10.1"
-    a_vendors_zip(tmp_path, archive)
+    archive = a_vendors_zip(tmp_path, checkout / "connect" / "plugins")
+    checksum = archive.with_name(f"{archive.name}.sha256")
+    checksum.write_text(hashlib.sha256(archive.read_bytes()).hexdigest())
     pipeline = checkout / "connectors" / "elasticsearch" / "http.json"
-    shutil.copy(HERE / "http.json", pipeline)
+    shutil.copy(PLUGIN / "http.json", pipeline)
     (checkout / "plans" / "http.yaml").write_text(PLAN)
     try:
         # One worker, which is sooner warm than three.
@@ -66,5 +67,6 @@ def test_a_vendors_zip_and_a_connector_file_are_a_pipeline(
         # One request a record: this component knows of no bulk.
         assert cell["records_per_write"] < 1.1
     finally:
-        Path(f"{archive}.zip").unlink()
+        archive.unlink()
+        checksum.unlink()
         pipeline.unlink()

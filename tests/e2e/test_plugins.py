@@ -1,0 +1,70 @@
+"""Plugins that are none of ours: a vendor's archive with its checksum, and one that is not there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sinkbench.errors import StackError
+from sinkbench.stack.local import LocalStack
+from tests.support.commands import Run
+from tests.support.vendorzip import VERSION, a_vendors_zip
+
+WORKER = "connect-3"
+
+
+@pytest.fixture
+def plugins(stack: LocalStack) -> Iterator[Path]:
+    """The folder that a worker takes plugins from at its next start; as it was after the test, and so is the worker."""
+    folder = stack.home / "services" / "connect" / "plugins"
+    before = {*folder.iterdir()}
+    yield folder
+    for added in {*folder.iterdir()} - before:
+        added.unlink()
+    stack.stop(WORKER)
+    stack.start(WORKER)
+
+
+def versions_of(stack: LocalStack, plugin: str) -> set[str]:
+    """The versions in which the worker has a plugin."""
+    found = httpx.get(f"{stack.endpoints.connect[WORKER]}/connector-plugins", timeout=60).json()
+    return {each["version"] for each in found if each["class"].endswith(plugin)}
+
+
+def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
+    stack: LocalStack, plugins: Path, tmp_path: Path
+) -> None:
+    archive = a_vendors_zip(tmp_path, plugins)
+    checksum = archive.with_name(f"{archive.name}.sha256")
+    archive.chmod(0o644)
+    checksum.write_text(f"{'0' * 64}  {archive.name}\n")
+    assert versions_of(stack, "CamelSinkConnector") == {"0.11.0"}
+    stack.stop(WORKER)
+    with pytest.raises(StackError, match=rf"{WORKER} died while starting .*(\n.*)*{archive.name}: its SHA-256 is"):
+        stack.start(WORKER)
+    checksum.write_text(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n")
+    stack.start(WORKER)
+    assert versions_of(stack, "CamelSinkConnector") == {"0.11.0", VERSION}
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "archive"),
+    [
+        ("elasticsearch/confluent", "confluentinc-kafka-connect-elasticsearch-VERSION.zip"),
+        ("postgres/confluent-jdbc", "confluentinc-kafka-connect-jdbc-VERSION.zip"),
+        ("postgres/aiven-jdbc", "jdbc-connector-for-apache-kafka-VERSION.zip"),
+    ],
+)
+def test_a_race_whose_plugin_is_not_there_says_which_archive_goes_where(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path, pipeline: str, archive: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text(f"pipelines: [{pipeline}]\n")
+    done = sinkbench("race", "mine.yaml")
+    assert done.returncode == 2, done.stdout + done.stderr
+    (said,) = done.stderr.splitlines()
+    assert f"{archive} into connect/plugins, its checksum beside it in a file of the same name with .sha256" in said
+    assert not (tmp_path / "results" / "latest").exists()
