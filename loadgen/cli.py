@@ -54,6 +54,7 @@ def run(
     duration_seconds: float | None = _option("duration_seconds"),
     rate: float | None = _option("rate"),
     keys: int = _option("keys"),
+    changes: str = _option("changes"),
     record_bytes: int = _option("record_bytes"),
     acks: str = _option("acks"),
     compression: str = _option("compression"),

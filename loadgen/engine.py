@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from loadgen.changemaker import ChangeMaker
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
 from loadgen.delivery import Delivery
 from loadgen.options import Load
@@ -51,10 +52,12 @@ def run(
     Raises UnusableError, before anything is produced, if an option, the broker or the topic cannot be used.
     """
     cpu_before = time.process_time()
-    maker = RecordMaker(load)
+    maker = RecordMaker(load) if load.changes is None else ChangeMaker(load, load.changes)
     settings = client_settings or {}
     prepare_topic(load, settings)
-    delivery = Delivery(open_producer(load, settings), load.topic, probe_every(load), load.record_bytes)
+    # Tombstones have no bytes.
+    record_bytes = load.record_bytes if load.changes is None else 0
+    delivery = Delivery(open_producer(load, settings), load.topic, probe_every(load), record_bytes)
     return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before).to_the_end()
 
 
@@ -70,7 +73,7 @@ def probe_every(load: Load) -> int:
 @dataclass
 class _Run:
     load: Load
-    maker: RecordMaker
+    maker: RecordMaker | ChangeMaker
     delivery: Delivery
     on_progress: Callable[[Progress], None] | None
     stop: threading.Event

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator, model_validator
 
+from loadgen.changes import Changes
 from loadgen.errors import OptionsError
+from loadgen.reading import parse_json
 
 __all__ = ["Acks", "Compression", "Load", "load_from"]
 
@@ -50,6 +52,11 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     replication: int | None = Field(
         None, ge=1, le=100, description="Replicas of each partition; an existing topic must have as many"
     )
+    changes: Changes | None = Field(
+        None,
+        description="Inserts, updates and deletes of keys instead of records alone, as a JSON object:"
+        ' {"inserts": 0.3, "updates": 0.6, "deletes": 0.1, "skew": "zipf", "exponent": 1.0, "seed": 0}',
+    )
     run: str = Field("load", min_length=1, max_length=200, description="What every record bears as bench.run")
     first_seq: int = Field(0, ge=0, le=10**15, description="The first record's bench.seq")
     first_t: str = Field(
@@ -58,6 +65,11 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     delivery_timeout_seconds: float = Field(
         30, ge=1, le=3_600, description="A record not acknowledged after this long has failed"
     )
+
+    @field_validator("changes", mode="before")
+    @classmethod
+    def _of_json(cls, value: object) -> object:
+        return parse_json(value) if isinstance(value, str) else value
 
     @field_validator("first_t")
     @classmethod

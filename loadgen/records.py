@@ -12,7 +12,7 @@ as many bytes as characters.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, cycle, islice, repeat
 
 import numpy as np
@@ -25,7 +25,7 @@ from loadgen.tide import Station, Tide, load_stations
 __all__ = ["LARGEST_BATCH", "Message", "RecordMaker", "gauge_offsets_mm", "gauges", "level_text"]
 
 Message = dict[str, object]
-"""A record for produce_batch: {"key": str, "value": str}."""
+"""A record for produce_batch: {"key": str, "value": str}; the value is None in a tombstone."""
 
 LARGEST_BATCH = 500
 """The most records of one call. They share one sent_us, so this is its resolution, too."""
@@ -123,23 +123,56 @@ class RecordMaker:
         """
         at = seq % self._keys
         until = at + count
+        levels, times = self._measured(seq, self._station[at:until], self._offset_mm[at:until])
+        ids, heads, head_bytes = self._ids[at:until], self._heads[at:until], self._head_bytes[at:until]
+        return self._messages(seq, ids, heads, head_bytes, levels, times, due_us, sent_us)
+
+    def batch_of(
+        self, numbers: npt.NDArray[np.int64], seq: int, due_us: int | Sequence[int], sent_us: int
+    ) -> list[Message]:
+        """The same of records whose keys have these numbers, at most `longest_batch(seq)` of them."""
+        levels, times = self._measured(seq, self._station[numbers], self._offset_mm[numbers])
+        places = numbers.tolist()
+        ids, heads = [self._ids[place] for place in places], [self._heads[place] for place in places]
+        return self._messages(seq, ids, heads, self._head_bytes[numbers], levels, times, due_us, sent_us)
+
+    def key(self, number: int) -> str:
+        """The key with this number."""
+        return self._ids[number]
+
+    def _measured(
+        self, seq: int, station: npt.NDArray[np.int64], offset_mm: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], Iterable[str]]:
+        """The levels of the records from `seq` on, by their place in `_levels`, and their times."""
+        count = len(station)
         first_round, last_round = seq // self._keys, (seq + count - 1) // self._keys
         if first_round < self._first_round or last_round >= self._last_round:
             self._work_out(first_round)
         row = first_round - self._first_round
-        times: Sequence[str] | repeat[str]
+        times: Iterable[str]
         if first_round == last_round:
-            levels = self._round_levels[row][self._station[at:until]]
+            levels = self._round_levels[row][station]
             times = repeat(self._round_times[row], count)
         else:
             rows = np.arange(seq, seq + count) // self._keys - self._first_round
-            levels = self._round_levels[rows, self._station[at:until]]
+            levels = self._round_levels[rows, station]
             times = [self._round_times[each] for each in rows.tolist()]
-        levels = levels + self._offset_mm[at:until] - self._lowest_mm
+        return levels + offset_mm - self._lowest_mm, times
 
-        text = self._levels
+    def _messages(
+        self,
+        seq: int,
+        ids: Sequence[str],
+        heads: Sequence[str],
+        head_bytes: npt.NDArray[np.int64],
+        levels: npt.NDArray[np.int64],
+        times: Iterable[str],
+        due_us: int | Sequence[int],
+        sent_us: int,
+    ) -> list[Message]:
+        text, count = self._levels, len(ids)
         dues = repeat(str(due_us), count) if isinstance(due_us, int) else due_us
-        ids, heads, numbers = self._ids[at:until], self._heads[at:until], range(seq, seq + count)
+        numbers = range(seq, seq + count)
         if not self._record_bytes:
             tail = f', "sent_us": {sent_us}}}}}'
             return [
@@ -150,7 +183,7 @@ class RecordMaker:
             ]
         tail = f', "sent_us": {sent_us}{PAD_OPENING}'
         fixed = self._fixed_bytes + len(str(seq))
-        pads = self._record_bytes - fixed - self._head_bytes[at:until] - self._level_bytes[levels]
+        pads = self._record_bytes - fixed - head_bytes - self._level_bytes[levels]
         pool, cuts = self._pool, self._cuts(pads)
         return [
             {"key": key, "value": f'{head}{time}", "v": "{text[level]}{number}, "due_us": {due}{tail}{pool[a:b]}"}}}}'}

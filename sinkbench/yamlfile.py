@@ -139,7 +139,8 @@ class YamlFile:
     def explain(self, invalid: ValidationError, models: Mapping[str, type[BaseModel]]) -> str:
         """A line for each mistake that pydantic found, in the file's order, five at most.
 
-        `models` holds the model of each section by its key, and that of the whole file under "".
+        `models` holds the model of each section by its key, as "load" or "load.changes", and that of the whole file
+        under "".
         """
         mistakes = [detail for detail in invalid.errors() if not _follows_from_another(detail)]
         found = sorted({(self.line(*path), text) for path, text in (self._explain(m, models) for m in mistakes)})
@@ -151,7 +152,8 @@ class YamlFile:
         self, detail: ErrorDetails, models: Mapping[str, type[BaseModel]]
     ) -> tuple[tuple[str | int, ...], str]:
         path, kind, context = detail["loc"], detail["type"], detail.get("ctx", {})
-        section = str(path[0]) if len(path) > 1 and path[0] in models else ""
+        around = (".".join(map(str, path[:length])) for length in (2, 1) if len(path) > length)
+        section = next((each for each in around if each in models), "")
         words = [str(step) for step in path if isinstance(step, str)]
         # Lines tell a list's entries apart, so `multiples` is enough for `pipelines.multiples`.
         name = ".".join(words[1:] if len(words) > 1 and isinstance(path[1], int) else words) or self._kind

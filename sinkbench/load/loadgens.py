@@ -28,7 +28,7 @@ POLL_SECONDS = 0.5
 CHILD = "loadgen"
 # The keys of a plan's load that are options of loadgen, too.
 _SHARED = {
-    "partitions", "replication", "keys", "record_bytes", "compression", "acks", "linger_ms", "batch_bytes",
+    "partitions", "replication", "keys", "changes", "record_bytes", "compression", "acks", "linger_ms", "batch_bytes",
 }  # fmt: skip
 
 
@@ -112,7 +112,10 @@ class Loadgens:
         """
         if records < 1:
             raise ValueError(f"records: found {records}; a load has at least one")
-        generators = self._generators().items()
+        generators = list(self._generators().items())
+        if plan_load.changes is not None:
+            # Changes of one key must come in the order of their seq, which two generators do not keep.
+            del generators[1:]
         options = plan_load.model_dump(include=_SHARED)
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
         # A new client for each load: the other side may have closed an older connection.

@@ -19,6 +19,7 @@ from sinkbench.plan.sections import (
     Capacity,
     Multiples,
     PipelineEntry,
+    PlanChanges,
     PlanDrain,
     PlanLoad,
     PlanSustain,
@@ -134,6 +135,19 @@ class Plan(Section):
                 text = f"probes: false needs mode drain and a sink that keeps the time of every insertion{those}"
                 found = f"found mode {self.mode} and {entry.pipeline}"
                 raise mistake(f"{text}; {found}", "pipelines", index, "probes")
+        return self
+
+    @model_validator(mode="after")
+    def _changes_are_drained(self) -> Self:
+        if self.load.changes is None:
+            return self
+        if self.mode != "drain":
+            text = f"changes need mode drain, found {self.mode}: a row keeps no time of its last change"
+            raise mistake(f"{text}; leave load.changes out, or drain", "load", "changes")
+        for index, entry in enumerate(self.pipelines):
+            if not entry.probes:
+                text = "probes: false takes the rate from the times of rows, which updates do not change"
+                raise mistake(f"{text}; leave it out, or load.changes", "pipelines", index, "probes")
         return self
 
     @model_validator(mode="after")
@@ -268,6 +282,7 @@ def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = N
             "sustain": PlanSustain,
             "capacity": Capacity,
             "load": PlanLoad,
+            "load.changes": PlanChanges,
             "drain": PlanDrain,
             "prices": Prices,
         }

@@ -9,10 +9,21 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from loadgen.changes import shares_add_up
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, mistake, shown
 
-__all__ = ["Capacity", "Multiples", "PipelineEntry", "PlanDrain", "PlanLoad", "PlanSustain", "Until", "named_path"]
+__all__ = [
+    "Capacity",
+    "Multiples",
+    "PipelineEntry",
+    "PlanChanges",
+    "PlanDrain",
+    "PlanLoad",
+    "PlanSustain",
+    "Until",
+    "named_path",
+]
 
 # Keys of a connector that a plan must not override, and what to use instead.
 _SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
@@ -46,6 +57,7 @@ Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
 
+Share = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0, le=10**8)]
 
 
@@ -153,6 +165,29 @@ class PipelineEntry(Section):
         return value
 
 
+class PlanChanges(Section):
+    """Changes of keys, instead of records that are only ever added."""
+
+    inserts: Share = Field(description="share of the records that insert a key which is not there")
+    updates: Share = Field(description="share of the records that update a key which is there")
+    deletes: Share = Field(
+        default=0.0, description="share of the records that delete a key: tombstones, which have no value"
+    )
+    skew: Literal["uniform", "zipf"] = Field(
+        default="uniform", description="which keys are updated: uniform: all alike; zipf: few of them mostly"
+    )
+    exponent: Annotated[float, Field(gt=0, le=5)] = Field(default=1.0, description="of Zipf's law")
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(
+        default=0, description="seed of the draws: the same changes in every trial, and every run"
+    )
+
+    @model_validator(mode="after")
+    def _add_up(self) -> Self:
+        if (wrong := shares_add_up(self.inserts, self.updates, self.deletes)) is not None:
+            raise mistake(f"{{name}}: {wrong}")
+        return self
+
+
 class PlanLoad(Section):
     """The records of a trial's topic, and how they are produced."""
 
@@ -160,6 +195,10 @@ class PlanLoad(Section):
     replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
     keys: Annotated[int, Field(gt=0, le=1_000_000)] = Field(
         default=10_000, description="distinct record keys; too few leave partitions empty"
+    )
+    changes: PlanChanges | None = Field(
+        default=None,
+        description="shares of inserts, updates and deletes of these keys; null: every record is one of its own",
     )
     record_bytes: Annotated[int, Field(ge=LEAST_RECORD_BYTES, le=1_000_000)] = Field(
         default=512, description="size of a record's value, in bytes"
