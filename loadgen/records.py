@@ -22,7 +22,7 @@ from loadgen.errors import OptionsError
 from loadgen.options import Load
 from loadgen.tide import Station, Tide, load_stations
 
-__all__ = ["LARGEST_BATCH", "Message", "RecordMaker", "gauge_offsets_mm", "gauges", "level_text"]
+__all__ = ["LARGEST_BATCH", "Message", "RecordMaker", "gauge_offsets_mm", "gauges", "key_names", "level_text"]
 
 Message = dict[str, object]
 """A record for produce_batch: {"key": str, "value": str}; the value is None in a tombstone."""
@@ -56,6 +56,12 @@ def gauge_offsets_mm(numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     """By how many mm a station's first, second, ... gauge stands above its tide, for each of the numbers from 1."""
     offset = (np.array(numbers, dtype=np.int64) - 1) * 7 % GAUGE_OFFSETS_MM
     return np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
+
+
+def key_names(keys: int) -> list[str]:
+    """The keys of a load with so many, by their numbers."""
+    stations = load_stations()
+    return [name for name, _, _ in gauges(stations[: min(keys, len(stations))], keys)]
 
 
 class RecordMaker:
@@ -135,10 +141,6 @@ class RecordMaker:
         places = numbers.tolist()
         ids, heads = [self._ids[place] for place in places], [self._heads[place] for place in places]
         return self._messages(seq, ids, heads, self._head_bytes[numbers], levels, times, due_us, sent_us)
-
-    def key(self, number: int) -> str:
-        """The key with this number."""
-        return self._ids[number]
 
     def _measured(
         self, seq: int, station: npt.NDArray[np.int64], offset_mm: npt.NDArray[np.int64]

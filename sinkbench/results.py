@@ -17,6 +17,7 @@ __all__ = [
     "FILES",
     "Asked",
     "Audit",
+    "Bloat",
     "Bottleneck",
     "CellSummary",
     "Connections",
@@ -71,7 +72,8 @@ class _Record(BaseModel):
 class Audit(_Record):
     """Exact counts of records: what was produced, what the sink holds, and how the two differ.
 
-    They reconcile, or ValidationError is raised: stored = produced - lost + duplicates + foreign.
+    They reconcile, or ValidationError is raised: stored = produced - lost + duplicates + foreign. Of a load of changes
+    stored = produced - superseded - missing + undead + duplicates + foreign.
     """
 
     produced: Whole
@@ -84,12 +86,22 @@ class Audit(_Record):
     """Records whose document was compared with what was sent; 0 if none could be, and of an earlier sinkbench."""
     altered: Whole = 0
     """Those of them that lack a member that was sent, or have another value in it."""
+    superseded: Whole = 0
+    """Of a load of changes: records of which nothing is to be left, since they delete, or a later one of their key
+    replaces or deletes what they made."""
+    stale: Whole | None = None
+    """Keys of which the sink holds another version than the last; None of a load without changes, as the next two."""
+    missing: Whole | None = None
+    """Keys that were not deleted, and are not in the sink."""
+    undead: Whole | None = None
+    """Keys that were deleted, and are in the sink."""
 
     @model_validator(mode="after")
     def _reconciles(self) -> Self:
-        due = self.produced - self.lost + self.duplicates + self.foreign
+        due = self.produced - self.superseded - self.lost - (self.missing or 0)
+        due += self.duplicates + (self.undead or 0) + self.foreign
         if self.stored != due:
-            raise ValueError(f"{self.stored} rows are stored, but produced - lost + duplicates + foreign is {due}")
+            raise ValueError(f"{self.stored} rows are stored, but by the other counts there are {due}")
         if self.altered > self.compared:
             raise ValueError(f"{self.altered} records are altered, of {self.compared} that were compared")
         return self
@@ -97,7 +109,17 @@ class Audit(_Record):
     @property
     def clean(self) -> bool:
         """Whether the sink holds every record exactly once, as it was sent, and nothing else."""
-        return self.lost == self.duplicates == self.foreign == self.altered == 0
+        return self.lost == self.duplicates == self.foreign == self.altered == 0 and not self.wrong_keys
+
+    @property
+    def wrong_keys(self) -> int:
+        """Keys that are stale, missing or undead."""
+        return sum(count or 0 for count in (self.stale, self.missing, self.undead))
+
+    @property
+    def accounted(self) -> int:
+        """Rows in the sink, and records of which nothing is to be left: as many as were produced if all went well."""
+        return self.stored + self.superseded
 
 
 class Connections(_Record):
@@ -157,6 +179,19 @@ class Network(_Record):
 
     received: Amount | None = None
     sent: Amount | None = None
+
+
+class Bloat(_Record):
+    """What changes of keys have left in a sink, and what went wrong meanwhile; None is what it does not tell."""
+
+    dead_rows: Whole | None = None
+    """Rows that are dead, or documents that are deleted, and still take room: when the connector was gone."""
+    deadlocks: Whole | None = None
+    rollbacks: Whole | None = None
+    """Transactions that were rolled back: what a connector has tried, and may have tried again."""
+    bytes_before: Whole | None = None
+    """Of the index or table, before the connector was made."""
+    bytes_after: Whole | None = None
 
 
 class Prices(_Record):
@@ -507,6 +542,10 @@ class TrialRecord(_OfCell):
     """The ranges of `seq` that were lost, as `17-516, 900`; of more than 10,000 the first, and ` and 7 more`."""
     duplicated_ranges: str = ""
     """The same of those that were stored more than once."""
+    wrong_keys: dict[str, list[str]] = {}
+    """The first keys that are stale, missing or undead, by these words."""
+    bloat: Bloat | None = None
+    """None of a load without changes."""
     reconciliation: Reconciliation | None = None
     notes: list[str] = []
     """What a reader must know of numbers that may be used, such as counts that disagree."""
@@ -536,6 +575,8 @@ class CellSummary(_OfCell):
     """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
     disk_bytes_per_record: Spread | None = None
     """What the sink's index or table took on its disk after a flush, for each stored row."""
+    bloat: Bloat | None = None
+    """Of a load of changes: the medians of rows and bytes, the sums of deadlocks and rollbacks, of the valid trials."""
     cost: Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
     foreign_cores: Amount | None = None

@@ -30,13 +30,13 @@ class Content:
     how: str = ""
 
 
-def documents_of(values: Iterable[bytes], run: str) -> dict[int, Any]:
+def documents_of(values: Iterable[bytes | None], run: str) -> dict[int, Any]:
     """The documents of a topic's records by their `bench.seq`; what is none of the load `run` is left out."""
     found: dict[int, Any] = {}
     for value in values:
         # Whatever somebody else has written to the topic: it may be nested too deep, or its number be infinite.
         with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            document = json.loads(value)
+            document = json.loads(value or b"null")
             if document["bench"]["run"] == run:
                 found[int(document["bench"]["seq"])] = document
     return found

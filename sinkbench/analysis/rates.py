@@ -23,6 +23,7 @@ __all__ = [
     "most",
     "progress",
     "ratio_to_slowest",
+    "total_known",
     "usable_median",
     "usable_rate",
 ]
@@ -84,6 +85,12 @@ def median_known(values: Iterable[float | None]) -> float | None:
     """The median of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
+
+
+def total_known(values: Iterable[int | None]) -> int | None:
+    """The sum of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def ratio_to_slowest(rates: Sequence[float | None]) -> list[float | None]:

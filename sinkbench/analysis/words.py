@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["percent"]
+from collections.abc import Sequence
+
+__all__ = ["few_of", "percent"]
 
 
 def percent(share: float) -> str:
     """0.52 is "52 %", 0.042 is "4.2 %"."""
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def few_of(names: Sequence[str], count: int) -> str:
+    """The first names of `count`, as "a, b and 7 more"."""
+    rest = count - len(names)
+    return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")

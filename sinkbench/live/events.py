@@ -103,7 +103,11 @@ def trial_line(record: TrialRecord) -> str:
 def _audit(record: TrialRecord) -> str:
     if record.audit is None:
         return f"not audited: {record.not_audited}" if record.not_audited else "not audited"
-    return f"{record.audit.lost:,} lost, {record.audit.duplicates:,} duplicated of {record.audit.produced:,}"
+    found = record.audit
+    words = [f"{found.lost:,} lost", f"{found.duplicates:,} duplicated"]
+    if found.stale is not None:
+        words = [f"{found.stale:,} stale", f"{found.missing or 0:,} missing", f"{found.undead or 0:,} undead keys"]
+    return f"{', '.join(words)} of {found.produced:,}"
 
 
 class Rate:

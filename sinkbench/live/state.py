@@ -263,7 +263,7 @@ class LiveRun:
 
 
 def _lost(record: TrialRecord) -> int:
-    return 0 if record.audit is None else record.audit.lost
+    return 0 if record.audit is None else record.audit.lost + (record.audit.missing or 0)
 
 
 def _rate(valid: Sequence[TrialRecord]) -> float | None:

@@ -84,6 +84,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
             [*_some(tables.queries(summary), tables.reads(summary)), *_lines(query_lines(summary))],
         ),
         PageSection("rescale", "Running connectors, re-scaled", _some(tables.rescales(summary))),
+        PageSection("changes", "Changes of keys", _some(tables.changes(summary))),
         PageSection("search", "Search for the capacity", tables.searches(summary)),
         PageSection("latency", "Latency", late),
         PageSection(

@@ -14,6 +14,7 @@ from sinkbench.results import CellSummary, RunSummary, TrialRecord
 from sinkbench.tables.answers import cell_name
 from sinkbench.tables.bounds import BOUND_HEADERS, bound_rows
 from sinkbench.tables.cells import cells_table
+from sinkbench.tables.changes import changes_table
 from sinkbench.tables.format import NOT_MEASURED, whole
 from sinkbench.tables.loads import is_load, load_table
 from sinkbench.tables.queries import query_table, reads_table
@@ -24,6 +25,7 @@ from sinkbench.tables.stages import stage_table
 __all__ = [
     "bounds",
     "cells",
+    "changes",
     "environment",
     "invalid",
     "queries",
@@ -52,6 +54,12 @@ def rescales(summary: RunSummary) -> Table | None:
     if all(cell.rescale is None for cell in summary.cells):
         return None
     return of_rich(rescale_table(summary.cells), "Running connectors that were given another number of tasks")
+
+
+def changes(summary: RunSummary) -> Table | None:
+    """What loads of changes left in the sinks; None if there are none."""
+    table = changes_table(summary)
+    return None if table is None else of_rich(table, "Wrong keys, and what changes have left in the sinks")
 
 
 def scaling(summary: RunSummary) -> Table | None:

@@ -118,14 +118,20 @@ class Kafka:
         answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS)
         return {partition.partition: future.result().offset for partition, future in answers.items()}
 
-    def some_records(self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS) -> list[bytes]:
-        """The values of about `count` records from the middle of the topic's partitions, or of fewer if time is up."""
+    def some_records(
+        self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS, *, last: bool = False
+    ) -> list[bytes | None]:
+        """The values of about `count` records from the middle of the topic's partitions, or of the `last` ones.
+
+        Fewer if time is up. A tombstone has none.
+        """
         ends = {number: end for number, end in self.end_offsets(topic).items() if end > 0}
         each = -(-count // max(len(ends), 1))
-        wanted = {number: range(max(0, (end - each) // 2), min(end, (end + each) // 2)) for number, end in ends.items()}
+        starts = {number: max(0, end - each if last else (end - each) // 2) for number, end in ends.items()}
+        wanted = {number: range(start, min(ends[number], start + each)) for number, start in starts.items()}
         own = {"group.id": "sinkbench", "enable.auto.commit": False, "max.partition.fetch.bytes": FETCH_BYTES}
         consumer = Consumer({**self._settings, **own}, logger=SILENT)
-        values: list[bytes] = []
+        values: list[bytes | None] = []
         try:
             # Without a subscription nobody joins a group, and nothing is committed.
             consumer.assign([TopicPartition(topic, number, offsets.start) for number, offsets in wanted.items()])

@@ -10,7 +10,7 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
 from sinkbench.sinks.kind import Sink, SinkKind
-from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.sinks.writing import Destination, Refused, Writer
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import declared_sink, declared_sinks
@@ -21,6 +21,7 @@ __all__ = [
     "Destination",
     "Refused",
     "Sink",
+    "SinkBloat",
     "SinkKind",
     "SinkOthers",
     "SinkReading",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.bottleneck.rules import Rule
 from sinkbench.sinks.arrivals import ArrivalWatch
-from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.sinks.writing import Destination, Writer
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import DeclaredSink
@@ -98,6 +98,18 @@ class Sink(Protocol):
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
         """`bench.seq` of every record in `target` whose `bench.run` is `run`, in chunks, in any order."""
+
+    def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
+        """The key and the `bench.seq` of every row of `target` whose `bench.run` is `run`, in chunks, in any order.
+
+        Raises TargetError if its rows have no key. A sink without this method takes no load of changes.
+        """
+
+    def bloat(self, target: str) -> SinkBloat:
+        """What changes have left in `target`, asked before a connector of a load of changes, and when it is gone.
+
+        A sink without this method does not tell.
+        """
 
     def documents(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
         """What `target` holds of the records whose `bench.run` is `run` and whose `bench.seq` is in `seqs`, by that.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["SinkOthers", "SinkReading", "SinkSettings"]
+__all__ = ["SinkBloat", "SinkOthers", "SinkReading", "SinkSettings"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,22 @@ class SinkReading:
     pool_clients: int | None = None
     pool_servers: int | None = None
     signs: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SinkBloat:
+    """What changes leave in a sink; None is what it does not tell.
+
+    Attributes:
+        dead_rows: rows that are dead, or documents that are deleted, in the index or table now.
+        deadlocks, rollbacks: of the whole sink so far; they only grow.
+        bytes: of the index or table, as far as its size is known without writing anything.
+    """
+
+    dead_rows: int | None
+    deadlocks: int | None
+    rollbacks: int | None
+    bytes: int | None
 
 
 @dataclass(frozen=True)

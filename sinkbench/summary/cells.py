@@ -10,7 +10,7 @@ from sinkbench.analysis.audit import few_ranges
 from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, spread_of
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR, lag_in_words
 from sinkbench.analysis.latency import merged
-from sinkbench.analysis.rates import median_known, median_low_high, most, usable_median
+from sinkbench.analysis.rates import median_known, median_low_high, most, total_known, usable_median
 from sinkbench.analysis.scalability import scaling_of
 from sinkbench.bottleneck.verdict import shared_cause
 from sinkbench.errors import INTERRUPTIONS, ReasonCode
@@ -18,6 +18,7 @@ from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.results import (
     Audit,
+    Bloat,
     CellSummary,
     Connections,
     JvmCpu,
@@ -90,6 +91,9 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
         counts = [
             (ReasonCode.LOST, "LOST", cell.audit.lost),
             (ReasonCode.DUPLICATED, "DUPLICATED", 0 if cell.rescale is not None else duplicates),
+            (ReasonCode.STALE, "STALE", cell.audit.stale),
+            (ReasonCode.MISSING, "MISSING", cell.audit.missing),
+            (ReasonCode.UNDEAD, "UNDEAD", cell.audit.undead),
             (ReasonCode.FOREIGN_RECORDS, "FOREIGN", cell.audit.foreign),
         ]
         for code, word, count in counts:
@@ -237,6 +241,7 @@ def _summary(
         peak_memory=_by_service(Memory, [trial.peak_memory for trial in used]),
         total_peak_memory_bytes=_spread({trial.block: trial.total_peak_memory_bytes for trial in used}),
         disk_bytes_per_record=_spread({trial.block: trial.disk_bytes_per_record for trial in used}),
+        bloat=_bloat([trial.bloat for trial in used if trial.bloat is not None]),
         fetched_bytes_per_record=median_known(trial.fetched_bytes_per_record for trial in used),
         network_bytes_per_record=_by_service(Network, [trial.network_bytes_per_record for trial in used]),
         foreign_cores=most(trial.foreign_cores for trial in used),
@@ -400,8 +405,20 @@ def _worst(lags: Iterable[Lag | None]) -> Lag | None:
 
 def _sum(audits: Iterable[Audit | None]) -> Audit | None:
     done = [audit for audit in audits if audit is not None]
-    sums = {count: sum(getattr(audit, count) for audit in done) for count in Audit.model_fields}
-    return Audit(**sums) if done else None
+    counts = {count: [getattr(audit, count) for audit in done] for count in Audit.model_fields}
+    return Audit(**{count: total_known(each) for count, each in counts.items()}) if done else None
+
+
+def _bloat(found: Sequence[Bloat]) -> Bloat | None:
+    """What changes left in the sink, over trials; None if none tells."""
+    if not found:
+        return None
+    medians = {
+        name: None if (value := median_known(getattr(each, name) for each in found)) is None else round(value)
+        for name in ("dead_rows", "bytes_before", "bytes_after")
+    }
+    sums = {name: total_known(getattr(each, name) for each in found) for name in ("deadlocks", "rollbacks")}
+    return Bloat(**medians, **sums)
 
 
 def _reads(trials: Sequence[Reads]) -> Reads | None:

@@ -22,6 +22,7 @@ from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
 from sinkbench.summary.standing import much_foreign
 from sinkbench.tables.answers import answer_lines, at_least_in_words, cell_name
 from sinkbench.tables.bounds import bound_lines
+from sinkbench.tables.changes import changes_table
 from sinkbench.tables.columns import SHORT_NAMES, connections, counted, in_short, machine_in_words, resumed_in_words
 from sinkbench.tables.figures import WHERE
 from sinkbench.tables.format import NOT_MEASURED, percent, share_span, span, tenths, times, whole
@@ -172,7 +173,8 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
         yield from ("", *map(scaling_line, summary.scaling), "")
     if (stages := stage_table(summary)) is not None:
         yield from (stages, "")
-    for table in (reads_table(summary), query_table(summary), resource_table(summary, width), cost_table(summary)):
+    of_load = (reads_table(summary), changes_table(summary), query_table(summary))
+    for table in (*of_load, resource_table(summary, width), cost_table(summary)):
         yield from [] if table is None else (table, "")
     yield from answer_lines(summary)
     yield from load_lines(summary) if is_load(summary) else []

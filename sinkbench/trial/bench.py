@@ -10,21 +10,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from loadgen.changes import Changes, last_versions
+from loadgen.records import key_names
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, compare_content, documents_of
 from sinkbench.analysis.samples import service_of
-from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.analysis.versions import VersionAudit
+from sinkbench.errors import PlanError, ReasonCode, ServiceError, TargetError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
+from sinkbench.plan.sections import PlanChanges
 from sinkbench.results import Asked
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
-from sinkbench.sinks import Sink, open_sink, sink_kind
+from sinkbench.sinks import Sink, SinkBloat, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.asking import asked
 from sinkbench.trial.memory import memory_signs
@@ -188,6 +192,19 @@ class Bench:
             sink.create(names.target)
         else:
             sink.create(names.target, self._checkout / cell.target)
+        if self.plan.load.changes is not None:
+            self._check_keyed(cell, names)
+
+    def _check_keyed(self, cell: Cell, names: Names) -> None:
+        """Makes sure, by an audit of the empty target, that changes can be audited in it. Raises PlanError if not."""
+        where = f"{self.plan.where('load', 'changes')}: {cell.label}"
+        ask = getattr(self.sink(cell.sink), "versions", None)
+        if ask is None:
+            raise PlanError(f"{where}: the sink {cell.sink} cannot be audited by key; leave the pipeline out")
+        try:
+            next(ask(names.target, names.trial), None)
+        except TargetError as error:
+            raise PlanError(f"{where}: {error}") from None
 
     def create_topic(self, names: Names) -> None:
         """Makes the trial's topic, without records."""
@@ -291,10 +308,12 @@ class Bench:
         self.kafka.wait_until_empty(group_of(names.connector))
         return status
 
-    def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit:
-        """Compares what the sink holds with what was produced, record by record."""
+    def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit | VersionAudit:
+        """Compares what the sink holds with what was produced, record by record, or key by key if they change keys."""
         sink = self.sink(cell.sink)
         sink.settle(names.target)
+        if self.plan.load.changes is not None:
+            return self._audit_versions(sink, names, records, self.plan.load.changes)
         audit = SeqAudit(records)
         found = 0
         for seqs in sink.sequences(names.target, names.trial):
@@ -303,6 +322,21 @@ class Bench:
         # Records of another trial, or without a number, are in the count but not among the sequences.
         audit.add_foreign(sink.count(names.target) - found)
         return audit
+
+    def _audit_versions(self, sink: Sink, names: Names, records: int, changes: PlanChanges) -> VersionAudit:
+        keys = self.plan.load.keys
+        audit = VersionAudit(records, key_names(keys), *last_versions(Changes(**changes.model_dump()), keys, records))
+        found = 0
+        for chunk, seqs in sink.versions(names.target, names.trial):
+            audit.add(chunk, seqs)
+            found += len(chunk)
+        audit.add_foreign(sink.count(names.target) - found)
+        return audit
+
+    def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
+        """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
+        ask = getattr(self.sink(cell.sink), "bloat", None)
+        return None if self.plan.load.changes is None or ask is None else ask(names.target)
 
     def content(self, cell: Cell, names: Names) -> Content | None:
         """Compares a few records of the topic with what the sink holds of them.
@@ -313,7 +347,9 @@ class Bench:
         ask = getattr(self.sink(cell.sink), "documents", None)
         if ask is None:
             return None
-        sent = documents_of(self.kafka.some_records(names.topic, COMPARED_RECORDS), names.trial)
+        # Of what changes the sink keeps the last versions.
+        values = self.kafka.some_records(names.topic, COMPARED_RECORDS, last=self.plan.load.changes is not None)
+        sent = documents_of(values, names.trial)
         return compare_content(sent, ask(names.target, names.trial, sorted(sent)))
 
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:

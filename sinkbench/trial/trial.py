@@ -13,15 +13,17 @@ from sinkbench.analysis.network import network_per_record
 from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.samples import Sample, cpu_seconds_per_million, rejected_writes, used_up
 from sinkbench.analysis.stalls import Stall, idle_tasks, silences
+from sinkbench.analysis.versions import VersionAudit
 from sinkbench.analysis.warm import jvm_cpu_per_million
+from sinkbench.analysis.words import few_of
 from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
 from sinkbench.errors import INTERRUPTIONS, ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.results import Asked, Audit, Bottleneck, Network, Reason, Reconciliation, TrialRecord
+from sinkbench.results import Asked, Audit, Bloat, Bottleneck, Network, Reason, Reconciliation, TrialRecord
 from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import Sink, sink_kind
+from sinkbench.sinks import Sink, SinkBloat, sink_kind
 from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded
 from sinkbench.trial.company import Company
@@ -80,6 +82,9 @@ class Trial:
         self._task_metrics: Mapping[str, float] = {}
         self._consumed: int | None = None
         self._lost_ranges = self._duplicated_ranges = ""
+        self._wrong_keys: dict[str, list[str]] = {}
+        self._bloat_before: SinkBloat | None = None
+        self._bloat: Bloat | None = None
         self._of_target: list[str] = []
         self._of_content: list[str] = []
         self._created = False
@@ -181,6 +186,7 @@ class Trial:
         """
         self._writes_before = self.sink.writes(self.names.target)
         self._connection_limit = self.sink.connection_limit()
+        self._bloat_before = self.bench.bloat(self.cell, self.names)
         self._company.set_apart()
         sampler = self.bench.sampler(self.cell, self.names, self.records, in_topic)
         self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
@@ -289,7 +295,7 @@ class Trial:
         self._check_audit(self._count())
         written = (self.sink.writes(self.names.target) or 0) - (self._writes_before or 0)
         if self._writes_before is not None and written and not self.reasons and self.audited is not None:
-            self._records_per_write = round(self.audited.stored / written, 2)
+            self._records_per_write = round(self.audited.accounted / written, 2)
 
     def _count(self) -> Audit:
         """Counts every stored record."""
@@ -298,7 +304,10 @@ class Trial:
         content = self._content()
         counts = {"compared": content.compared, "altered": content.altered}
         self.audited, self.not_audited = counted.result().model_copy(update=counts), ""
-        self._lost_ranges, self._duplicated_ranges = counted.lost_ranges(), counted.duplicated_ranges()
+        if isinstance(counted, VersionAudit):
+            self._wrong_keys = counted.wrong_keys()
+        else:
+            self._lost_ranges, self._duplicated_ranges = counted.lost_ranges(), counted.duplicated_ranges()
         return self.audited
 
     def _content(self) -> Content:
@@ -346,6 +355,7 @@ class Trial:
         if ask is None or self.audited is None or not self.audited.stored:
             return
         with suppress(ServiceError, OSError):
+            self._bloat = self._bloat_since()
             if (size := ask(self.names.target)) is not None:
                 self._disk_bytes_per_record = round(size / self.audited.stored, 1)
 
@@ -355,12 +365,34 @@ class Trial:
             self.observer.phase("asking the queries")
             self._asked = self.bench.ask(self.cell, self.names, self.records)
 
+    def _bloat_since(self) -> Bloat | None:
+        """What the changes of this trial have left in the sink; None if that is not known."""
+        before, after = self._bloat_before, self.bench.bloat(self.cell, self.names)
+        if before is None or after is None:
+            return None
+
+        def more(one: int | None, other: int | None) -> int | None:
+            # A service that started again counts anew.
+            return None if one is None or other is None else max(other - one, 0)
+
+        return Bloat(
+            dead_rows=after.dead_rows,
+            deadlocks=more(before.deadlocks, after.deadlocks),
+            rollbacks=more(before.rollbacks, after.rollbacks),
+            bytes_before=before.bytes,
+            bytes_after=after.bytes,
+        )
+
     def _check_audit(self, found: Audit) -> None:
         if found.foreign:
             text = f"{found.foreign:,} rows in the sink are none of this trial's records"
             self.note(ReasonCode.FOREIGN_RECORDS, text, foreign=found.foreign)
+        for what, keys in self._wrong_keys.items():
+            count = getattr(found, what)
+            text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, count)}"
+            self.note(ReasonCode(what), text, keys=count)
         rejected = rejected_writes(self.samples, sink_kind(self.cell.sink).rejected)
-        if rejected and found.lost:
+        if rejected and (found.lost or found.wrong_keys):
             text = f"{self.cell.sink} rejected {rejected:,} writes meanwhile"
             text += ": what the connector does not send again is lost"
             # What else was seen follows from it.
@@ -383,7 +415,7 @@ class Trial:
             consumed=self._consumed,
             # Tasks that are gone take their counts with them.
             put=None if put is None or self.cell.before is not None else round(put),
-            stored=None if self.audited is None else self.audited.stored,
+            stored=None if self.audited is None else self.audited.accounted,
         )
 
     def disagreements(self) -> list[str]:
@@ -480,5 +512,7 @@ class Trial:
             records_per_write=self._records_per_write,
             lost_ranges=self._lost_ranges,
             duplicated_ranges=self._duplicated_ranges,
+            wrong_keys=self._wrong_keys,
+            bloat=self._bloat,
             **noted,
         )

@@ -13,10 +13,11 @@ import numpy as np
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.samples import Sample
+from sinkbench.analysis.versions import VersionAudit
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectorStatus, Task, placement
-from sinkbench.sinks import SinkSettings
+from sinkbench.sinks import SinkBloat, SinkSettings
 from sinkbench.stack import NetworkBytes, ServiceState
 from sinkbench.trial.bench import Loaded
 from sinkbench.trial.names import Names
@@ -169,6 +170,8 @@ class FakeBench:
         rate: what the sink stores, in records per second.
         lost, twice: records that are lost, or stored twice.
         holds: what a comparison of the stored documents with those sent finds.
+        versions: what an audit by key finds; None of a load without changes.
+        bloats: what changes have left in the sink at each look, in turn.
         failed: tasks that FAILED.
         dies: when Kafka dies, in seconds; None if it does not.
         frozen: from when to when the sink stores nothing, in seconds; None if it never stands still.
@@ -208,6 +211,8 @@ class FakeBench:
 
     dead: list[str] = field(default_factory=list)
     meets: list[Others] = field(default_factory=list)
+    versions: VersionAudit | None = None
+    bloats: list[SinkBloat] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.stack = SimpleNamespace(
@@ -292,12 +297,17 @@ class FakeBench:
     def consumed(self, names: Names) -> int:
         return self.stored
 
-    def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit:
+    def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit | VersionAudit:
         self.calls.append("audit")
+        if self.versions is not None:
+            return self.versions
         audit = SeqAudit(records)
         audit.add(np.arange(self.lost, records))
         audit.add(np.arange(self.lost, self.lost + self.twice))
         return audit
+
+    def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
+        return self.bloats.pop(0) if self.bloats else None
 
     def content(self, cell: Cell, names: Names) -> Content | None:
         return self.holds

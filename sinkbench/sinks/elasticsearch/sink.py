@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from elasticsearch.helpers import ScanError, scan
 
 from elasticsearch import ApiError, BadRequestError, NotFoundError, TransportError
 from loadgen.reading import parse_json, read_text
@@ -26,7 +28,7 @@ from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, highest_numbers
 from sinkbench.sinks.elasticsearch.seqnos import SeqNoWatch
 from sinkbench.sinks.kind import ASK_SECONDS
-from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
 
 __all__ = ["REJECTED", "ElasticsearchSink", "open_elasticsearch", "settings_of", "stored_bytes"]
@@ -67,6 +69,8 @@ SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
 }
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
 ALREADY_THERE = "resource_already_exists_exception"
+# As many as a search may give at once, unless an index says otherwise.
+DOCUMENTS_AT_ONCE = 10_000
 # What a cluster answers whose nodes we may not see, or that shows none of them.
 NOT_SHOWN = (400, 403, 404, 405, 410)
 
@@ -315,6 +319,23 @@ class ElasticsearchSink:
         for buckets in buckets_of(self._client, target, run, ("bench.seq",), what):
             keys = np.array([bucket["key"]["bench.seq"] for bucket in buckets], dtype=np.int64)
             yield np.repeat(keys, [bucket["doc_count"] for bucket in buckets])
+
+    def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
+        # An aggregation by the documents' own ids is switched off by default.
+        query = {"query": {"term": {"bench.run": run}}, "docvalue_fields": ["bench.seq"], "_source": False}
+        try:
+            hits = scan(self._client, query=query, index=target, size=DOCUMENTS_AT_ONCE)
+            while chunk := list(islice(hits, DOCUMENTS_AT_ONCE)):
+                seqs = [hit["fields"]["bench.seq"][0] for hit in chunk]
+                yield [str(hit["_id"]) for hit in chunk], np.array(seqs, dtype=np.int64)
+        except ScanError as error:
+            raise StackError(f"Elasticsearch could not read all shards of {target} for the audit: {error}") from None
+
+    def bloat(self, target: str) -> SinkBloat:
+        stats: Any = self._client.indices.stats(index=target, metric="docs,store")
+        primaries = stats["_all"]["primaries"]
+        # Elasticsearch has no transactions.
+        return SinkBloat(int(primaries["docs"]["deleted"]), None, None, int(primaries["store"]["size_in_bytes"]))
 
     def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         wanted = {"bool": {"filter": [{"term": {"bench.run": run}}, {"terms": {"bench.seq": list(seqs)}}]}}

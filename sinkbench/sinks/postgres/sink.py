@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
-from sinkbench.sinks.reading import SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
 
 __all__ = ["APPLICATION", "PostgresSink", "open_postgres"]
@@ -66,7 +67,10 @@ OF_CLIENTS = """
     FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
 """
-READ = f"SELECT coalesce(pg_sequence_last_value(%s), 0), {', '.join(ACTIVITY.values())} {OF_CLIENTS}"
+# The sequence counts an insertion that turns into an update, too, but no deletion; that is counted of the tables with a
+# key, whose rows connectors may delete.
+STORED = "coalesce(pg_sequence_last_value(%s), 0) + pg_stat_get_tuples_deleted(%s)"
+READ = f"SELECT {STORED}, {', '.join(ACTIVITY.values())} {OF_CLIENTS}"
 BACKENDS = f"SELECT count(*) {OF_CLIENTS}"
 # Of another schema a table has its name before it, as a trial's own may.
 WRITTEN = """
@@ -82,6 +86,15 @@ SIZE = """
         SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
     ) SELECT sum(pg_total_relation_size(oid)) FROM parts
 """
+KEYED = """
+    SELECT attrelid FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = 'key'
+        AND NOT attisdropped
+"""
+BLOAT = """
+    SELECT pg_stat_get_dead_tuples(to_regclass(quote_ident(%s))), deadlocks, xact_rollback
+    FROM pg_stat_database WHERE datname = current_database()
+"""
+ROWS_AT_ONCE = 50_000
 LEFTOVERS = """
     SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
         AND starts_with(relname, %s) AND obj_description(oid, 'pg_class') = %s
@@ -110,6 +123,7 @@ class PostgresSink:
         self._schema_file = schema_file
         self._shared = shared
         self._sequences: dict[str, int] = {}
+        self._keyed: dict[str, int] = {}
         self._pooler: psycopg.Connection[DictRow] | None = None
         self._since = datetime.min.replace(tzinfo=UTC)
         self._pool_others: set[tuple[str, str]] = set()
@@ -159,6 +173,7 @@ class PostgresSink:
 
     def drop(self, target: str) -> None:
         self._sequences.pop(target, None)
+        self._keyed.pop(target, None)
         rows = self._query(sql.SQL(COMMENT), target)
         if rows and rows[0][0] != MARK:
             raise StackError(f"PostgreSQL: sinkbench has not made the table {target}, and does not drop it")
@@ -180,11 +195,13 @@ class PostgresSink:
             if not rows:
                 raise StackError(f"PostgreSQL: there is no table {target} with an identity column")
             self._sequences[target] = rows[0][0]
+            # Of no table nothing was deleted.
+            self._keyed[target] = next((int(table) for (table,) in self._query(sql.SQL(KEYED), target)), 0)
         return self._sequences[target]
 
     def read(self, target: str) -> SinkReading:
         sequence = self._sequence(target)
-        ((stored, *seen),) = self._query(sql.SQL(READ), sequence, self._since, APPLICATION)
+        ((stored, *seen),) = self._query(sql.SQL(READ), sequence, self._keyed[target], self._since, APPLICATION)
         signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
         backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
         if self._pooler is None:
@@ -258,6 +275,9 @@ class PostgresSink:
         return None
 
     def stamped_rate(self, target: str, records: int) -> float | None:
+        if self._keyed.get(target):
+            # What changes a row keeps the time at which it was inserted.
+            return None
         # The rows are numbered as they are inserted, so two of them tell, whatever the size of the table.
         first, last = max(1, round(LOW_SHARE * records)), round(HIGH_SHARE * records)
         query = sql.SQL("SELECT extract(epoch FROM stored)::float8 FROM {} WHERE id IN (%s, %s) ORDER BY id")
@@ -311,6 +331,28 @@ class PostgresSink:
                 yield rows["value"].astype(np.int64)
         if rest != COPY_TRAILER:
             raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
+
+    def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
+        query = sql.SQL(
+            "COPY (SELECT key::text, (payload #>> '{{bench,seq}}')::bigint FROM {} "
+            "WHERE payload #>> '{{bench,run}}' = {} AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT"
+        ).format(sql.Identifier(target), sql.Literal(run))
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+                copy.set_types(["text", "int8"])
+                rows = copy.rows()
+                while chunk := list(islice(rows, ROWS_AT_ONCE)):
+                    keys, seqs = zip(*chunk, strict=True)
+                    yield list(keys), np.array(seqs, dtype=np.int64)
+        except psycopg.errors.UndefinedColumn:
+            raise TargetError(
+                'the table has no column "key", by which changes are audited; give the pipeline such a table, as by'
+                " target: postgres/keyed.sql"
+            ) from None
+
+    def bloat(self, target: str) -> SinkBloat:
+        ((dead, deadlocks, rollbacks),) = self._query(sql.SQL(BLOAT), target)
+        return SinkBloat(int(dead), int(deadlocks), int(rollbacks), self.disk_bytes(target))
 
     def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         query = sql.SQL(

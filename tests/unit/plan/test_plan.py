@@ -93,6 +93,22 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
             "mine.yaml:2: unknown key 'stall' in drain; did you mean 'stal",
         ),
         (
+            "pipelines: [postgres/jdbc]\nload:\n  changes: {inserts: 1, updates: 0, delete: 0}",
+            "mine.yaml:3: unknown key 'delete' in load.changes; did you mean 'deletes'?",
+        ),
+        (
+            "pipelines: [postgres/jdbc]\nload:\n  changes: {inserts: 0.5, updates: 0.4}",
+            "mine.yaml:3: load.changes: inserts 0.5, updates 0.4 and deletes 0 add up to 0.9; make that 1",
+        ),
+        (
+            "pipelines: [postgres/jdbc]\nload:\n  changes: {inserts: 1, updates: 0}\nmode: capacity",
+            "mine.yaml:3: changes need mode drain, found capacity",
+        ),
+        (
+            "pipelines: [{pipeline: postgres/jdbc, probes: false}]\nload:\n  changes: {inserts: 1, updates: 0}",
+            "mine.yaml:1: probes: false takes the rate from the times of rows, which updates do not change",
+        ),
+        (
             "pipelines:\n  - pipeline: postgres/jdbc\n    lable: x",
             "mine.yaml:3: unknown key 'lable' in pipelines; did you",
         ),

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, CellSummary, Connections, PlanRef, Reason, RunSummary
+from sinkbench.results import Audit, Bloat, CellSummary, Connections, PlanRef, Reason, RunSummary
 from sinkbench.tables.cells import render, show
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
@@ -288,3 +288,13 @@ def test_what_jvms_spend_on_themselves_is_shown_as_shares() -> None:
     assert "10% 1.0%" in " ".join(line_of(text, "postgres/jdbc")).replace(" %", "%")
     assert "JIT" in text
     assert "JIT" not in render(summary(cell("a/b", 5, 6)))
+
+
+def test_what_changes_of_keys_have_left_has_a_table_of_its_own() -> None:
+    by_key = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=0, missing=0, undead=0)
+    bloat = Bloat(dead_rows=12_345, deadlocks=0, bytes_before=20_000_000, bytes_after=240_000_000)
+    text = render(summary(cell("postgres/jdbc-upsert", 1_000, audit=by_key, bloat=bloat), cell("postgres/jdbc", 900)))
+    below = text[text.index("changes") :]
+    expected = ["postgres/jdbc-upsert", "3", "0", "0", "0", "0", "-", "12,345", "20.0", "240"]
+    assert line_of(below, "postgres/jdbc-upsert") == expected
+    assert "stale" not in render(summary(cell("postgres/jdbc", 900)))

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
+from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Network, TrialRecord
-from sinkbench.sinks import SinkReading
+from sinkbench.results import Bloat, Network, TrialRecord
+from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.stack import NetworkBytes
 from sinkbench.trial.drain import Drain, take_pilot
 from sinkbench.trial.names import Names
@@ -391,3 +393,31 @@ def test_records_of_somebody_else_in_the_topic_are_named_and_the_trial_is_audite
     ]
     assert codes(record) == [CODES.FOREIGN_RECORDS]
     assert record.audit is not None
+
+
+def versions(*wrong: tuple[str, int]) -> VersionAudit:
+    """The audit of a load of changes that leaves three keys, and deletes a fourth; `wrong` are rows in their place."""
+    keys, last = ["a", "b", "c", "d"], np.array([7, 8, 9, RECORDS - 1])
+    found = VersionAudit(RECORDS, keys, last, np.array([True, True, True, False]))
+    rows = list(wrong) or [("a", 7), ("b", 8), ("c", 9)]
+    found.add([key for key, _ in rows], np.array([seq for _, seq in rows]))
+    return found
+
+
+def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_for() -> None:
+    before, after = SinkBloat(0, 3, 10, 8_192), SinkBloat(70, 5, 10, 65_536)
+    record = drain(FakeBench(PLAN, versions=versions(), bloats=[before, after]))
+    assert record.reasons == []
+    assert record.audit is not None
+    assert (record.audit.stored, record.audit.superseded, record.audit.stale) == (3, RECORDS - 3, 0)
+    assert record.audit.clean
+    assert record.records_per_write == 500
+    assert record.bloat == Bloat(dead_rows=70, deadlocks=2, rollbacks=0, bytes_before=8_192, bytes_after=65_536)
+
+
+def test_wrong_keys_make_a_trial_invalid_and_are_named() -> None:
+    record = drain(FakeBench(PLAN, versions=versions(("a", 3), ("c", 9), ("d", 2))))
+    assert codes(record) == [CODES.STALE, CODES.MISSING, CODES.UNDEAD]
+    assert [reason.text for reason in record.reasons][:2] == ["1 key is stale: a", "1 key is missing: b"]
+    assert record.wrong_keys == {"stale": ["a"], "missing": ["b"], "undead": ["d"]}
+    assert record.bloat is None

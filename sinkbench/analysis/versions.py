@@ -1,0 +1,81 @@
+"""The audit of a load of changes: whether the sink holds the last version of every key, and none that was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.results import Audit
+
+__all__ = ["MISSING", "STALE", "UNDEAD", "VersionAudit"]
+
+STALE, MISSING, UNDEAD = "stale", "missing", "undead"
+# So many keys of each kind are named.
+MOST_NAMED = 5
+
+
+class VersionAudit:
+    """Compares the rows of a sink, in any chunks and order, with what a load of changes should have left.
+
+    A row belongs to a key and a version of it, by the record's `seq`. A key is stale if a row of it is not its last
+    version. A key that was deleted has no row; one that has is undead, whatever its version. Rows of a key beyond the
+    first are duplicates; rows of a key that no record had are foreign.
+    """
+
+    def __init__(
+        self, produced: int, keys: Sequence[str], last: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]
+    ) -> None:
+        """
+        Args:
+            produced: how many records the load had.
+            keys: all keys, each once.
+            last: for each key the `seq` of its last record, -1 of one that no record had.
+            there: for each whether it is there in the end.
+        """
+        self._produced = produced
+        self._keys = keys
+        self._places = {key: place for place, key in enumerate(keys) if last[place] >= 0}
+        self._last = last
+        self._there = there
+        self._rows = np.zeros(len(keys), dtype=np.int64)
+        self._stale = np.zeros(len(keys), dtype=np.bool_)
+        self._foreign = 0
+
+    def add(self, keys: Sequence[str], seqs: npt.NDArray[np.int64]) -> None:
+        """Takes in some rows: the key of each, and its `seq`."""
+        found = np.array([self._places.get(key, -1) for key in keys], dtype=np.int64)
+        ours = found >= 0
+        places = found[ours]
+        np.add.at(self._rows, places, 1)
+        self._stale[places[(seqs[ours] != self._last[places]) & self._there[places]]] = True
+        self._foreign += len(found) - len(places)
+
+    def add_foreign(self, rows: int) -> None:
+        """Takes in rows of another load. ValueError if these are less than none."""
+        if rows < 0:
+            raise ValueError(f"rows must not be negative, found {rows}")
+        self._foreign += rows
+
+    def _wrong(self) -> dict[str, npt.NDArray[np.bool_]]:
+        seen = self._rows > 0
+        return {STALE: self._stale, MISSING: self._there & ~seen, UNDEAD: seen & ~self._there}
+
+    def result(self) -> Audit:
+        """The counts so far."""
+        seen = self._rows > 0
+        return Audit(
+            produced=self._produced,
+            stored=int(self._rows.sum()) + self._foreign,
+            lost=0,
+            duplicates=int((self._rows[seen] - 1).sum()),
+            foreign=self._foreign,
+            superseded=self._produced - int(np.count_nonzero(self._there)),
+            **{what: int(np.count_nonzero(which)) for what, which in self._wrong().items()},
+        )
+
+    def wrong_keys(self, limit: int = MOST_NAMED) -> dict[str, list[str]]:
+        """The first `limit` keys that are stale, missing and undead, by these words; what is none is left out."""
+        places = {what: np.flatnonzero(which)[:limit].tolist() for what, which in self._wrong().items()}
+        return {what: [self._keys[place] for place in found] for what, found in places.items() if found}
