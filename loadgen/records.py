@@ -12,6 +12,7 @@ as many bytes as characters.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from itertools import chain, cycle, islice, repeat
 
@@ -22,7 +23,16 @@ from loadgen.errors import OptionsError
 from loadgen.options import Load
 from loadgen.tide import Station, Tide, load_stations
 
-__all__ = ["LARGEST_BATCH", "Message", "RecordMaker", "gauge_offsets_mm", "gauges", "key_names", "level_text"]
+__all__ = [
+    "LARGEST_BATCH",
+    "Message",
+    "RecordMaker",
+    "gauge_offsets_mm",
+    "gauges",
+    "key_names",
+    "level_text",
+    "records_of",
+]
 
 Message = dict[str, object]
 """A record for produce_batch: {"key": str, "value": str}; the value is None in a tombstone."""
@@ -211,6 +221,18 @@ class RecordMaker:
         self._first_round, self._last_round = first_round, first_round + rounds
         self._round_levels = self._tide.levels_mm(first_round, rounds)
         self._round_times = self._tide.times(first_round, rounds)
+
+
+def records_of(load: Load) -> list[bytes]:
+    """The values of all records of a load of `count` records, made now and sent nowhere."""
+    maker, count = RecordMaker(load), load.count or 0
+    now_us = time.time_ns() // 1000
+    made: list[bytes] = []
+    while len(made) < count:
+        seq = load.first_seq + len(made)
+        few = min(maker.longest_batch(seq), count - len(made))
+        made += [str(message["value"]).encode("ascii") for message in maker.batch(seq, few, now_us, now_us)]
+    return made
 
 
 def _head(name: str, station: Station) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from loadgen.options import Load
-from loadgen.records import RecordMaker
+from loadgen.records import records_of
 from sinkbench.errors import ServiceError
 from sinkbench.limits.orders import Consume, MakeRecords, Open, Problem, Ready, Seen, Write, Written
 from sinkbench.services.failures import in_one_line
@@ -36,14 +36,7 @@ REPORT_SECONDS = 0.05
 
 def make_records(wanted: MakeRecords) -> list[bytes]:
     """The records as loadgen makes them, in order of seq."""
-    maker = RecordMaker(Load(bootstrap="-", topic="-", **asdict(wanted)))
-    now_us = time.time_ns() // 1000
-    made: list[bytes] = []
-    while len(made) < wanted.count:
-        seq = wanted.first_seq + len(made)
-        few = min(maker.longest_batch(seq), wanted.count - len(made))
-        made += [str(message["value"]).encode("ascii") for message in maker.batch(seq, few, now_us, now_us)]
-    return made
+    return records_of(Load(bootstrap="-", topic="-", **asdict(wanted)))
 
 
 def write_for(writer: Writer, batches: list[Any], batch: int, order: Write) -> Written:

@@ -34,6 +34,8 @@ class Cell:
     """The queries asked beside the load, per second; None: none."""
     target: str | None = None
     """The file that says what its index or table is like, absolute or in the checkout; None: the sink's own."""
+    rows_before: int = 0
+    """Rows that are put into the index or table before each trial."""
 
     @property
     def tasks(self) -> int:
@@ -96,7 +98,16 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
     for index, entry in enumerate(plan.pipelines):
         names = entry.shown_name, entry.pipeline, entry.sink
         for place, multiple in enumerate(plan.multiples_of(entry)):
-            cell = Cell(*names, multiple, workers, entry.overrides, mode, probes=entry.probes, target=entry.target)
+            cell = Cell(
+                *names,
+                multiple,
+                workers,
+                entry.overrides,
+                mode,
+                probes=entry.probes,
+                target=entry.target,
+                rows_before=entry.rows_before,
+            )
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
             rates = plan.rates_of(entry)

@@ -151,6 +151,14 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
+    def _rows_are_there_before_drains(self) -> Self:
+        for index, entry in enumerate(self.pipelines):
+            if entry.rows_before and (self.mode != "drain" or not entry.probes):
+                text = "rows_before needs mode drain, and probes"
+                raise mistake(f"{text}; leave it out, or drain", "pipelines", index, "rows_before")
+        return self
+
+    @model_validator(mode="after")
     def _until_goes_beyond_trials(self) -> Self:
         if self.until is not None and self.until.trials < self.trials:
             text = f"until.trials {self.until.trials} is less than trials {self.trials}, which is the least; raise it"

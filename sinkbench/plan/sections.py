@@ -113,6 +113,9 @@ class PipelineEntry(Section):
         description="file that says what the index or table is like: an index body, or SQL that makes the table"
         " `tides`; beside the plan or in the checkout (default: the sink's own)",
     )
+    rows_before: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        default=0, description="rows that are put into the index or table before each trial; none of the trial's own"
+    )
     probes: bool = Field(
         default=True,
         description="false: a trial reads nothing but the sink, every 2 s, to see whether all is stored; its rate comes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sinkbench.analysis.limits import GENERATOR
 from sinkbench.analysis.words import percent
@@ -93,7 +94,9 @@ class Pilots:
         self._taken += 1
         names = Names(self._shared.trial, self._shared.topic, f"{self._shared.connector}_{self._taken}")
         with cleaning(lambda: self._bench.clean(cell, names, topic=False)):
-            found = take_pilot(Trial(self._bench, cell, names, self._records, self._events), seconds_left)
+            # A pilot warms JVMs up; to put rows in for it would take longer than itself.
+            bare = replace(cell, rows_before=0)
+            found = take_pilot(Trial(self._bench, bare, names, self._records, self._events), seconds_left)
             recover(self._bench, self._events)
             # Now that it has an index, or a table, as all trials will have.
             self._journal.add_sink(cell.sink, self._bench.sink(cell.sink).settings(names.target))

@@ -105,6 +105,13 @@ class Sink(Protocol):
         Raises TargetError if its rows have no key. A sink without this method takes no load of changes.
         """
 
+    def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
+        """Puts that many rows into the empty `target`, copies of the JSON documents in turn, and lets it come to rest.
+
+        Yields from time to time how many are there. Rows that have a key get keys that no record has. A sink without
+        this method takes no `rows_before`.
+        """
+
     def bloat(self, target: str) -> SinkBloat:
         """What changes have left in `target`, asked before a connector of a load of changes, and when it is gone.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from loadgen.changes import Changes, last_versions
-from loadgen.records import key_names
+from loadgen.options import Load
+from loadgen.records import key_names, records_of
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, compare_content, documents_of
 from sinkbench.analysis.samples import service_of
@@ -28,7 +29,7 @@ from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
-from sinkbench.sinks import Sink, SinkBloat, open_sink, sink_kind
+from sinkbench.sinks import Sink, SinkBloat, SinkReading, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.asking import asked
 from sinkbench.trial.memory import memory_signs
@@ -49,6 +50,9 @@ SLOW_SECONDS = 1.0
 MEMORY_SECONDS = 2.0
 # Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
 COMPARED_RECORDS = 64
+# The rows that are there before a trial: copies of so many records, whose `bench.run` is none of any trial's.
+DOCUMENTS_BEFORE = 20_000
+RUN_BEFORE = "before"
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
@@ -139,15 +143,15 @@ class Bench:
         variables = self.stack.endpoints.connect_variables
         return {key: _filled_in(value, variables) for key, value in changed.items()}
 
-    def check_disk(self, records: int) -> None:
-        """Makes sure that a trial of so many records fits on the disk.
+    def check_disk(self, records: int, rows_before: int = 0) -> None:
+        """Makes sure that a trial of so many records, after so many rows that are there before, fits on the disk.
 
         Raises:
             TrialFailed: it does not. A record is in the topic once and in the sink about three times (its log, its data
                 and what is being merged or checkpointed), and a gigabyte stays free.
         """
         free = self.stack.free_bytes()
-        needed = records * self.plan.load.record_bytes * 4 + 1_000_000_000
+        needed = (records * 4 + rows_before * 3) * self.plan.load.record_bytes + 1_000_000_000
         if free is not None and free < needed:
             raise TrialFailed(
                 f"{records:,} records need {needed / 1e9:.1f} GB of free disk space, there are {free / 1e9:.1f} GB; "
@@ -194,6 +198,19 @@ class Bench:
             sink.create(names.target, self._checkout / cell.target)
         if self.plan.load.changes is not None:
             self._check_keyed(cell, names)
+
+    def fill(self, cell: Cell, names: Names) -> Iterator[int]:
+        """Puts the cell's `rows_before` into its index or table, and yields from time to time how many are there.
+
+        Raises PlanError if the sink cannot do that.
+        """
+        ask = getattr(self.sink(cell.sink), "fill", None)
+        if ask is None:
+            raise PlanError(f"{cell.label}: the sink {cell.sink} takes no rows_before; leave it out")
+        load = self.plan.load
+        few = min(cell.rows_before, DOCUMENTS_BEFORE)
+        kept = Load(bootstrap="-", topic="-", count=few, keys=load.keys, record_bytes=load.record_bytes, run=RUN_BEFORE)
+        yield from ask(names.target, cell.rows_before, records_of(kept))
 
     def _check_keyed(self, cell: Cell, names: Names) -> None:
         """Makes sure, by an audit of the empty target, that changes can be audited in it. Raises PlanError if not."""
@@ -280,7 +297,9 @@ class Bench:
         `in_topic` tells how many records the topic holds; without it these are `records` all the time.
         """
         sink = self.sink(cell.sink)
-        sources = Sources(sink=lambda: sink.read(names.target), in_topic=in_topic or (lambda: records))
+        sources = Sources(
+            sink=lambda: _since(sink.read(names.target), cell.rows_before), in_topic=in_topic or (lambda: records)
+        )
         if not cell.probes:
             return Sampler(sources, UNWATCHED_SECONDS)
         sources = replace(
@@ -313,24 +332,24 @@ class Bench:
         sink = self.sink(cell.sink)
         sink.settle(names.target)
         if self.plan.load.changes is not None:
-            return self._audit_versions(sink, names, records, self.plan.load.changes)
+            return self._audit_versions(cell, names, records, self.plan.load.changes)
         audit = SeqAudit(records)
         found = 0
         for seqs in sink.sequences(names.target, names.trial):
             audit.add(seqs)
             found += len(seqs)
-        # Records of another trial, or without a number, are in the count but not among the sequences.
-        audit.add_foreign(sink.count(names.target) - found)
+        audit.add_foreign(_foreign(sink, cell, names, found))
         return audit
 
-    def _audit_versions(self, sink: Sink, names: Names, records: int, changes: PlanChanges) -> VersionAudit:
+    def _audit_versions(self, cell: Cell, names: Names, records: int, changes: PlanChanges) -> VersionAudit:
+        sink = self.sink(cell.sink)
         keys = self.plan.load.keys
         audit = VersionAudit(records, key_names(keys), *last_versions(Changes(**changes.model_dump()), keys, records))
         found = 0
         for chunk, seqs in sink.versions(names.target, names.trial):
             audit.add(chunk, seqs)
             found += len(chunk)
-        audit.add_foreign(sink.count(names.target) - found)
+        audit.add_foreign(_foreign(sink, cell, names, found))
         return audit
 
     def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
@@ -383,6 +402,26 @@ def jvm_signs(stack: Stack) -> dict[str, float]:
             sign = f"{service_of(name)}_{part}_cpu_seconds_total"
             signs[sign] = signs.get(sign, 0.0) + seconds
     return signs
+
+
+def _since(reading: SinkReading, rows_before: int) -> SinkReading:
+    """The same without the rows that were there before the trial."""
+    return replace(reading, stored=reading.stored - rows_before) if rows_before else reading
+
+
+def _foreign(sink: Sink, cell: Cell, names: Names, found: int) -> int:
+    """Rows that are neither the trial's, of which so many were found, nor were put there before it.
+
+    Records of another trial, or without a number, are in the count but not among the sequences.
+
+    Raises:
+        TrialFailed: some of those that were put there before are gone.
+    """
+    others = sink.count(names.target) - found - cell.rows_before
+    if others < 0 and cell.rows_before:
+        gone = f"{-others:,} of the {cell.rows_before:,} rows that were there before are gone"
+        raise TrialFailed(gone, ReasonCode.COUNTS_DISAGREE)
+    return others
 
 
 def _filled_in(value: str, variables: Mapping[str, str]) -> str:

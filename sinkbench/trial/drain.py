@@ -42,7 +42,8 @@ class Drain:
         """Takes in the next sample of the drain."""
 
     def read(self, trial: Trial) -> None:
-        if trial.audited is not None:
+        # The rows that were there before have times, too.
+        if trial.audited is not None and not trial.cell.rows_before:
             self._stamped = trial.sink.stamped_rate(trial.names.target, trial.records)
 
     def figures(self, trial: Trial) -> Figures:

@@ -85,6 +85,7 @@ class Trial:
         self._wrong_keys: dict[str, list[str]] = {}
         self._bloat_before: SinkBloat | None = None
         self._bloat: Bloat | None = None
+        self._disk_before: int | None = 0
         self._of_target: list[str] = []
         self._of_content: list[str] = []
         self._created = False
@@ -149,9 +150,16 @@ class Trial:
 
     def reset(self) -> None:
         """Makes an empty target in the sink. Raises TrialFailed if so many records do not fit the disk."""
-        self.bench.check_disk(self.records)
+        self.bench.check_disk(self.records, self.cell.rows_before)
         self.observer.phase("resetting the sink")
         self.bench.create_target(self.cell, self.names)
+        if self.cell.rows_before:
+            self.observer.phase("putting in the rows before")
+            for done in self.bench.fill(self.cell, self.names):
+                self.observer.progress(done, self.cell.rows_before)
+            # Of these the records' share of the disk is to be told.
+            ask = getattr(self.sink, "disk_bytes", None)
+            self._disk_before = None if ask is None else ask(self.names.target)
         # A sink of somebody's own may be older than this question.
         ask = getattr(self.sink, "notes", None)
         self._of_target = [] if ask is None else ask(self.names.target)
@@ -356,8 +364,8 @@ class Trial:
             return
         with suppress(ServiceError, OSError):
             self._bloat = self._bloat_since()
-            if (size := ask(self.names.target)) is not None:
-                self._disk_bytes_per_record = round(size / self.audited.stored, 1)
+            if (size := ask(self.names.target)) is not None and self._disk_before is not None:
+                self._disk_bytes_per_record = round(max(size - self._disk_before, 0) / self.audited.stored, 1)
 
     def _ask(self) -> None:
         """Asks what the sink can answer, if it holds every record once: only then it is known what is right."""

@@ -237,7 +237,7 @@ class FakeBench:
     def sink(self, name: str) -> Any:
         return FakeSink(self)
 
-    def check_disk(self, records: int) -> None:
+    def check_disk(self, records: int, rows_before: int = 0) -> None:
         self.calls.append("check")
 
     def load(self, names: Names, records: int, progress: Any, rate: float | None = None, stop: Any = None) -> Loaded:

@@ -26,6 +26,7 @@ from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of
 from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, highest_numbers
+from sinkbench.sinks.elasticsearch.filling import fill
 from sinkbench.sinks.elasticsearch.seqnos import SeqNoWatch
 from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
@@ -330,6 +331,10 @@ class ElasticsearchSink:
                 yield [str(hit["_id"]) for hit in chunk], np.array(seqs, dtype=np.int64)
         except ScanError as error:
             raise StackError(f"Elasticsearch could not read all shards of {target} for the audit: {error}") from None
+
+    def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
+        # A generator, so that what the client raises while it runs is mapped.
+        yield from fill(self._client, target, rows, documents)
 
     def bloat(self, target: str) -> SinkBloat:
         stats: Any = self._client.indices.stats(index=target, metric="docs,store")

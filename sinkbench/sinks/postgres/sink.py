@@ -26,6 +26,7 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.postgres.asking import ask
+from sinkbench.sinks.postgres.filling import fill
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
@@ -148,10 +149,7 @@ class PostgresSink:
         file = file or self._schema_file
         try:
             make(self._connection, read_text(file, TargetError), target)
-            # A checkpoint of the trial before would otherwise be paid for by this one.
-            if not self._shared:
-                with suppress(psycopg.errors.InsufficientPrivilege):
-                    self._connection.execute("CHECKPOINT")
+            self._checkpoint()
         except FileNotFoundError:
             raise TargetError(f"{file}: there is no such file; restore it") from None
         except FileError as error:
@@ -162,6 +160,12 @@ class PostgresSink:
         except psycopg.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise StackError(f"PostgreSQL did not make the table {target} of {file}: {reason}") from None
+
+    def _checkpoint(self) -> None:
+        """What was written before would otherwise be paid for by the trial."""
+        if not self._shared:
+            with suppress(psycopg.errors.InsufficientPrivilege):
+                self._connection.execute("CHECKPOINT")
 
     def notes(self, target: str) -> list[str]:
         # What the file does not get is refused, and nobody adds anything.
@@ -349,6 +353,11 @@ class PostgresSink:
                 'the table has no column "key", by which changes are audited; give the pipeline such a table, as by'
                 " target: postgres/keyed.sql"
             ) from None
+
+    def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
+        keyed = bool(self._query(sql.SQL(KEYED), target))
+        yield from fill(self._connection, target, rows, documents, keyed=keyed)
+        self._checkpoint()
 
     def bloat(self, target: str) -> SinkBloat:
         ((dead, deadlocks, rollbacks),) = self._query(sql.SQL(BLOAT), target)
