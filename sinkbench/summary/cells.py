@@ -406,7 +406,8 @@ def _worst(lags: Iterable[Lag | None]) -> Lag | None:
 def _sum(audits: Iterable[Audit | None]) -> Audit | None:
     done = [audit for audit in audits if audit is not None]
     counts = {count: [getattr(audit, count) for audit in done] for count in Audit.model_fields}
-    return Audit(**{count: total_known(each) for count, each in counts.items()}) if done else None
+    sums = {count: total_known(each) for count, each in counts.items()}
+    return Audit.model_validate(sums) if done else None
 
 
 def _bloat(found: Sequence[Bloat]) -> Bloat | None:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from loadgen.changes import Changes, last_versions
-from loadgen.options import Load
+from loadgen.options import load_from
 from loadgen.records import key_names, records_of
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, compare_content, documents_of
@@ -208,8 +208,9 @@ class Bench:
         if ask is None:
             raise PlanError(f"{cell.label}: the sink {cell.sink} takes no rows_before; leave it out")
         load = self.plan.load
-        few = min(cell.rows_before, DOCUMENTS_BEFORE)
-        kept = Load(bootstrap="-", topic="-", count=few, keys=load.keys, record_bytes=load.record_bytes, run=RUN_BEFORE)
+        count = min(cell.rows_before, DOCUMENTS_BEFORE)
+        options = {"bootstrap": "-", "topic": "-", "run": RUN_BEFORE, "count": count}
+        kept = load_from({**options, "keys": load.keys, "record_bytes": load.record_bytes})
         yield from ask(names.target, cell.rows_before, records_of(kept))
 
     def _check_keyed(self, cell: Cell, names: Names) -> None:

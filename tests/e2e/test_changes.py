@@ -100,3 +100,34 @@ def test_the_audit_says_exactly_what_a_hand_has_changed(
 def test_a_table_without_a_key_is_refused_before_anything_is_loaded(stack: LocalStack, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r'mine.yaml:2: postgres/jdbc-upsert: .* no column "key"'):
         one_trial(stack, tmp_path, "pipelines: [postgres/jdbc-upsert]\n" + LOAD, RECORDS)
+
+
+@pytest.mark.parametrize("pipeline", ["postgres/jdbc", "elasticsearch/camel-bulk"])
+def test_rows_that_are_there_before_are_in_no_count(stack: LocalStack, tmp_path: Path, pipeline: str) -> None:
+    rows: list[int] = []
+
+    class Counting(Silent):
+        def progress(self, done: int, total: int) -> None:
+            rows.append(total)
+
+    plan = f"pipelines: [{{pipeline: {pipeline}, rows_before: 30_001}}]\n"
+    record, samples = one_trial(stack, tmp_path, plan, RECORDS, observer=Counting())
+    assert {reason.code for reason in record.reasons} <= {ReasonCode.TOO_SHORT}, record.invalid
+    assert 30_001 in rows
+    assert record.audit is not None
+    assert (record.audit.stored, record.audit.clean) == (RECORDS, True)
+    assert min(sample.stored for sample in samples if sample.stored is not None) >= 0
+    assert max(sample.stored or 0 for sample in samples) == RECORDS
+    assert record.stamped_records_per_second is None
+    # Of the rows before some 600 bytes each would be in it ten times.
+    assert 0 < (record.disk_bytes_per_record or 0) < 3_000
+
+
+def test_a_row_that_was_there_before_and_is_gone_is_a_reason(stack: LocalStack, tmp_path: Path) -> None:
+    def act() -> None:
+        with psycopg.connect(stack.endpoints.sinks["postgres"].address, application_name="a hand") as connection:
+            connection.execute(f"DELETE FROM tides_{TABLE} WHERE payload #>> '{{bench,run}}' = 'before' AND id < 8")  # noqa: S608
+
+    plan = UPSERT.replace("postgres/keyed.sql", "postgres/keyed.sql, rows_before: 1_000")
+    record, _ = one_trial(stack, tmp_path, plan, RECORDS, observer=Hand(act))
+    assert "7 of the 1,000 rows that were there before are gone" in record.invalid

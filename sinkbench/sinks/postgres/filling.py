@@ -11,8 +11,8 @@ from psycopg import sql
 __all__ = ["fill"]
 
 ROWS_AT_ONCE = 250_000
-# A row for each number, with the documents in turn. Keys rise with the numbers, which spares the index, and lie all over
-# the range of the stations' ids, so that those of a trial fall among them.
+# A row for each number, with the documents in turn. Keys rise with the numbers, which spares the index, and lie all
+# over the range of the stations' ids, so that those of a trial fall among them.
 KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0')"
 COPIES = """
     INSERT INTO {} ({}payload) SELECT {}document FROM generate_series(%s::bigint, %s::bigint) AS number

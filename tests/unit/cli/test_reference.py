@@ -58,6 +58,7 @@ def test_a_key_is_told_with_its_type_default_and_what_is_allowed() -> None:
 
 def test_every_key_and_every_setting_is_there_and_described() -> None:
     sections = {"until": {"interval_percent": 5, "trials": 9}, "prices": {"currency": "EUR", "core_hour": 1}}
+    sections["load"] = {"changes": {"inserts": 1, "updates": 0}}
     plan = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **sections})
 
     def dotted(content: object, above: str) -> set[str]:
