@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from loadgen.changes import Changes, ChangeStream
+from loadgen.changes import Changes
+from loadgen.changestream import ChangeStream
 from loadgen.options import Load
 from loadgen.records import Message, RecordMaker
 

@@ -1,28 +1,19 @@
-"""A load of changes: which keys its records insert, update and delete, drawn from a seed, and what is left of them.
+"""The options of a load of changes: the shares of its inserts, updates and deletes.
 
-All keys stand in one list, those that are there first. An insert takes one of the others, and moves it to the end of
-those that are there; a delete moves one of these behind the others; an update takes one that is there, and moves none.
-So the draws of many records are one array, and only the moves are made one by one.
+Without numpy, which would take most of the time of a command that only reads a plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = ["SHARES_DIFFER", "ChangeStream", "Changes", "last_versions", "shares_add_up"]
+__all__ = ["Changes", "shares_add_up"]
 
-# Records are drawn by so many: what a seed gives must not depend on how many are asked for at once.
-DRAWN_AT_ONCE = 4_096
-INSERT, UPDATE, DELETE = 0, 1, 2
 # Shares are decimal fractions, whose sum is seldom 1 to the last bit.
 SHARES_DIFFER = 1e-6
 
-Whole = npt.NDArray[np.int64]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -51,100 +42,3 @@ def shares_add_up(inserts: float, updates: float, deletes: float) -> str | None:
     if not inserts:
         return "inserts is 0, so no key would ever be there; give a share above 0"
     return None
-
-
-class ChangeStream:
-    """The changes of a load, from its first record on: the same for the same options and number of keys.
-
-    Where no key is there, an update or a delete becomes an insert; where all are there, an insert becomes an update.
-    Inserts and deletes choose among their keys evenly. An update chooses by `skew`: the k-th of n keys that are there
-    with a probability of about k^-exponent (the density x^-exponent between 1 and n + 1, rounded down). A key keeps its
-    place in that order until it is deleted.
-    """
-
-    def __init__(self, changes: Changes, keys: int) -> None:
-        """`keys` is how many keys there are in all."""
-        self._changes = changes
-        self._draws = np.random.Generator(np.random.PCG64(changes.seed))
-        # In no order that a sink could profit from.
-        self._keys: list[int] = self._draws.permutation(keys).tolist()
-        self._there = 0
-
-    def blocks(self) -> Iterator[tuple[Whole, npt.NDArray[np.bool_]]]:
-        """For each record in turn, `DRAWN_AT_ONCE` at a time: the number of its key, and whether it deletes it."""
-        while True:
-            kinds, there = self._kinds()
-            chosen, end = self._places(kinds, there)
-            yield self._moved(chosen, end), kinds == DELETE
-
-    def _kinds(self) -> tuple[Whole, Whole]:
-        """What each record does, and how many keys are there before it."""
-        shares = np.array([self._changes.inserts, self._changes.updates])
-        wanted = np.searchsorted(np.cumsum(shares), self._draws.random(DRAWN_AT_ONCE), side="right")
-        kinds, there = wanted.tolist(), [0] * DRAWN_AT_ONCE
-        count, most = self._there, len(self._keys)
-        for place, kind in enumerate(kinds):
-            if count == 0 and kind != INSERT:
-                kind = kinds[place] = INSERT
-            elif count == most and kind == INSERT:
-                kind = kinds[place] = UPDATE
-            there[place] = count
-            count += (kind == INSERT) - (kind == DELETE)
-        self._there = count
-        return np.array(kinds, dtype=np.int64), np.array(there, dtype=np.int64)
-
-    def _places(self, kinds: Whole, there: Whole) -> tuple[Whole, Whole]:
-        """The place in the list of the key that each record takes, and the place that it moves to."""
-        draws, most = self._draws.random(DRAWN_AT_ONCE), len(self._keys)
-        skewed = draws if self._changes.skew == "uniform" else _zipf_shares(draws, there, self._changes.exponent)
-        # A share just below 1 of many may be rounded up to all of them.
-        taken = np.minimum((np.where(kinds == UPDATE, skewed, draws) * there).astype(np.int64), there - 1)
-        absent = np.minimum(there + (draws * (most - there)).astype(np.int64), most - 1)
-        chosen = np.where(kinds == INSERT, absent, taken)
-        return chosen, np.select([kinds == INSERT, kinds == DELETE], [there, there - 1], chosen)
-
-    def _moved(self, chosen: Whole, end: Whole) -> Whole:
-        """The keys that were at the chosen places, each after the moves before it."""
-        keys, found = self._keys, []
-        for one, other in zip(chosen.tolist(), end.tolist(), strict=True):
-            key = keys[one]
-            keys[one], keys[other] = keys[other], key
-            found.append(key)
-        return np.array(found, dtype=np.int64)
-
-
-def _zipf_shares(draws: npt.NDArray[np.float64], count: Whole, exponent: float) -> npt.NDArray[np.float64]:
-    """Where among `count` keys in order each draw falls, as a share of them, by Zipf's law with that exponent.
-
-    The inverse of the distribution with the density x^-exponent between 1 and count + 1.
-    """
-    end = np.maximum(count, 1) + 1.0
-    rest = 1 - exponent
-    x = end**draws if abs(rest) < 1e-9 else (1 + draws * (end**rest - 1)) ** (1 / rest)
-    shares: npt.NDArray[np.float64] = np.floor(x - 1) / (end - 1)
-    # Half a key further, so that rounding does not lead to the key before.
-    return shares + 0.5 / (end - 1)
-
-
-def last_versions(changes: Changes, keys: int, records: int) -> tuple[Whole, npt.NDArray[np.bool_]]:
-    """What a load leaves behind.
-
-    Args:
-        changes, keys: of the load.
-        records: how many it has, counted from 0.
-
-    Returns:
-        For each key the number of the last record that bears it, -1 of one that none does; and whether it is there in
-        the end: false of one that was deleted, or never inserted.
-    """
-    last, there = np.full(keys, -1, dtype=np.int64), np.zeros(keys, dtype=np.bool_)
-    first = 0
-    for numbers, deletes in ChangeStream(changes, keys).blocks():
-        if first >= records:
-            break
-        few = min(len(numbers), records - first)
-        # Of several assignments to one place numpy keeps the last.
-        last[numbers[:few]] = np.arange(first, first + few)
-        there[numbers[:few]] = ~deletes[:few]
-        first += few
-    return last, there

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from loadgen.changes import Changes, last_versions
+from loadgen.changes import Changes
+from loadgen.changestream import last_versions
 from loadgen.options import load_from
 from loadgen.records import key_names, records_of
 from sinkbench.analysis.audit import SeqAudit
