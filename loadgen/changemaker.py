@@ -21,6 +21,7 @@ class ChangeMaker:
     def __init__(self, load: Load, changes: Changes) -> None:
         """Raises OptionsError as `RecordMaker` does."""
         self._records = RecordMaker(load)
+        self.mean_bytes, self.largest_bytes = self._records.mean_bytes, self._records.largest_bytes
         self._next_seq = load.first_seq
         self._blocks = ChangeStream(changes, load.keys).blocks()
         self._numbers: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)

@@ -17,9 +17,10 @@ from typing import Annotated, Any
 import typer
 
 from loadgen.clientconfig import read_client_config
+from loadgen.dataset.held import Dataset
 from loadgen.engine import run as run_load
 from loadgen.errors import ExitCode, OptionsError, UnusableError
-from loadgen.options import Load, load_from
+from loadgen.options import NOAA, Load, load_from
 from loadgen.progress import Show, show_bar, show_json, show_lines
 from loadgen.serve import DEFAULT_LISTEN, handle_signals
 from loadgen.serve import serve as serve_http
@@ -56,6 +57,9 @@ def run(
     keys: int = _option("keys"),
     changes: str = _option("changes"),
     record_bytes: int = _option("record_bytes"),
+    records: str = _option("records"),
+    key: str | None = _option("key"),
+    pace: str = _option("pace"),
     acks: str = _option("acks"),
     compression: str = _option("compression"),
     linger_ms: float = _option("linger_ms"),
@@ -72,12 +76,16 @@ def run(
     progress: Annotated[bool, typer.Option(help="Show a bar on a terminal, else a line every 5 s")] = True,
     progress_json: Annotated[bool, typer.Option(help="Show one JSON object a second instead")] = False,
     client_config: ClientConfig = None,
+    records_client_config: Annotated[
+        Path | None, typer.Option(help="The same for the cluster of the topic in --records")
+    ] = None,
 ) -> None:
     """Produces records until a count or a duration is reached, then prints the summary."""
     # The options of a load are named as its fields.
     load = load_from({field: context.params[field] for field in Load.model_fields})
     settings = _read_settings(client_config)
     _check_writable(summary)
+    dataset = None if load.records == NOAA else _open_dataset(load, records_client_config)
     stop = threading.Event()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -87,7 +95,7 @@ def run(
         stop.set()
 
     with handle_signals(on_signal), _show(load, progress, progress_json) as show:
-        result = run_load(load, on_progress=show, stop=stop, client_settings=settings)
+        result = run_load(load, on_progress=show, stop=stop, client_settings=settings, dataset=dataset)
     text = result.model_dump_json(indent=2)
     print(text, flush=True)
     if summary is not None:
@@ -105,6 +113,18 @@ def serve(
     """Takes loads by HTTP, one at a time, until it is told to end."""
     service = LoadService(_read_settings(client_config))
     raise typer.Exit(serve_http(listen, make_app(service, bootstrap), service, exit_on_eof=exit_on_eof))
+
+
+def _open_dataset(load: Load, client_config: Path | None) -> Dataset:
+    """The records of the user's own, which standard error tells about."""
+    # DuckDB, which reads some of them, takes its time to be imported.
+    from loadgen.dataset.source import open_dataset
+
+    dataset = open_dataset(load.records, load.key, _read_settings(client_config))
+    print("loadgen:", dataset.facts.in_words, file=sys.stderr)
+    if load.asked is None or load.asked > dataset.facts.records:
+        print("loadgen: they go round if there are fewer than are asked for", file=sys.stderr)
+    return dataset
 
 
 def _read_settings(path: Path | None) -> dict[str, str]:

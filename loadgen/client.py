@@ -23,8 +23,8 @@ STATISTICS_MS = 200
 POLL_SECONDS = 0.05
 
 
-def producer_config(load: Load) -> dict[str, Any]:
-    """librdkafka's settings for `load`."""
+def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
+    """librdkafka's settings for `load`, whose largest value and key have so many bytes; 0 if `record_bytes` tells."""
     return {
         "bootstrap.servers": load.bootstrap,
         "client.id": "loadgen",
@@ -35,7 +35,9 @@ def producer_config(load: Load) -> dict[str, Any]:
         "linger.ms": load.linger_ms,
         "batch.size": load.batch_bytes,
         "batch.num.messages": 100_000,
-        "message.max.bytes": max(1_000_000, load.batch_bytes, load.record_bytes + BIGGEST_OVERHEAD_BYTES),
+        "message.max.bytes": max(
+            1_000_000, load.batch_bytes, max(load.record_bytes, largest_bytes) + BIGGEST_OVERHEAD_BYTES
+        ),
         # Chooses the same partitions as a Java producer.
         "partitioner": "murmur2_random",
         "message.timeout.ms": int(load.delivery_timeout_seconds * 1000),
@@ -48,8 +50,10 @@ def producer_config(load: Load) -> dict[str, Any]:
     }
 
 
-def open_producer(load: Load, client_settings: Mapping[str, str]) -> Producer:
+def open_producer(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> Producer:
     """A producer that is connected, knows the topic's partitions, and has its producer id if it needs one.
+
+    `largest_bytes` as of `producer_config`.
 
     Raises:
         BrokerError: the broker does not answer.
@@ -63,7 +67,7 @@ def open_producer(load: Load, client_settings: Mapping[str, str]) -> Producer:
         if "Assigned" not in state:
             state.append(str(json.loads(text).get("eos", {}).get("idemp_state")))
 
-    config = {**producer_config(load), **client_settings, "stats_cb": on_statistics}
+    config = {**producer_config(load, largest_bytes), **client_settings, "stats_cb": on_statistics}
     producer = open_client(Producer, config, client_settings)
     try:
         producer.list_topics(load.topic, timeout=BROKER_TIMEOUT_SECONDS)

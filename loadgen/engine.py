@@ -10,16 +10,17 @@ from dataclasses import dataclass
 
 from loadgen.changemaker import ChangeMaker
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
+from loadgen.dataset.held import Dataset
+from loadgen.dataset.maker import DatasetMaker
 from loadgen.delivery import Delivery
 from loadgen.options import Load
-from loadgen.records import LARGEST_BATCH, RecordMaker
-from loadgen.schedule import LATE_MS, Lateness, Schedule
+from loadgen.records import LARGEST_BATCH, Maker, RecordMaker
+from loadgen.rhythm import schedule_of
+from loadgen.schedule import LATE_MS, Lateness
 from loadgen.summary import Behind, Progress, Summary
 from loadgen.topic import prepare_topic
 
 __all__ = ["probe_every", "run"]
-
-UNPADDED_BYTES = 400
 
 PROBE_ALL_UP_TO = 100_000
 PROBES_PER_SECOND = 10_000
@@ -37,6 +38,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     client_settings: Mapping[str, str] | None = None,
+    dataset: Dataset | None = None,
 ) -> Summary:
     """Produces the records of `load` and waits until each is acknowledged or has failed.
 
@@ -48,17 +50,25 @@ def run(
         on_progress: called about once a second, in this thread.
         stop: once set, interrupts the load.
         client_settings: further settings of the Kafka client, by librdkafka's names.
+        dataset: the records, unless they are noaa's.
 
     Raises UnusableError, before anything is produced, if an option, the broker or the topic cannot be used.
     """
     cpu_before = time.process_time()
-    maker = RecordMaker(load) if load.changes is None else ChangeMaker(load, load.changes)
+    maker = _maker_of(load, dataset)
     settings = client_settings or {}
-    prepare_topic(load, settings)
+    prepare_topic(load, settings, maker.largest_bytes)
+    producer = open_producer(load, settings, maker.largest_bytes)
     # Tombstones have no bytes.
     record_bytes = load.record_bytes if load.changes is None else 0
-    delivery = Delivery(open_producer(load, settings), load.topic, probe_every(load), record_bytes)
-    return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before).to_the_end()
+    delivery = Delivery(producer, load.topic, probe_every(load), record_bytes)
+    return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before, dataset).to_the_end()
+
+
+def _maker_of(load: Load, dataset: Dataset | None) -> Maker:
+    if dataset is not None:
+        return DatasetMaker(dataset, load.run)
+    return RecordMaker(load) if load.changes is None else ChangeMaker(load, load.changes)
 
 
 def probe_every(load: Load) -> int:
@@ -73,15 +83,16 @@ def probe_every(load: Load) -> int:
 @dataclass
 class _Run:
     load: Load
-    maker: RecordMaker | ChangeMaker
+    maker: Maker
     delivery: Delivery
     on_progress: Callable[[Progress], None] | None
     stop: threading.Event
     cpu_before: float
+    dataset: Dataset | None = None
 
     def __post_init__(self) -> None:
         load = self.load
-        room = MOST_IN_FLIGHT_BYTES // (load.record_bytes or UNPADDED_BYTES)
+        room = MOST_IN_FLIGHT_BYTES // self.maker.mean_bytes
         self._most_in_flight = max(1, min(MOST_IN_FLIGHT, room))
         self._made = 0
         self._asked: float = load.asked or math.inf
@@ -89,7 +100,7 @@ class _Run:
         # moves the schedule.
         self._start = time.monotonic()
         self._wall_minus_monotonic_ns = time.time_ns() - time.monotonic_ns()
-        self._schedule = None if load.rate is None else Schedule(load.rate, self._now_us())
+        self._schedule = schedule_of(load, self.dataset, self._now_us())
         ends = None if self._schedule is None or load.asked is None else self._schedule.one_due_us(load.asked - 1)
         self._lateness = Lateness(ends)
         self._next_tick_us = 0
@@ -127,7 +138,7 @@ class _Run:
     def _next_count(self) -> int:
         """The number of records to send now; if it is 0, this has waited a little."""
         room = self._most_in_flight - self.delivery.in_flight
-        if room < min(LARGEST_BATCH, self._most_in_flight):
+        if room < min(LARGEST_BATCH, max(1, self._most_in_flight // 4)):
             self.delivery.serve(LONGEST_WAIT_SECONDS)
             return 0
         longest = self.maker.longest_batch(self.load.first_seq + self._made)

@@ -4,7 +4,8 @@
     └── UnusableError             the user can mend it; exit code 2
         ├── OptionsError          an option is unknown or has a value that cannot be used
         ├── BrokerError           no broker answers, or it refuses what is asked of it
-        └── TopicError            the topic is not as asked
+        ├── TopicError            the topic is not as asked
+        └── DatasetError          records of somebody's own cannot be used
 
 Every message is one line: the thing, what was found, and what to do. A record that is not acknowledged raises nothing:
 the summary counts it, and the exit code is 1.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["BrokerError", "ExitCode", "LoadgenError", "OptionsError", "TopicError", "UnusableError"]
+__all__ = ["BrokerError", "DatasetError", "ExitCode", "LoadgenError", "OptionsError", "TopicError", "UnusableError"]
 
 
 class ExitCode(IntEnum):
@@ -44,3 +45,7 @@ class BrokerError(UnusableError):
 
 class TopicError(UnusableError):
     """The topic is not as asked."""
+
+
+class DatasetError(UnusableError):
+    """A file or a topic does not hold records that can be used."""

@@ -13,13 +13,17 @@ from loadgen.changes import Changes
 from loadgen.errors import OptionsError
 from loadgen.reading import parse_json
 
-__all__ = ["Acks", "Compression", "Load", "load_from"]
+__all__ = ["NOAA", "Acks", "Compression", "Load", "Pace", "load_from"]
 
 Acks = Literal["0", "1", "all"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Pace = Literal["even", "recorded"]
+NOAA = "noaa"
+"""The records that loadgen makes itself."""
 
 TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 SEQ_DIGITS_OF_A_DURATION = 12
+KEYS = 10_000
 
 
 class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=False):
@@ -34,9 +38,23 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     rate: float | None = Field(
         None, gt=0, le=10**8, description="Records per second, open loop; without it as fast as the broker acknowledges"
     )
-    keys: int = Field(10_000, ge=1, le=1_000_000, description="How many distinct keys, taken in turn")
+    keys: int = Field(KEYS, ge=1, le=1_000_000, description="How many distinct keys, taken in turn")
     record_bytes: int = Field(
         0, ge=0, le=1_000_000, description="Exact length of every record's value in bytes; 0 for no padding"
+    )
+    records: str = Field(
+        NOAA,
+        min_length=1,
+        description="What is loaded: noaa; a file (newline-delimited JSON, a JSON array, CSV or Parquet, also packed by "
+        "gzip or zstd); or kafka://HOST:PORT/TOPIC. Over HTTP: noaa, or the sha256 of records sent before",
+    )
+    key: str | None = Field(
+        None, min_length=1, description="Path in a record of your own to its key, such as customer.id; not for noaa"
+    )
+    pace: Pace = Field(
+        "even",
+        description="even: as `rate` says; recorded: in the rhythm of the times of the topic in `records`, on "
+        "average at `rate` if there is one",
     )
     acks: Acks = Field(
         "all",
@@ -87,6 +105,21 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
         if (self.count is None) == (self.duration_seconds is None):
             found = "neither" if self.count is None else "both"
             raise ValueError(f"count, duration: found {found}; give one of the two")
+        return self
+
+    @model_validator(mode="after")
+    def _records_are_of_one_kind(self) -> Load:
+        if self.records == NOAA:
+            if self.key is not None:
+                raise ValueError(
+                    "key: records of noaa have the key of their gauge; leave it out, or name other records"
+                )
+            if self.pace != "even":
+                raise ValueError("pace: records of noaa have no times of their own; leave it out, or name a topic")
+        elif self.record_bytes or self.keys != KEYS:
+            raise ValueError(
+                f"records: found {self.records!r}, whose sizes and keys are their own; leave record_bytes and keys out"
+            )
         return self
 
     @property

@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from itertools import chain, cycle, islice, repeat
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from loadgen.tide import Station, Tide, load_stations
 
 __all__ = [
     "LARGEST_BATCH",
+    "Maker",
     "Message",
     "RecordMaker",
     "gauge_offsets_mm",
@@ -35,7 +37,29 @@ __all__ = [
 ]
 
 Message = dict[str, object]
-"""A record for produce_batch: {"key": str, "value": str}; the value is None in a tombstone."""
+"""A record for produce_batch: {"key": str or bytes or None, "value": str or bytes}; None is a tombstone's value."""
+
+
+class Maker(Protocol):
+    """Makes the records of one load.
+
+    Attributes:
+        mean_bytes: of a value, about.
+        largest_bytes: the most that a value and its key may have together.
+    """
+
+    mean_bytes: int
+    largest_bytes: int
+
+    def longest_batch(self, seq: int) -> int:
+        """The most records from `seq` on for one call of `batch`, at least 1."""
+
+    def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
+        """Makes the records `seq` to `seq + count - 1`, where `count` is at most `longest_batch(seq)`.
+
+        Times are in microseconds since the epoch; `due_us` is one number if all were due at once.
+        """
+
 
 LARGEST_BATCH = 500
 """The most records of one call. They share one sent_us, so this is its resolution, too."""
@@ -118,6 +142,8 @@ class RecordMaker:
                 f"record_bytes: found {load.record_bytes}; the longest record of this load needs "
                 f"{self.smallest_bytes}, so give at least that, or 0 for no padding"
             )
+        self.largest_bytes = (load.record_bytes or self.smallest_bytes) + max(map(len, self._ids))
+        self.mean_bytes = load.record_bytes or self.smallest_bytes
         self._random = np.random.default_rng()
         self._pool_at = 0
         self._pool = ""

@@ -2,6 +2,8 @@
 
     GET    /health   whether it runs, and its version
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
+    PUT    /records  records of the user's own for the loads to come: what `loadgen.dataset.held.Dataset.write` writes
+    GET    /records  what these are like: `loadgen.dataset.held.DatasetFacts`, or null
     GET    /load     the newest load: `loadgen.state.LoadState`
     DELETE /load     stops the load; with ?run=RUN only that run's, so that nobody stops somebody else's
 
@@ -12,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,7 +25,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from loadgen.errors import OptionsError
+from loadgen.dataset.held import HELD_BYTES, Dataset
+from loadgen.errors import DatasetError, OptionsError
 from loadgen.options import load_from
 from loadgen.reading import parse_json
 from loadgen.service import BusyError, LoadService
@@ -30,6 +35,8 @@ from loadgen.state import LoadState
 __all__ = ["CANCEL_SECONDS", "make_app"]
 
 MOST_BODY_BYTES = 64 << 10
+# A data set whose first record is longer than may be held has that alone.
+MOST_RECORDS_BYTES = HELD_BYTES + (32 << 20)
 LONGEST_ERROR = 1_000
 # Longer than a load takes to give up its records in flight.
 CANCEL_SECONDS = 7.0
@@ -47,6 +54,23 @@ def make_app(service: LoadService, bootstrap: str | None = None, cancel_seconds:
             values = {"bootstrap": bootstrap, **values}
         return _answer(service.start(load_from(values)), 201)
 
+    async def take_records(request: Request) -> JSONResponse:
+        with NamedTemporaryFile() as file:
+            size = 0
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > MOST_RECORDS_BYTES:
+                    raise HTTPException(413, f"body: has more than {MOST_RECORDS_BYTES:,} bytes; send fewer records")
+                file.write(chunk)
+            file.flush()
+            dataset = await run_in_threadpool(_read_dataset, Path(file.name))
+        service.keep(dataset)
+        return JSONResponse(dataset.facts.model_dump(mode="json"), 201)
+
+    async def show_records(_request: Request) -> JSONResponse:
+        dataset = service.dataset
+        return JSONResponse(None if dataset is None else dataset.facts.model_dump(mode="json"))
+
     async def show(_request: Request) -> JSONResponse:
         return _answer(service.state)
 
@@ -57,11 +81,13 @@ def make_app(service: LoadService, bootstrap: str | None = None, cancel_seconds:
     return Starlette(
         routes=[
             Route("/health", health, methods=["GET"]),
+            Route("/records", take_records, methods=["PUT"]),
+            Route("/records", show_records, methods=["GET"]),
             Route("/load", start, methods=["POST"]),
             Route("/load", show, methods=["GET"]),
             Route("/load", cancel, methods=["DELETE"]),
         ],
-        exception_handlers={HTTPException: _refuse, OptionsError: _refuse, BusyError: _refuse},
+        exception_handlers=dict.fromkeys((HTTPException, OptionsError, DatasetError, BusyError), _refuse),
     )
 
 
@@ -90,6 +116,13 @@ async def _read_object(request: Request) -> Mapping[str, Any]:
     if not isinstance(values, dict):
         raise OptionsError(f"body: found a JSON {type(values).__name__}; send an object with a load's options")
     return values
+
+
+def _read_dataset(path: Path) -> Dataset:
+    dataset = Dataset.read(path)
+    if not dataset.is_intact:
+        raise DatasetError("body: is a data set that was changed on its way; send it again")
+    return dataset
 
 
 def _version() -> str:

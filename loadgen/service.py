@@ -8,9 +8,10 @@ import traceback
 from collections.abc import Callable, Mapping
 
 from loadgen.clientconfig import hide
+from loadgen.dataset.held import Dataset
 from loadgen.engine import run
-from loadgen.errors import LoadgenError, UnusableError
-from loadgen.options import Load
+from loadgen.errors import LoadgenError, OptionsError, UnusableError
+from loadgen.options import NOAA, Load
 from loadgen.progress import Show
 from loadgen.state import LoadName, LoadState
 from loadgen.summary import Progress, Summary
@@ -18,7 +19,7 @@ from loadgen.summary import Progress, Summary
 __all__ = ["BusyError", "Engine", "LoadService"]
 
 
-Engine = Callable[[Load, Show | None, threading.Event | None, Mapping[str, str] | None], Summary]
+Engine = Callable[[Load, Show | None, threading.Event | None, Mapping[str, str] | None, Dataset | None], Summary]
 """Produces a load: `loadgen.engine.run`, or a test's replacement."""
 
 
@@ -37,6 +38,18 @@ class LoadService:
         self._state = LoadState(state="idle")
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._dataset: Dataset | None = None
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """The records of somebody's own that were sent last."""
+        with self._lock:
+            return self._dataset
+
+    def keep(self, dataset: Dataset) -> None:
+        """Takes records for the loads to come, in place of those before; a running load goes on with its own."""
+        with self._lock:
+            self._dataset = dataset
 
     @property
     def state(self) -> LoadState:
@@ -45,8 +58,17 @@ class LoadService:
             return self._state
 
     def start(self, load: Load) -> LoadState:
-        """Begins `load` and returns at once. Raises BusyError, with its name and progress, if another is running."""
+        """Begins `load` and returns at once.
+
+        Raises BusyError, with its name and progress, if another is running, and OptionsError if it is one of records
+        that were not sent.
+        """
         with self._lock:
+            dataset = None if load.records == NOAA else self._dataset
+            if load.records != NOAA and (dataset is None or dataset.facts.sha256 != load.records):
+                raise OptionsError("records: are neither noaa nor those that were sent last; send them by PUT /records")
+            if load.key is not None:
+                raise OptionsError("key: records that are sent have their keys already; leave it out")
             state = self._state
             if state.state == "running" and state.load is not None:
                 of = "" if state.load.count is None else f" of {state.load.count:,}"
@@ -58,7 +80,9 @@ class LoadService:
             self._state = LoadState(state="running", load=name)
             self._stop = threading.Event()
             # A daemon: a hanging client must not keep the process alive.
-            self._thread = threading.Thread(target=self._run, args=(load, self._stop), name="load", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(load, self._stop, dataset), name="load", daemon=True
+            )
             self._thread.start()
             return self._state
 
@@ -74,9 +98,9 @@ class LoadService:
             thread.join(wait_seconds)
         return self.state
 
-    def _run(self, load: Load, stop: threading.Event) -> None:
+    def _run(self, load: Load, stop: threading.Event, dataset: Dataset | None) -> None:
         try:
-            summary = self._engine(load, self._show, stop, self._client_settings)
+            summary = self._engine(load, self._show, stop, self._client_settings, dataset)
         except UnusableError as error:
             self._update(state="failed", error=" ".join(str(error).split()))
         except Exception as error:  # noqa: BLE001  whatever it is, nobody may wait for its end for ever

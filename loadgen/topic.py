@@ -14,11 +14,14 @@ from loadgen.clientconfig import hide
 from loadgen.errors import BrokerError, OptionsError, TopicError
 from loadgen.options import Load
 
-__all__ = ["BROKER_TIMEOUT_SECONDS", "open_client", "prepare_topic"]
+__all__ = ["BROKER_TIMEOUT_SECONDS", "open_client", "prepare_topic", "topic_config"]
 
 BROKER_TIMEOUT_SECONDS = 8.0
 PAUSE_SECONDS = 0.1
 BROKERS_OWN = -1
+# What brokers take in one batch unless they are told otherwise, and what a batch of one record has beside that.
+USUAL_MOST_BYTES = 1_048_588
+BATCH_OVERHEAD_BYTES = 1_000
 # The client's names for a refused login and an untrusted certificate.
 REFUSALS = frozenset({"_AUTHENTICATION", "_SSL"})
 
@@ -40,8 +43,10 @@ def open_client(kind: Callable[..., Any], config: Mapping[str, Any], client_sett
         ) from None
 
 
-def prepare_topic(load: Load, client_settings: Mapping[str, str]) -> None:
+def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> None:
     """Creates the topic if it does not exist and waits for its leaders; other processes may do so at the same time.
+
+    A topic that it creates takes a record whose value and key have `largest_bytes`.
 
     Raises:
         BrokerError: no broker answers within 8 s, or it refuses the login or the topic.
@@ -50,9 +55,15 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str]) -> None:
     """
     admin = _Admin(load, client_settings)
     if admin.partitions() is None:
-        admin.create()
+        admin.create(topic_config(largest_bytes))
     # A topic that another process is creating may not have its leaders yet.
     _check(load, admin.await_leaders())
+
+
+def topic_config(largest_bytes: int) -> dict[str, str]:
+    """What a new topic must be told to take a record whose value and key have so many bytes; empty if nothing."""
+    needed = largest_bytes + BATCH_OVERHEAD_BYTES
+    return {} if needed <= USUAL_MOST_BYTES else {"max.message.bytes": str(needed)}
 
 
 class _Admin:
@@ -99,10 +110,10 @@ class _Admin:
     def _text(self, error: Any) -> str:
         return hide(str(error.str()), self._settings)
 
-    def create(self) -> None:
+    def create(self, config: Mapping[str, str]) -> None:
         """Creates the topic; one that exists by now is fine."""
         load = self._load
-        new = NewTopic(load.topic, load.partitions or BROKERS_OWN, load.replication or BROKERS_OWN)
+        new = NewTopic(load.topic, load.partitions or BROKERS_OWN, load.replication or BROKERS_OWN, config=dict(config))
         try:
             self._admin.create_topics([new], operation_timeout=BROKER_TIMEOUT_SECONDS)[load.topic].result()
         except KafkaException as error:

@@ -29,7 +29,7 @@ def running(monkeypatch: pytest.MonkeyPatch, **result: Any) -> list[Load]:
     """Puts a load that comes to `result` in the place of the real one; returns the loads it was asked for."""
     loads: list[Load] = []
 
-    def run(load: Load, on_progress: Callable[[Progress], None] | None, stop: Any, client_settings: Any) -> Summary:
+    def run(load: Load, on_progress: Callable[[Progress], None] | None, stop: Any, **_: Any) -> Summary:
         loads.append(load)
         if on_progress is not None:
             on_progress(Progress(sent=3, acknowledged=2, failed=1, records_per_second=4.0))

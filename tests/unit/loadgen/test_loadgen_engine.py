@@ -66,8 +66,8 @@ class Broker:
 def run(
     monkeypatch: pytest.MonkeyPatch, broker: Broker, stop: threading.Event | None = None, **options: Any
 ) -> tuple[Summary, list[Progress]]:
-    monkeypatch.setattr(engine, "prepare_topic", lambda _load, _settings: None)
-    monkeypatch.setattr(engine, "open_producer", lambda _load, _settings: broker)
+    monkeypatch.setattr(engine, "prepare_topic", lambda *_: None)
+    monkeypatch.setattr(engine, "open_producer", lambda *_: broker)
     monkeypatch.setattr(engine, "PROGRESS_SECONDS", 0.0)
     shown: list[Progress] = []
     load: Load = load_from({"bootstrap": "b", "topic": "t", "keys": 5, **options})

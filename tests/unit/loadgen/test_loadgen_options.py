@@ -32,6 +32,13 @@ def load(**options: Any) -> Load:
         ({"first_t": "yesterday"}, "first_t: found 'yesterday'; must be a time as"),
         ({"record_bytes": 2_000_000}, "record_bytes: found 2000000; "),
         ({"speed": 3}, "speed: no option has this name"),
+        ({"key": "id"}, "key: records of noaa have the key of their gauge; "),
+        ({"pace": "recorded"}, "pace: records of noaa have no times of their own; "),
+        (
+            {"records": "a.ndjson", "record_bytes": 500},
+            "records: found 'a.ndjson', whose sizes and keys are their own; ",
+        ),
+        ({"records": "a.ndjson", "keys": 500}, "records: found 'a.ndjson', whose sizes and keys are their own; "),
     ],
 )
 def test_an_unusable_option_is_refused_in_one_line(options: dict[str, Any], message: str) -> None:

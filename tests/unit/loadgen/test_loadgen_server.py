@@ -6,13 +6,15 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from loadgen import BrokerError, Load, Progress, Summary
+from loadgen.dataset.held import Builder, Dataset
 from loadgen.latency import LatencyHistogram
 from loadgen.progress import Show
 from loadgen.server import make_app
@@ -28,6 +30,7 @@ class Engine:
     def __init__(self) -> None:
         self.loads: list[Load] = []
         self.settings: list[Mapping[str, str] | None] = []
+        self.datasets: list[Dataset | None] = []
         self.let_go = threading.Event()
         self.deaf = False
         self.error: BaseException | None = None
@@ -38,11 +41,13 @@ class Engine:
         on_progress: Show | None,
         stop: threading.Event | None,
         client_settings: Mapping[str, str] | None,
+        dataset: Dataset | None,
     ) -> Summary:
         assert on_progress is not None
         assert stop is not None
         self.loads.append(load)
         self.settings.append(client_settings)
+        self.datasets.append(dataset)
         on_progress(Progress(sent=30, acknowledged=20, failed=0, records_per_second=20.0))
         while not self.let_go.is_set() and (self.deaf or not stop.is_set()):
             time.sleep(0.001)
@@ -222,3 +227,45 @@ def test_a_load_that_cannot_go_on_has_failed_and_says_why(
     assert "\n" not in failed["error"]
     assert failed["summary"] is None
     assert "hunter2" not in capfd.readouterr().err
+
+
+def packed(folder: Path) -> tuple[bytes, str]:
+    """A data set of two records as it is sent, and its digest."""
+    builder = Builder()
+    for number in range(2):
+        builder.add(b'{"id": %d}' % number, b"k")
+    dataset = builder.build("mine.ndjson", whole=True)
+    dataset.write(folder / "set")
+    return (folder / "set").read_bytes(), dataset.facts.sha256
+
+
+def test_records_of_somebodys_own_are_sent_before_their_load(server: Server, engine: Engine, tmp_path: Path) -> None:
+    body, sha256 = packed(tmp_path)
+    assert server.ask("GET", "/records").json() is None
+    refused = server.ask("POST", "/load", json={**BODY, "records": sha256})
+    assert refused.status_code == 400
+    assert "send them by PUT /records" in refused.json()["error"]
+    assert server.ask("PUT", "/records", content=body).status_code == 201
+    assert server.ask("GET", "/records").json()["records"] == 2
+    assert server.ask("POST", "/load", json={**BODY, "records": sha256}).status_code == 201
+    engine.let_go.set()
+    server.wait_for("done")
+    (dataset,) = engine.datasets
+    assert dataset is not None
+    assert dataset.facts.sha256 == sha256
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda body: body[:-1], lambda body: body.replace(b'"id": 1', b'"id": 7'), lambda body: b"", lambda body: b"{}"],
+)
+def test_records_that_are_damaged_are_refused(server: Server, tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
+    body, _ = packed(tmp_path)
+    assert server.ask("PUT", "/records", content=change(body)).status_code == 400
+    assert server.ask("GET", "/records").json() is None
+
+
+def test_a_file_of_the_servers_machine_is_not_read(server: Server) -> None:
+    refused = server.ask("POST", "/load", json={**BODY, "records": "/etc/hostname"})
+    assert refused.status_code == 400
+    assert "neither noaa nor those that were sent last" in refused.json()["error"]

@@ -1,0 +1,72 @@
+"""Makes the records of a load from a data set, again and again from its beginning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import repeat
+
+import numpy as np
+
+from loadgen.dataset.held import Dataset
+from loadgen.dataset.record import closed
+from loadgen.records import LARGEST_BATCH, Message
+
+__all__ = ["DatasetMaker"]
+
+# One call makes no more than this, or large records would fill the memory at once.
+MOST_BATCH_BYTES = 4 << 20
+SEQ_DIGITS, MICROSECONDS_DIGITS = 19, 16
+
+
+class DatasetMaker:
+    """Record `seq` of a load is record `seq % records` of the data set, with the member "bench"."""
+
+    def __init__(self, dataset: Dataset, run: str) -> None:
+        """`run` is what every record bears as bench.run."""
+        self._dataset = dataset
+        self._count = dataset.facts.records
+        self._sizes = dataset.ends - dataset.starts
+        self._run = f'{{"run": {json.dumps(run)}, "seq": '
+        bench = len(
+            closed(b"", self._bench(10**SEQ_DIGITS - 1, 10**MICROSECONDS_DIGITS - 1, 10**MICROSECONDS_DIGITS - 1))
+        )
+        openings = dataset.key_starts - dataset.starts
+        self.mean_bytes = max(1, int(openings.mean()) + bench)
+        """Of a record's value as it is sent, about."""
+        self.largest_bytes = int(self._sizes.max()) + bench
+        """The most that a value and its key have together."""
+
+    def longest_batch(self, seq: int) -> int:
+        """The most records from `seq` on for one call of `batch`."""
+        sizes = np.cumsum(self._sizes[self._indexes(seq, LARGEST_BATCH)])
+        return max(1, int(np.searchsorted(sizes, MOST_BATCH_BYTES, side="right")))
+
+    def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
+        """Makes the records `seq` to `seq + count - 1`, where `count` is at most `longest_batch(seq)`.
+
+        Times are in microseconds since the epoch; `due_us` is one number if all were due at once.
+        """
+        found, indexes = self._dataset, self._indexes(seq, count)
+        parts = found.parts
+        places = zip(
+            found.starts[indexes].tolist(),
+            found.key_starts[indexes].tolist(),
+            found.ends[indexes].tolist(),
+            found.has_key[indexes].tolist(),
+            strict=True,
+        )
+        dues = repeat(due_us, count) if isinstance(due_us, int) else due_us
+        return [
+            {
+                "key": parts[at_key:end] if has_key else None,
+                "value": closed(parts[start:at_key], self._bench(number, due, sent_us)),
+            }
+            for (start, at_key, end, has_key), number, due in zip(places, range(seq, seq + count), dues, strict=True)
+        ]
+
+    def _indexes(self, seq: int, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        return np.arange(seq, seq + count, dtype=np.int64) % self._count
+
+    def _bench(self, seq: int, due_us: int, sent_us: int) -> bytes:
+        return f'{self._run}{seq}, "due_us": {due_us}, "sent_us": {sent_us}}}'.encode()

@@ -1,0 +1,102 @@
+"""A file or a topic becomes a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from loadgen.dataset.formats import Found, elements, first_bytes, lines
+from loadgen.dataset.held import HELD_BYTES, Builder, Dataset
+from loadgen.dataset.keypath import key_at, steps_of
+from loadgen.dataset.record import BLANK, parse_record
+from loadgen.dataset.tables import parquet_rows, rows
+from loadgen.dataset.topic import SCHEME, TopicAddress, read_topic
+from loadgen.errors import DatasetError, OptionsError
+
+__all__ = ["open_dataset", "records_of_file"]
+
+PARQUET = b"PAR1"
+TABLES = (".csv", ".tsv")
+PACKED = (".gz", ".gzip", ".zst", ".zstd")
+UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def open_dataset(
+    source: str,
+    key: str | None = None,
+    client_settings: Mapping[str, str] | None = None,
+    most_bytes: int = HELD_BYTES,
+) -> Dataset:
+    """The records of a file or a topic, each looked at: the first of them, until `most_bytes` are held.
+
+    Args:
+        source: a file (newline-delimited JSON, a JSON array, CSV or Parquet; but for Parquet also packed by gzip or
+            zstd), or kafka://HOST:PORT/TOPIC.
+        key: the path in a record to its key; None for none, or for a topic's own.
+        client_settings: further settings of the Kafka client, for a topic.
+        most_bytes: what may be held.
+
+    Raises:
+        DatasetError: it cannot be read, has no records, or one of them cannot be used; names the line.
+        OptionsError: the path is none, or the Kafka client refuses its settings.
+    """
+    try:
+        steps = None if key is None else steps_of(key)
+    except ValueError as wrong:
+        raise OptionsError(f"key: found {key!r}, which {wrong}") from None
+    builder = Builder(most_bytes)
+    if source.startswith(SCHEME):
+        return _of_topic(source, steps, client_settings or {}, builder, most_bytes)
+    whole = True
+    for found in records_of_file(Path(source), most_bytes):
+        record = _checked(found)
+        if not builder.add(found.text, None if steps is None else key_at(record, steps)):
+            whole = False
+            break
+    if not builder.records:
+        raise DatasetError(f"{source}: holds no record; name another file")
+    return builder.build(source, whole=whole)
+
+
+def _of_topic(
+    source: str, steps: tuple[str, ...] | None, settings: Mapping[str, str], builder: Builder, most_bytes: int
+) -> Dataset:
+    read = read_topic(TopicAddress.of(source), settings, most_bytes)
+    times, whole = [], read.whole
+    for message in read.messages:
+        where = f"{source}, partition {message.partition}, offset {message.offset}"
+        record = _checked(Found(where, message.value))
+        if not builder.add(message.value, message.key if steps is None else key_at(record, steps)):
+            whole = False
+            break
+        times.append(message.timestamp_ms)
+    if not builder.records:
+        raise DatasetError(f"{source}: holds no record with a value; name another topic")
+    return builder.build(source, whole=whole, times_ms=times, left_out=read.left_out)
+
+
+def _checked(found: Found) -> object:
+    try:
+        return parse_record(found.text)
+    except ValueError as wrong:
+        cut = ", or the file ends in the middle of it" if found.unended else ""
+        raise DatasetError(f"{found.where}: {wrong}{cut}; mend it, or leave it out") from None
+
+
+def records_of_file(path: Path, most_bytes: int = HELD_BYTES) -> Iterator[Found]:
+    """The records of a file, in its order, not looked at yet. Raises DatasetError if it cannot be read."""
+    start = first_bytes(path)
+    return iter(_reader(path, start, most_bytes))
+
+
+def _reader(path: Path, start: bytes, most_bytes: int) -> Iterable[Found]:
+    ending = path
+    while ending.suffix.lower() in PACKED:
+        ending = ending.with_suffix("")
+    if start.startswith(PARQUET):
+        return parquet_rows(path)
+    if ending.suffix.lower() in TABLES:
+        return rows(path, most_bytes)
+    if start.removeprefix(UTF8_MARK).lstrip(BLANK).startswith(b"["):
+        return elements(path)
+    return lines(path)

@@ -1,0 +1,180 @@
+"""The records of a topic on a cluster of somebody's own, up to the end that it has when the reading begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from loadgen.clientconfig import hide
+from loadgen.errors import DatasetError
+from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
+
+__all__ = ["SCHEME", "Message", "TopicAddress", "TopicRecords", "read_topic"]
+
+SCHEME = "kafka://"
+AT_ONCE = 2_000
+POLL_SECONDS = 0.5
+SILENT_SECONDS = 30.0
+
+
+class TopicAddress(NamedTuple):
+    """A topic as `kafka://HOST:PORT/TOPIC` names it; several brokers have commas between them."""
+
+    bootstrap: str
+    topic: str
+
+    @classmethod
+    def of(cls, text: str) -> TopicAddress:
+        """Raises DatasetError if the text names no topic."""
+        bootstrap, _, topic = text.removeprefix(SCHEME).partition("/")
+        if not text.startswith(SCHEME) or not bootstrap or not topic or "/" in topic or "@" in bootstrap:
+            raise DatasetError(
+                f"{text if '@' not in text else SCHEME + '...'}: names no topic; write kafka://HOST:PORT/TOPIC, and"
+                " how to get into the cluster beside it"
+            )
+        return cls(bootstrap, topic)
+
+
+class Message(NamedTuple):
+    """A record of a topic; `timestamp_ms` is the broker's or the producer's, as the topic has it."""
+
+    timestamp_ms: int
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+
+
+class TopicRecords(NamedTuple):
+    """What was read of a topic.
+
+    Attributes:
+        messages: by their times; of one partition in its order where times are equal.
+        whole: whether all up to the end were read; else those up to a moment, from all partitions alike.
+        left_out: records without a value (tombstones).
+    """
+
+    messages: list[Message]
+    whole: bool
+    left_out: int
+
+
+@dataclass
+class _Partition:
+    end: int
+    most_bytes: int
+    bytes: int = 0
+    cut: bool = False
+    done: bool = False
+    messages: list[Message] = field(default_factory=list)
+
+
+def read_topic(address: TopicAddress, client_settings: Mapping[str, str], most_bytes: int) -> TopicRecords:
+    """Reads a topic from its beginning to where it ends now, however much is written to it meanwhile.
+
+    Args:
+        address: the cluster and the topic.
+        client_settings: further settings of the Kafka client, such as those for SASL and TLS.
+        most_bytes: what of it may be held, keys included.
+
+    Raises:
+        DatasetError: the cluster does not answer, or has no such topic; or nothing more comes for 30 s.
+        OptionsError: the Kafka client refuses its settings.
+    """
+    told: list[Any] = []
+    config = {
+        "bootstrap.servers": address.bootstrap,
+        "group.id": "sinkbench-records",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        **client_settings,
+        "error_cb": told.append,
+    }
+    consumer = open_client(Consumer, config, client_settings)
+    try:
+        partitions = _partitions(consumer, address, most_bytes)
+        left_out = _read(consumer, address, partitions)
+    except KafkaException as error:
+        reasons = [each for each in told if each.name() != "_ALL_BROKERS_DOWN"] or list(error.args)
+        why = hide(str(reasons[-1].str()), client_settings)
+        raise DatasetError(
+            f"kafka://{address.bootstrap}/{address.topic}: cannot be read ({why}); check the address and how to get in"
+        ) from None
+    finally:
+        consumer.close()
+    cut = [each.messages[-1].timestamp_ms for each in partitions.values() if each.cut and each.messages]
+    every = sorted(
+        (message for each in partitions.values() for message in each.messages),
+        key=lambda message: (message.timestamp_ms, message.partition, message.offset),
+    )
+    # Beyond that moment some partitions are missing: what is left would have another mixture of keys.
+    kept = [message for message in every if message.timestamp_ms <= min(cut)] if cut else every
+    return TopicRecords(kept or every[:1], not cut, left_out)
+
+
+def _partitions(consumer: Any, address: TopicAddress, most_bytes: int) -> dict[int, _Partition]:
+    """The partitions that have records, each with its end; the consumer is assigned to them."""
+    topic = consumer.list_topics(address.topic, timeout=BROKER_TIMEOUT_SECONDS).topics[address.topic]
+    if topic.error is not None:
+        raise DatasetError(
+            f"kafka://{address.bootstrap}/{address.topic}: there is no such topic to read ({topic.error.str()}); name"
+            " another, or have yourself let in"
+        )
+    found = {}
+    for number in topic.partitions:
+        start, end = consumer.get_watermark_offsets(
+            TopicPartition(address.topic, number), timeout=BROKER_TIMEOUT_SECONDS
+        )
+        if end > start:
+            found[number] = (start, end)
+    partitions = {number: _Partition(end, most_bytes // len(found)) for number, (_, end) in found.items()}
+    # Without a subscription nobody joins a group, and nothing is committed.
+    consumer.assign([TopicPartition(address.topic, number, start) for number, (start, _) in found.items()])
+    return partitions
+
+
+def _read(consumer: Any, address: TopicAddress, partitions: Mapping[int, _Partition]) -> int:
+    """Reads each partition up to its end, or to what may be held of it; returns how many records have no value."""
+    left_out, moved = 0, time.monotonic()
+    while not all(each.done for each in partitions.values()):
+        some = consumer.consume(AT_ONCE, POLL_SECONDS)
+        if some:
+            moved = time.monotonic()
+        elif time.monotonic() - moved > SILENT_SECONDS:
+            raise DatasetError(
+                f"kafka://{address.bootstrap}/{address.topic}: nothing more comes of it for {SILENT_SECONDS:g} s;"
+                " look at its brokers"
+            )
+        for message in some:
+            partition, error = partitions[message.partition()], message.error()
+            if error is not None:
+                if error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                # Marks of transactions stand at offsets where no record is.
+                partition.done = True
+                continue
+            if partition.done or message.offset() >= partition.end:
+                partition.done = True
+            elif message.value() is None:
+                left_out += 1
+            else:
+                _take(partition, message)
+            partition.done |= message.offset() >= partition.end - 1
+        consumer.pause([TopicPartition(address.topic, number) for number, each in partitions.items() if each.done])
+    return left_out
+
+
+def _take(partition: _Partition, message: Any) -> None:
+    key, value = message.key(), message.value()
+    size = len(value) + len(key or b"")
+    if partition.messages and partition.bytes + size > partition.most_bytes:
+        partition.cut = partition.done = True
+        return
+    partition.bytes += size
+    partition.messages.append(Message(message.timestamp()[1], message.partition(), message.offset(), key, value))

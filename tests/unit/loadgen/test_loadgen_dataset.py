@@ -1,0 +1,261 @@
+"""Records of somebody's own keep their bytes, and what cannot be used is refused with its line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadgen.dataset.held import Builder, Dataset
+from loadgen.dataset.keypath import key_at, steps_of
+from loadgen.dataset.maker import DatasetMaker
+from loadgen.dataset.record import closed, opening, parse_record
+from loadgen.dataset.source import open_dataset
+from loadgen.errors import DatasetError, OptionsError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.text().filter(lambda name: name != "bench"), JSON, max_size=5)
+BLANKS = st.text(alphabet=" \t", max_size=3)
+# What a program would write in another way.
+UNUSUAL = [
+    b'{"a": 1.0, "b": 1e5, "a": 2, "u": "\\u00e9\\/", "z":1}',
+    b'{"n": 12345678901234567890123, "f": -0.10}',
+    b"{}",
+    b"{ \t}",
+    b'{"deep": {"bench": 1}} ',
+    '{"text": "é, } {"}'.encode(),
+]
+
+
+def spliced(text: bytes) -> bytes:
+    return closed(opening(text), b'{"seq": 7}')
+
+
+@given(OBJECTS, BLANKS, st.booleans())
+def test_only_bench_is_added_to_a_record(value: dict[str, Any], blanks: str, ascii_only: bool) -> None:
+    text = blanks + json.dumps(value, ensure_ascii=ascii_only) + blanks
+    try:
+        written = text.encode()
+    except UnicodeEncodeError:
+        written = json.dumps(value).encode()
+    found = spliced(written)
+    assert json.loads(found) == {**json.loads(written), "bench": {"seq": 7}}
+    assert found.startswith(written.strip(b" \t")[:-1])
+
+
+@pytest.mark.parametrize("text", UNUSUAL)
+def test_every_byte_of_a_record_stays(text: bytes) -> None:
+    found = spliced(text)
+    added = b'"bench": {"seq": 7}}'
+    assert found.endswith(added)
+    body = found.removesuffix(added)
+    assert body.removesuffix(b", ") + b"}" == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"[1]", "is a list, not a JSON object"),
+        (b'"a"', "is a text"),
+        (b"null", "is null"),
+        (b'{"a": NaN}', "NaN is no JSON"),
+        (b'{"a": 1', "is no JSON"),
+        (b'{"a": 1} {"b": 2}', "is no JSON"),
+        (b'{"a": "\xff"}', "is not UTF-8 (byte 8)"),
+        (b'{"bench": 1}', 'has a member "bench" of its own'),
+        (b'{"a":' * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_record_is_refused(text: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse_record(text)
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("customer.id", b"c-1"),
+        ("number", b"7"),
+        ("yes", b"true"),
+        ("list.1.x", b"2"),
+        ("/with.dot", b"d"),
+        ("/a~1b/c", b"s"),
+        ("null", None),
+        ("customer", None),
+        ("absent.id", None),
+        ("list.9", None),
+    ],
+)
+def test_a_path_leads_to_the_key(path: str, key: bytes | None) -> None:
+    record = {"customer": {"id": "c-1"}, "number": 7, "yes": True, "null": None, "with.dot": "d", "a/b": {"c": "s"},
+              "list": [{"x": 1}, {"x": 2}]}  # fmt: skip
+    assert key_at(record, steps_of(path)) == key
+
+
+def test_a_path_with_an_empty_step_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionsError, match=r"key: found 'a\.\.b', which has an empty step"):
+        open_dataset(str(tmp_path), "a..b")
+
+
+TEXT = b'{"id": 1, "x": 1.0}\n\n  {"id": 2}\r\n{"id": "\xc3\xa9"}'
+RECORDS = [b'{"id": 1, "x": 1.0}', b'{"id": 2}', b'{"id": "\xc3\xa9"}']
+
+
+def written(folder: Path, name: str, content: bytes) -> str:
+    (folder / name).write_bytes(content)
+    return str(folder / name)
+
+
+def texts(dataset: Dataset) -> list[bytes]:
+    """The records as they came."""
+    openings = [dataset.opening(index) for index in range(dataset.facts.records)]
+    return [start.removesuffix(b", ") + b"}" for start in openings]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.ndjson", TEXT),
+        ("a.jsonl", b"\xef\xbb\xbf" + TEXT),
+        ("a.ndjson.gz", gzip.compress(TEXT[:9]) + gzip.compress(TEXT[9:])),
+        ("a.ndjson.zst", zstandard.compress(TEXT[:9]) + zstandard.compress(TEXT[9:])),
+        ("a.json", b" [" + b" ,\n ".join(RECORDS) + b"\n]\n"),
+        ("without an ending", b"[" + b",".join(RECORDS) + b"]"),
+    ],
+)
+def test_every_kind_of_json_file_gives_its_records(tmp_path: Path, name: str, content: bytes) -> None:
+    dataset = open_dataset(written(tmp_path, name, content), "id")
+    assert texts(dataset) == RECORDS
+    assert [dataset.key(index) for index in range(3)] == [b"1", b"2", "é".encode()]
+    facts = dataset.facts
+    assert (facts.records, facts.bytes, facts.with_key, facts.whole) == (3, sum(map(len, RECORDS)), 3, True)
+    assert (facts.smallest_bytes, facts.median_bytes, facts.largest_bytes) == (9, 12, 19)
+
+
+def test_a_table_gives_objects_with_the_types_of_its_columns(tmp_path: Path) -> None:
+    table = b'id;code;price;ok;text\n1;007;1.50;true;"a; ""b"""\n2;12;;false;\n'
+    found = [json.loads(text) for text in texts(open_dataset(written(tmp_path, "t.csv", table)))]
+    assert found == [
+        {"id": 1, "code": "007", "price": 1.5, "ok": True, "text": 'a; "b"'},
+        {"id": 2, "code": "12", "price": None, "ok": False, "text": None},
+    ]
+    assert b'"price": 1.50' in texts(open_dataset(written(tmp_path, "t.csv.gz", gzip.compress(table))))[0]
+
+
+def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows [1].parquet"
+    with duckdb.connect(":memory:") as connection:
+        rows = "SELECT range AS id, {'x': [1, 2]} AS below, NULL AS nothing FROM range(3)"
+        connection.execute(f"COPY ({rows}) TO '{path}'")
+    assert [json.loads(text) for text in texts(open_dataset(str(path)))][2] == {
+        "id": 2, "below": {"x": [1, 2]}, "nothing": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.ndjson", b'{"a": 1}\n{"a": 2', "line 2: is no JSON .*, or the file ends in the middle of it"),
+        ("a.ndjson", b'{"a": 1}\n\n[3]\n', "line 3: is a list, not a JSON object; mend it"),
+        ("a.ndjson", b'{"a": 1}\n{"bench": {}}\n', 'line 2: has a member "bench" of its own'),
+        ("a.ndjson", b" \n", "holds no record"),
+        ("a.ndjson.gz", gzip.compress(TEXT * 99)[:-20], "ends in the middle of what gzip has packed"),
+        ("a.ndjson.zst", zstandard.compress(TEXT * 99)[:-2], "ends in the middle of what zstd has packed"),
+        ("a.json", b'[{"a": 1},\n {"a": 2', "line 2: the element is no JSON .*, or the file ends in the middle"),
+        ("a.json", b'[{"a": 1},\n', "line 2: the file ends in the middle of its array"),
+        ("a.json", b'[{"a": 1}\n', "line 2: the file ends in the middle of its array"),
+        ("a.json", b'[{"a": 1} {"b": 2}]', "line 1: has neither a comma nor a closing bracket"),
+        ("a.json", b'[{"a": 1}]\n[]', "line 2: something follows the array"),
+        ("a.json", b'[{"a": 1},\n\n 3]', "line 3: is a number, not a JSON object"),
+        ("a.json", b"[]", "holds no record"),
+        ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3: is no row .*, or the file ends in the middle of it"),
+        ("a.csv", b"a,b\n1,2\n3\n", "line 3: has 1 columns, the first line has 2"),
+        ("a.csv", b"a,a\n1,2\n", "line 1: a column has no name, or two have the same"),
+        ("a.csv", b"a,bench\n1,2\n", 'line 2: has a member "bench" of its own'),
+        ("a.parquet", b"PAR1nothing", "is no Parquet file that DuckDB can read"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_line(tmp_path: Path, name: str, content: bytes, why: str) -> None:
+    with pytest.raises(DatasetError, match=why):
+        open_dataset(written(tmp_path, name, content))
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="there is no such file"):
+        open_dataset(str(tmp_path / "none"))
+    with pytest.raises(DatasetError, match="is no file; name a file of records"):
+        open_dataset(str(tmp_path))
+
+
+def test_an_array_is_read_in_pieces(tmp_path: Path) -> None:
+    long = [json.dumps({"id": number, "text": "é\n" * 200_000}).encode() for number in range(4)]
+    assert texts(open_dataset(written(tmp_path, "a.json", b"[" + b",\n".join(long) + b"]"))) == long
+
+
+def test_a_large_file_is_used_as_far_as_it_may_be_held(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.ndjson", b"".join(b'{"id": %d}\n' % number for number in range(1_000)))
+    facts = open_dataset(path, most_bytes=4_000).facts
+    assert 50 < facts.records < 400
+    assert not facts.whole
+
+
+def built(records: list[bytes], keys: list[bytes | None]) -> Dataset:
+    builder = Builder()
+    for text, key in zip(records, keys, strict=True):
+        assert builder.add(text, key)
+    return builder.build("here", whole=True)
+
+
+def test_a_load_goes_round_and_says_so_only_in_bench() -> None:
+    made = DatasetMaker(built(RECORDS, [b"a", None, b"c"]), "r").batch(4, 3, [1, 2, 3], 9)
+    assert [message["key"] for message in made] == [None, b"c", b"a"]
+    assert made[0]["value"] == b'{"id": 2, "bench": {"run": "r", "seq": 4, "due_us": 1, "sent_us": 9}}'
+    assert json.loads(made[2]["value"])["bench"] == {"run": "r", "seq": 6, "due_us": 3, "sent_us": 9}  # type: ignore[arg-type]
+
+
+@given(st.lists(st.integers(0, 3_000_000), min_size=1, max_size=5), st.integers(0, 10**12))
+@settings(deadline=None)
+def test_a_batch_of_large_records_is_small(sizes: list[int], seq: int) -> None:
+    maker = DatasetMaker(built([b'{"a": "%s"}' % (b"x" * size) for size in sizes], [None] * len(sizes)), "r")
+    count = maker.longest_batch(seq)
+    made = [len(message["value"]) for message in maker.batch(seq, count, 0, 0)]  # type: ignore[arg-type]
+    assert 1 <= count <= 500
+    assert count == 1 or sum(made) < (4 << 20) + 500 * 120
+    assert max(made) <= maker.largest_bytes
+
+
+def test_the_file_of_a_data_set_hands_it_on(tmp_path: Path) -> None:
+    first = built(RECORDS, [b"a", None, b""])
+    first.write(tmp_path / "set")
+    second = Dataset.read(tmp_path / "set")
+    assert second.facts == first.facts
+    assert second.is_intact
+    assert texts(second) == RECORDS
+    assert [second.key(index) for index in range(3)] == [b"a", None, b""]
+    whole = (tmp_path / "set").read_bytes()
+    (tmp_path / "set").write_bytes(whole.replace(b'"id": 2', b'"id": 3'))
+    assert not Dataset.read(tmp_path / "set").is_intact
+    (tmp_path / "set").write_bytes(whole[:-1])
+    with pytest.raises(DatasetError, match="is not whole"):
+        Dataset.read(tmp_path / "set")
+    (tmp_path / "set").write_bytes(b"{}\n")
+    with pytest.raises(DatasetError, match="holds no data set"):
+        Dataset.read(tmp_path / "set")
+
+
+def test_the_same_records_have_the_same_digest_whatever_the_file(tmp_path: Path) -> None:
+    one = open_dataset(written(tmp_path, "a.ndjson", TEXT), "id").facts.sha256
+    assert one == open_dataset(written(tmp_path, "b.json", b"[" + b",".join(RECORDS) + b"]"), "id").facts.sha256
+    assert one != open_dataset(written(tmp_path, "a.ndjson", TEXT)).facts.sha256
