@@ -45,8 +45,8 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     records: str = Field(
         NOAA,
         min_length=1,
-        description="What is loaded: noaa; a file (newline-delimited JSON, a JSON array, CSV or Parquet, also packed by "
-        "gzip or zstd); or kafka://HOST:PORT/TOPIC. Over HTTP: noaa, or the sha256 of records sent before",
+        description="What is loaded: noaa; a file (newline-delimited JSON, a JSON array, CSV or Parquet, also packed "
+        "by gzip or zstd); or kafka://HOST:PORT/TOPIC. Over HTTP: noaa, or the sha256 of records sent before",
     )
     key: str | None = Field(
         None, min_length=1, description="Path in a record of your own to its key, such as customer.id; not for noaa"

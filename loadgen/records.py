@@ -33,6 +33,7 @@ __all__ = [
     "gauges",
     "key_names",
     "level_text",
+    "made_by",
     "records_of",
 ]
 
@@ -251,14 +252,22 @@ class RecordMaker:
 
 def records_of(load: Load) -> list[bytes]:
     """The values of all records of a load of `count` records, made now and sent nowhere."""
-    maker, count = RecordMaker(load), load.count or 0
+    return made_by(RecordMaker(load), load.first_seq, load.count or 0)
+
+
+def made_by(maker: Maker, first_seq: int, count: int) -> list[bytes]:
+    """The values of `count` records from `first_seq` on, made now and sent nowhere."""
     now_us = time.time_ns() // 1000
     made: list[bytes] = []
     while len(made) < count:
-        seq = load.first_seq + len(made)
+        seq = first_seq + len(made)
         few = min(maker.longest_batch(seq), count - len(made))
-        made += [str(message["value"]).encode("ascii") for message in maker.batch(seq, few, now_us, now_us)]
+        made += [_bytes_of(message["value"]) for message in maker.batch(seq, few, now_us, now_us)]
     return made
+
+
+def _bytes_of(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("ascii")
 
 
 def _head(name: str, station: Station) -> str:

@@ -3,7 +3,7 @@
     GET    /health   whether it runs, and its version
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
     PUT    /records  records of the user's own for the loads to come: what `loadgen.dataset.held.Dataset.write` writes
-    GET    /records  what these are like: `loadgen.dataset.held.DatasetFacts`, or null
+    GET    /records  what these are like: `loadgen.dataset.facts.DatasetFacts`, or null
     GET    /load     the newest load: `loadgen.state.LoadState`
     DELETE /load     stops the load; with ?run=RUN only that run's, so that nobody stops somebody else's
 
@@ -25,7 +25,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from loadgen.dataset.held import HELD_BYTES, Dataset
+from loadgen.dataset.facts import HELD_BYTES
+from loadgen.dataset.held import Dataset
 from loadgen.errors import DatasetError, OptionsError
 from loadgen.options import load_from
 from loadgen.reading import parse_json

@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, computed_field, model_validator
 
+from loadgen.dataset.facts import DatasetFacts
 from sinkbench.errors import ReasonCode
 
 __all__ = [
     "ALSO_THERE",
     "FILES",
+    "RECORDS",
     "Asked",
     "Audit",
     "Bloat",
@@ -54,6 +56,9 @@ ALSO_THERE = "also_there"
 
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
+
+RECORDS = "records"
+"""The key of an environment that tells of the user's own records, as `DatasetFacts`; absent of those of noaa."""
 
 Whole = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
@@ -739,6 +744,12 @@ class RunSummary(_Record):
         """Who else was there when the run began, a line each."""
         found = self.environment.get(ALSO_THERE)
         return [str(line) for line in found] if isinstance(found, list) else []
+
+    @property
+    def records(self) -> DatasetFacts | None:
+        """What the user's own records were like; None of those of noaa."""
+        found = self.environment.get(RECORDS)
+        return DatasetFacts.model_validate(found) if isinstance(found, dict) else None
 
     @property
     def passed(self) -> bool:

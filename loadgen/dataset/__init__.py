@@ -4,7 +4,8 @@
     formats     the records of a file of JSON, one by one, with their lines; `tables` those of CSV and Parquet
     topic       the records of a topic, up to its end
     record      what a record must be, and how it gets the member "bench"; `keypath` finds its key
-    held        the records that are held, what they are like, and the file that hands them on
+    facts       what the records are like
+    held        the records that are held, and the file that hands them on
     maker       makes the records of a load from them
 
 Each record keeps its own bytes; only the member "bench" is added, before its closing brace.

@@ -14,75 +14,21 @@ import mmap
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
-from loadgen.dataset.record import opening
+from loadgen.dataset.facts import HELD_BYTES, DatasetFacts
+from loadgen.dataset.record import opening, original
 from loadgen.errors import DatasetError
 
-__all__ = ["HELD_BYTES", "Builder", "Dataset", "DatasetFacts"]
+__all__ = ["Builder", "Dataset"]
 
-HELD_BYTES = 256 << 20
-"""Records are taken until they and their keys have so many bytes; a larger file or topic is used only so far."""
 # What else the memory must hold of a record; very many tiny ones would take more for that than for themselves.
 BYTES_EACH = 25
 MAGIC = "sinkbench data set 1"
 FIRST_LINE_BYTES = 4096
-
-Count = Annotated[int, Field(ge=0)]
-
-
-class DatasetFacts(BaseModel, extra="ignore", frozen=True):
-    """What the records of a load of somebody's own are like: the key `records` of a run's environment.
-
-    Attributes:
-        source: the file or topic, as it was named.
-        sha256: of the records that are held, with their keys: the same records, in whatever file, have the same.
-        records, bytes: how many, and how many bytes their values have, before the member "bench" is added.
-        whole: whether these are all records of the source.
-        smallest_bytes, median_bytes, p95_bytes, largest_bytes: the spread of their sizes.
-        with_key: records that have a key; the others are sent without one.
-        left_out: records of a topic that have no value (tombstones).
-        records_per_second: the pace of a topic's records, by their own times; None without such times.
-    """
-
-    source: str
-    sha256: str
-    records: Annotated[int, Field(ge=1)]
-    bytes: Count
-    whole: bool
-    smallest_bytes: Count
-    median_bytes: Count
-    p95_bytes: Count
-    largest_bytes: Count
-    with_key: Count
-    left_out: Count = 0
-    records_per_second: float | None = None
-
-    @property
-    def mean_bytes(self) -> float:
-        return self.bytes / self.records
-
-    @property
-    def in_words(self) -> str:
-        """How many there are, how large they are, and what else must be known of them."""
-        parts = [
-            f"{self.source}: {self.records:,} records of {self.mean_bytes:,.0f} bytes on average"
-            f" (from {self.smallest_bytes:,} to {self.largest_bytes:,}, half of them up to {self.median_bytes:,},"
-            f" 95 % up to {self.p95_bytes:,})"
-        ]
-        if not self.whole:
-            parts.append(f"the first ones only: no more than {HELD_BYTES >> 20} MiB are held")
-        if self.with_key < self.records:
-            parts.append(f"{self.records - self.with_key:,} of them have no key, and are sent without one")
-        if self.left_out:
-            parts.append(f"{self.left_out:,} without a value are left out")
-        if self.records_per_second is not None:
-            parts.append(f"they were written at {self.records_per_second:,.1f} records/s")
-        return "; ".join(parts)
 
 
 class Dataset:
@@ -112,6 +58,10 @@ class Dataset:
     def opening(self, index: int) -> bytes:
         """The opening of a record."""
         return self.parts[int(self.starts[index]) : int(self.key_starts[index])]
+
+    def value(self, index: int) -> bytes:
+        """A record as it came."""
+        return original(self.opening(index))
 
     def key(self, index: int) -> bytes | None:
         """The key of a record; None if it has none."""

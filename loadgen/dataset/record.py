@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-__all__ = ["BLANK", "closed", "opening", "parse_record"]
+__all__ = ["BLANK", "closed", "opening", "original", "parse_record"]
 
 BLANK = b" \t\r\n"
 """What JSON allows around a value."""
@@ -52,6 +52,11 @@ def opening(text: bytes) -> bytes:
     """The bytes of a JSON object up to where another member may follow: without its closing brace, with a comma."""
     body = text.strip(BLANK)[:-1]
     return body if not body[1:].strip(BLANK) else body + b", "
+
+
+def original(start: bytes) -> bytes:
+    """The record whose `opening` this is, without blanks around it."""
+    return start.removesuffix(b", ") + b"}"
 
 
 def closed(start: bytes, bench: bytes) -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from loadgen.dataset.facts import HELD_BYTES
 from loadgen.dataset.formats import Found, elements, first_bytes, lines
-from loadgen.dataset.held import HELD_BYTES, Builder, Dataset
+from loadgen.dataset.held import Builder, Dataset
 from loadgen.dataset.keypath import key_at, steps_of
 from loadgen.dataset.record import BLANK, parse_record
 from loadgen.dataset.tables import parquet_rows, rows

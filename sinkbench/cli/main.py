@@ -30,6 +30,7 @@ MODULES = {
     **dict.fromkeys(("up", "down", "status", "logs", "scale", "settings", "install", "version"), "stack"),
     **dict.fromkeys(("race", "resume"), "race"),
     **dict.fromkeys(("compare", "runs", "export", "report"), "runs"),
+    "propose": "propose",
     "selftest": "selftest",
 }
 

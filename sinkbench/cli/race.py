@@ -32,6 +32,11 @@ LivePort = Annotated[
 def race(
     plan: Annotated[Path | None, typer.Argument(help="what to measure (default: SINKBENCH_PLAN)")] = None,
     results: Annotated[Path, typer.Option(help="folder for the results of all runs")] = Path("results"),
+    records: Annotated[
+        str | None,
+        typer.Option(help="records of your own in place of the plan's: a file, or kafka://HOST:PORT/TOPIC"),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="path in such a record to its key, such as customer.id")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the plan's")] = None,
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
     live: Live = False,
@@ -44,6 +49,8 @@ def race(
     a load was not kept up with, no trial is valid.
     """
     wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors", stamping_sinks())
+    if records is not None or key is not None:
+        wanted = wanted.with_records(records, key)
     if prices is not None:
         wanted = wanted.model_copy(update={"prices": load_prices(prices)})
     if show:

@@ -13,7 +13,7 @@ from sinkbench.limits.costs import disturbance
 from sinkbench.limits.sinklimit import sink_limit, sink_limit_again
 from sinkbench.limits.tune import Measured, Point, Tuned, step_up
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.sizing import MINIMUM_RECORDS
+from sinkbench.plan.sizing import least_records
 from sinkbench.results import Limit, LimitInBlock, LimitStep
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Destination, sink_kind
@@ -149,7 +149,7 @@ def _sink_job(bench: Bench, sink: str, way: str, token: str) -> LimitJob:
 @contextmanager
 def _topic(bench: Bench, names: Names, observer: Observer) -> Iterator[int]:
     """Loads a topic and removes it in the end; yields its number of records. Raises TrialFailed or StackError."""
-    records = max(min(TOPIC_RECORDS, TOPIC_BYTES // bench.plan.load.record_bytes), MINIMUM_RECORDS)
+    records = max(min(TOPIC_RECORDS, int(TOPIC_BYTES / bench.record_bytes)), least_records(bench.record_bytes))
     bench.check_disk(records)
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
         observer.phase("loading the topic")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sinkbench.sinks import Destination
 
@@ -14,7 +15,9 @@ __all__ = ["Consume", "MakeRecords", "Open", "Problem", "Ready", "Seen", "Write"
 class MakeRecords:
     """Make `count` records from `first_seq` on, to write again and again. Answered by Ready.
 
-    The names are those of loadgen's options.
+    Attributes:
+        run, first_seq, count, keys, record_bytes: as loadgen's options.
+        dataset: the file of the data set that they are made from, if they are not noaa's.
     """
 
     run: str
@@ -22,6 +25,7 @@ class MakeRecords:
     count: int
     keys: int
     record_bytes: int
+    dataset: Path | None = None
 
 
 @dataclass(frozen=True)

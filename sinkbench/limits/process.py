@@ -20,8 +20,10 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
+from loadgen.dataset.held import Dataset
+from loadgen.dataset.maker import DatasetMaker
 from loadgen.options import Load
-from loadgen.records import records_of
+from loadgen.records import Maker, RecordMaker, made_by
 from sinkbench.errors import ServiceError
 from sinkbench.limits.orders import Consume, MakeRecords, Open, Problem, Ready, Seen, Write, Written
 from sinkbench.services.failures import in_one_line
@@ -36,7 +38,14 @@ REPORT_SECONDS = 0.05
 
 def make_records(wanted: MakeRecords) -> list[bytes]:
     """The records as loadgen makes them, in order of seq."""
-    return records_of(Load(bootstrap="-", topic="-", **asdict(wanted)))
+    return made_by(_maker(wanted), wanted.first_seq, wanted.count)
+
+
+def _maker(wanted: MakeRecords) -> Maker:
+    if wanted.dataset is not None:
+        return DatasetMaker(Dataset.read(wanted.dataset), wanted.run)
+    options = {key: value for key, value in asdict(wanted).items() if key != "dataset"}
+    return RecordMaker(Load(bootstrap="-", topic="-", **options))
 
 
 def write_for(writer: Writer, batches: list[Any], batch: int, order: Write) -> Written:

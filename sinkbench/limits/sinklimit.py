@@ -17,6 +17,7 @@ from sinkbench.limits.clients import ClientFailed, Clients
 from sinkbench.limits.costs import costs_between
 from sinkbench.limits.orders import MakeRecords
 from sinkbench.limits.tune import Measured, Point, Tuned, tune
+from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Destination, Sink
@@ -41,20 +42,30 @@ Look = Callable[[], Sample]
 class SinkClient:
     """Plain clients of one sink, all of them with records of the plan's load."""
 
-    def __init__(self, sink: Sink, to: Destination, load: PlanLoad, look: Look | None = None) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        to: Destination,
+        load: PlanLoad,
+        look: Look | None = None,
+        records: KeptRecords | None = None,
+    ) -> None:
         """
         Args:
             sink: makes and removes what is written to, and counts.
             to: where the clients write, and how.
             load: what the records are like.
             look: reads what the services have used so far; None if nobody wants to know.
+            records: the records, if they are not noaa's.
         """
-        pool = max(2, POOL_BYTES // load.record_bytes)
+        pool = max(2, int(POOL_BYTES / (load.record_bytes if records is None else records.facts.mean_bytes)))
         self.largest_batch = min(LARGEST_BATCH, pool // 2)
         self._sink = sink
         self._to = to
         self._look = look
-        self._clients = Clients(MakeRecords(to.target, 0, pool, load.keys, load.record_bytes))
+        self._clients = Clients(
+            MakeRecords(to.target, 0, pool, load.keys, load.record_bytes, None if records is None else records.path)
+        )
 
     def measure(self, point: Point, seconds: float) -> Measured:
         """Writes for so many seconds into a fresh index or table, which is removed however it ends.
@@ -128,7 +139,7 @@ def sink_limit(
         phase(f"{_in_words(to, point)}{', for longer' if confirms else ''}")
         return client.measure(point, confirm_seconds if confirms else step_seconds)
 
-    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load)) as client:
+    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load, records=bench.records)) as client:
         first = Point(min(FIRST_BATCH, client.largest_batch), 1)
         return tune(measure, first, Point(client.largest_batch, MOST_CONNECTIONS))
 
@@ -141,7 +152,7 @@ def sink_limit_again(
     The clients live no longer than that: beside a trial they would hold memory.
     """
     phase(_in_words(to, point))
-    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load, partial(_look, bench))) as client:
+    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load, partial(_look, bench), bench.records)) as client:
         return client.measure(point, seconds)
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from loadgen.state import LoadName, LoadState
 from loadgen.summary import Summary
 from sinkbench.errors import ServiceError, ServiceTimeout, TrialFailed
+from sinkbench.load.records import KeptRecords
 from sinkbench.services.http import http_errors
 
 __all__ = ["ANSWER_SECONDS", "Part"]
@@ -20,6 +21,8 @@ ANSWER_SECONDS = 5.0
 # A load generator answers a DELETE once the load has ended, up to 7 s later.
 CANCEL_SECONDS = 9.0
 REACH_SECONDS = 2.0
+# For a whole data set.
+SEND_SECONDS = 120.0
 
 
 class Part:
@@ -36,6 +39,25 @@ class Part:
         """Records of the part acknowledged at the last `look`."""
         self.summary: Summary | None = None
         """The part's summary, once it is done."""
+
+    def give(self, records: KeptRecords | None) -> None:
+        """Sends the records of the user's own, if these are loaded and the load generator does not have them yet.
+
+        Raises TrialFailed if it does not take them.
+        """
+        if records is None:
+            return
+        try:
+            with http_errors():
+                there = self._client.get(f"{self._url}/records")
+                if there.is_success and (there.json() or {}).get("sha256") == records.facts.sha256:
+                    return
+                with records.path.open("rb") as file:
+                    answer = self._client.put(f"{self._url}/records", content=file, timeout=SEND_SECONDS)
+        except (ServiceError, ValueError) as error:
+            raise TrialFailed(f"{self._name} at {self._url} does not take the records ({error}); look at it") from None
+        if answer.status_code != 201:
+            raise TrialFailed(f"{self._name} does not take the records: {_error(answer)}")
 
     def share_of(self, rate: float | None, records: int) -> dict[str, float]:
         """The option for the part's share of the `rate` of a load of `records`; empty without a rate."""

@@ -19,6 +19,7 @@ from loadgen.summary import Summary
 from sinkbench.errors import TrialFailed
 from sinkbench.load.client import ANSWER_SECONDS, Part
 from sinkbench.load.process import LoadgenChild
+from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
 
@@ -30,6 +31,7 @@ CHILD = "loadgen"
 _SHARED = {
     "partitions", "replication", "keys", "changes", "record_bytes", "compression", "acks", "linger_ms", "batch_bytes",
 }  # fmt: skip
+_OF_NOAA = {"keys", "record_bytes"}
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,10 @@ def add(summaries: Sequence[Summary]) -> LoadResult:
 class Loadgens:
     """The load generators of one stack. A child process, if needed, starts with the first load."""
 
-    def __init__(self, endpoints: Endpoints) -> None:
+    def __init__(self, endpoints: Endpoints, records: KeptRecords | None = None) -> None:
+        """`records` are the user's own, for loads of these."""
         self._endpoints = endpoints
+        self._records = records
         self._child: LoadgenChild | None = None
 
     def load(
@@ -116,15 +120,22 @@ class Loadgens:
         if plan_load.changes is not None:
             # Changes of one key must come in the order of their seq, which two generators do not keep.
             del generators[1:]
-        options = plan_load.model_dump(include=_SHARED)
+        own = self._records if plan_load.own else None
+        options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
+        if own is not None:
+            # Without a rate a load is as fast as can be.
+            options |= {"records": own.facts.sha256, "pace": "even" if rate is None else plan_load.pace}
+        # The rhythm of records is that of all of them, one after the other.
+        sharing = 1 if options.get("pace") == "recorded" else len(generators)
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
         # A new client for each load: the other side may have closed an older connection.
         with httpx.Client(trust_env=False, timeout=ANSWER_SECONDS) as client:
             parts = [
                 Part(client, name, url, LoadName(run=run, topic=topic, first_seq=first_seq, count=count))
-                for (name, url), (first_seq, count) in zip(generators, split(records, len(generators)), strict=False)
+                for (name, url), (first_seq, count) in zip(generators, split(records, sharing), strict=False)
             ]
             try:
+                _in_parallel(lambda part: part.give(own), parts)
                 _in_parallel(lambda part: part.begin(options | part.share_of(rate, records)), parts)
                 summaries = _follow(parts, progress, stop or threading.Event())
             except BaseException as error:

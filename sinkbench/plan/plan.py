@@ -168,7 +168,7 @@ class Plan(Section):
     @model_validator(mode="after")
     def _rates_fit_the_mode(self) -> Self:
         for entry in self.pipelines:
-            if self.mode == "sustain" and not self.rates_of(entry):
+            if self.mode == "sustain" and not self.rates_of(entry) and self.load.pace == "even":
                 text = f"mode sustain offers {entry.shown_name} a rate, but none is given"
                 raise mistake(f"{text}; set sustain.records_per_second, or records_per_second of the pipeline", "mode")
         given: list[tuple[str | int, ...]] = [
@@ -188,6 +188,13 @@ class Plan(Section):
             found = f"mode {self.mode}" if self.mode != "sustain" else "no queries"
             text = f"reads_per_second is for mode sustain and a plan with queries, found {found}"
             raise mistake(text, "sustain", "reads_per_second")
+        return self
+
+    @model_validator(mode="after")
+    def _pace_fits_the_mode(self) -> Self:
+        if self.load.pace != "even" and self.drains:
+            text = f"pace: {self.load.pace} is for a constant load; mode {self.mode} fills the topic before it measures"
+            raise mistake(text, "load", "pace")
         return self
 
     @model_validator(mode="after")
@@ -244,12 +251,33 @@ class Plan(Section):
         """The plan with its own seed, or one drawn at random."""
         return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})
 
+    def with_records(self, records: str | None, key: str | None) -> Plan:
+        """The plan with other records, or another path to their key; None keeps the plan's. Keys that do not apply to
+        them are left out.
+
+        Raises PlanError if the path is for records that have no such keys.
+        """
+        load = self.load if records is None else self.load.of(records)
+        if key is not None:
+            if not load.own:
+                raise PlanError("--key: is for records of your own; name them: --records")
+            load = load.model_copy(update={"key": key})
+        return self.model_copy(update={"load": load})
+
+    def at_pace(self, records_per_second: float) -> Plan:
+        """The plan with this rate where `mode: sustain` follows the pace of records and no rate is given."""
+        if self.mode != "sustain" or self.load.pace == "even" or self.sustain.records_per_second is not None:
+            return self
+        sustain = self.sustain.model_copy(update={"records_per_second": (records_per_second,)})
+        return self.model_copy(update={"sustain": sustain})
+
     def whole(self) -> dict[str, Any]:
         """Every key with its value, as plain values."""
         whole = self.model_dump(mode="json")
         for printed, entry in zip(whole["pipelines"], self.pipelines, strict=True):
             printed["label"] = entry.shown_name
             printed["multiples"] = list(self.multiples_of(entry))
+        whole["load"] = self.load.whole
         return whole
 
     def show(self) -> str:

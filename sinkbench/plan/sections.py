@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from loadgen.changes import shares_add_up
+from loadgen.options import NOAA
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, mistake, shown
 
@@ -94,6 +95,9 @@ Reads = Annotated[
 
 # Fits the longest station name and key, with every number at its longest.
 LEAST_RECORD_BYTES = 360
+# Keys of a load that are for the one kind of records or the other.
+_OF_NOAA = ("keys", "record_bytes")
+_OF_OWN = ("key", "pace", "cluster")
 
 
 class PipelineEntry(Section):
@@ -206,6 +210,24 @@ class PlanLoad(Section):
     record_bytes: Annotated[int, Field(ge=LEAST_RECORD_BYTES, le=1_000_000)] = Field(
         default=512, description="size of a record's value, in bytes"
     )
+    records: Annotated[str, Field(min_length=1)] = Field(
+        default=NOAA,
+        description="what is loaded: noaa; a file of your own (newline-delimited JSON, a JSON array, CSV or Parquet,"
+        " also packed by gzip or zstd), seen from where the race begins; or kafka://HOST:PORT/TOPIC",
+    )
+    key: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="path in a record of your own to its key, such as customer.id; null: a topic's own"
+    )
+    pace: Literal["even", "recorded"] = Field(
+        default="even",
+        description="of a constant load; recorded: in the rhythm in which the topic in 'records' was written, on"
+        " average at the rate that is offered; without one, at its own",
+    )
+    cluster: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="librdkafka's settings to get into the cluster of the topic in 'records', as kafka.settings of a"
+        " stack file; null: those of the stack, if the topic is on its Kafka",
+    )
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
         default="none", description="the producer's codec"
     )
@@ -218,6 +240,33 @@ class PlanLoad(Section):
     batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(
         default=262_144, description="most bytes in one batch of the producer"
     )
+
+    @property
+    def own(self) -> bool:
+        """Whether the records are the user's own, whose sizes and keys are theirs."""
+        return self.records != NOAA
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """Every key that applies, with its value, as plain values."""
+        return self.model_dump(mode="json", exclude=set(_OF_NOAA) if self.own else None)
+
+    def of(self, records: str) -> PlanLoad:
+        """The same load of other records."""
+        left_out = {"records", *(_OF_NOAA if records != NOAA else _OF_OWN)}
+        return PlanLoad(records=records, **self.model_dump(include=self.model_fields_set - left_out))
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        for key in _OF_NOAA if self.own else _OF_OWN:
+            if key not in self.model_fields_set:
+                continue
+            if self.own:
+                raise mistake(f"'{key}' is for the records of noaa; those of {self.records} have theirs", key)
+            # A plan that was printed has every key.
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise mistake(f"'{key}' is for records of your own; name them: records", key)
+        return self
 
 
 class PlanDrain(Section):

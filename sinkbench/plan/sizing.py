@@ -9,10 +9,18 @@ import numpy.typing as npt
 
 from sinkbench.analysis.rates import progress
 
-__all__ = ["MAXIMUM_RECORDS", "MINIMUM_RECORDS", "rate_from_pilot", "records_for"]
+__all__ = ["MAXIMUM_RECORDS", "MINIMUM_RECORDS", "least_records", "rate_from_pilot", "records_for"]
 
 MINIMUM_RECORDS = 2_000
 MAXIMUM_RECORDS = 20_000_000
+# Few large records tell as much as many small ones: fewer than `MINIMUM_RECORDS` do where these have more bytes.
+_MINIMUM_BYTES = 200_000_000
+_FEWEST_RECORDS = 200
+
+
+def least_records(mean_bytes: float) -> int:
+    """The fewest records of a trial, or of any other topic that is loaded, by their mean size in bytes."""
+    return max(_FEWEST_RECORDS, min(MINIMUM_RECORDS, int(_MINIMUM_BYTES / mean_bytes)))
 
 
 def records_for(

@@ -10,7 +10,7 @@ from sinkbench.analysis.limits import GENERATOR
 from sinkbench.analysis.words import percent
 from sinkbench.live.events import Events
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.sizing import MINIMUM_RECORDS
+from sinkbench.plan.sizing import least_records
 from sinkbench.race.journal import Journal
 from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes
@@ -44,7 +44,7 @@ class Pilots:
         self._journal = journal
         self._events = events
         wanted = int(2 * bench.plan.drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
-        self._records = max(min(wanted, PILOT_BYTES // bench.plan.load.record_bytes), MINIMUM_RECORDS)
+        self._records = max(min(wanted, int(PILOT_BYTES / bench.record_bytes)), least_records(bench.record_bytes))
         self._taken = 0
         self._shared = Names.of(f"{journal.token}_pilot")
 

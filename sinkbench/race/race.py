@@ -21,6 +21,7 @@ from sinkbench.plan.schedule import (
     new_search,
     searches_of,
 )
+from sinkbench.plan.sizing import least_records
 from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
 from sinkbench.race.journal import Journal
 from sinkbench.race.leftovers import note_run
@@ -66,7 +67,7 @@ class Race:
         self._plan = plan
         self._journal = journal
         self._ui = ui
-        self._sizes = Sizes(plan.drain)
+        self._sizes = Sizes(plan.drain, least_records(bench.record_bytes))
         self._step = 0
         self._numbered = 0
         self._cold = False

@@ -13,9 +13,10 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from sinkbench.environment import commit, describe, machine
-from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
+from sinkbench.errors import Interrupted, PlanError, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
+from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
@@ -31,7 +32,7 @@ from sinkbench.race.race import Race
 from sinkbench.race.resume import Unfinished, with_others
 from sinkbench.race.starter import StarterNote
 from sinkbench.race.validation import validate_configs
-from sinkbench.results import ALSO_THERE, FILES, RunSummary
+from sinkbench.results import ALSO_THERE, FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
@@ -67,7 +68,27 @@ def run_plan(
         UserError: the plan, the machine, the port or the stack is not usable.
         Interrupted: after what the trial that was going on had created was removed.
     """
-    plan = plan.seeded()
+    with keep_records(plan.load, lambda: stack.endpoints) as records:
+        return _run_plan(stack, _at_pace(plan.seeded(), records), records, results, console, seconds, live_port)
+
+
+def _at_pace(plan: Plan, records: KeptRecords | None) -> Plan:
+    """The plan at the pace of its records, if it follows that and no rate is given."""
+    pace = None if records is None else records.facts.records_per_second
+    if plan.load.pace != "even" and pace is None:
+        raise PlanError(f"{plan.where('load', 'pace')}: {plan.load.records} has no times to follow; name a topic")
+    return plan if pace is None else plan.at_pace(pace)
+
+
+def _run_plan(
+    stack: Stack,
+    plan: Plan,
+    records: KeptRecords | None,
+    results: Path,
+    console: Console,
+    seconds: float | None,
+    live_port: int | None,
+) -> tuple[RunFolder, RunSummary]:
     cells = expand(plan, stack.workers)
     for pipeline in {cell.pipeline for cell in cells}:
         read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
@@ -75,7 +96,7 @@ def run_plan(
         load_queries(CHECKOUT / plan.queries)
     check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
     check_writable(results)
-    with _Session(stack, plan, cells, console) as session:
+    with _Session(stack, plan, cells, console, records) as session:
         environment = session.open(live_port)
         folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
         session.enter_context(held_folder(folder.path))
@@ -94,9 +115,12 @@ def resume_run(
     connectors = CHECKOUT / "connectors"
     # What can be told without a service is, before one is started.
     here = {**machine(), "commit": commit(CHECKOUT)}
-    run.check({"stack": stack.name, "workers": stack.workers, **here}, connectors)
-    check_writable(run.folder.path)
-    with held_folder(run.folder.path), _Session(stack, run.plan, run.cells, console) as session:
+    with ExitStack() as opened:
+        records = opened.enter_context(keep_records(run.plan.load, lambda: stack.endpoints))
+        run.check({"stack": stack.name, "workers": stack.workers, **here, **_of_records(records)}, connectors)
+        check_writable(run.folder.path)
+        opened.enter_context(held_folder(run.folder.path))
+        session = opened.enter_context(_Session(stack, run.plan, run.cells, console, records))
         now = session.open(live_port)
         run.check(now, connectors)
         if read_trials(run.folder.trials_path) != run.trials:
@@ -107,15 +131,23 @@ def resume_run(
         return run.folder, session.race(journal)
 
 
+def _of_records(records: KeptRecords | None) -> dict[str, JsonValue]:
+    """What a run keeps of the user's own records; empty without such."""
+    return {} if records is None else {RECORDS: records.facts.model_dump(mode="json")}
+
+
 class _Session(ExitStack):
     """A stack that is locked, started and asked; what this opened it closes, in the opposite order, however it ends."""
 
-    def __init__(self, stack: Stack, plan: Plan, cells: Sequence[Cell], console: Console) -> None:
+    def __init__(
+        self, stack: Stack, plan: Plan, cells: Sequence[Cell], console: Console, records: KeptRecords | None
+    ) -> None:
         super().__init__()
         self._stack = stack
         self._plan = plan
         self._cells = cells
         self._console = console
+        self._records = records
         self._live = LiveRun()
         self._starter = StarterNote(stack)
 
@@ -132,9 +164,11 @@ class _Session(ExitStack):
         only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
         self.enter_context(_followed(self._live, live_port, self._say))
+        if self._records is not None:
+            self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)
         self._start()
-        self._bench = self.enter_context(closing(Bench(self._stack, self._plan, CHECKOUT)))
+        self._bench = self.enter_context(closing(Bench(self._stack, self._plan, CHECKOUT, self._records)))
         plugins = preflight(self._bench, self._cells)
         unconfirmed = validate_configs(self._bench, self._cells, self._say)
         for thing in sweep(self._bench):
@@ -147,6 +181,7 @@ class _Session(ExitStack):
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)
         if files := file_hashes(self._plan, CHECKOUT):
             environment[FILES] = {**files}
+        environment |= _of_records(self._records)
         if unconfirmed:
             environment["unconfirmed_keys"] = unconfirmed
         if there:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import PlanDrain
-from sinkbench.plan.sizing import MAXIMUM_RECORDS, records_for
+from sinkbench.plan.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, records_for
 from sinkbench.results import TrialRecord
 
 __all__ = ["Sizes", "is_too_short"]
@@ -32,8 +32,10 @@ def is_too_short(record: TrialRecord, asked_seconds: float) -> bool:
 class Sizes:
     """The rate that each place of a plan had last, by which its trials are sized."""
 
-    def __init__(self, drain: PlanDrain) -> None:
+    def __init__(self, drain: PlanDrain, least: int = MINIMUM_RECORDS) -> None:
+        """`least` is the fewest records of a trial."""
         self._drain = drain
+        self._least = least
         self._rates: dict[str, float] = {}
 
     def learn(self, place: str, records_per_second: float) -> None:
@@ -48,7 +50,7 @@ class Sizes:
         """Records that fill the window of the cell's next trial."""
         # A drain in which the tasks change is as long before that as after it.
         seconds = self._drain.window_seconds * (1 if cell.before is None else 2)
-        return records_for(self.rate(cell), seconds)
+        return records_for(self.rate(cell), seconds, self._least)
 
     def see(self, cell: Cell, record: TrialRecord) -> None:
         """Takes in a trial of the cell."""

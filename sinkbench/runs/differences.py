@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from loadgen.options import NOAA
 from sinkbench.runs.reader import StoredRun
 
 __all__ = [
@@ -67,8 +68,24 @@ def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]
 
 
 def record_differences(a: StoredRun, b: StoredRun) -> list[Difference]:
-    """What differs in the records and their topic: the keys of the plan's `load`."""
-    return list(_between("", a.plan.get("load", {}), b.plan.get("load", {})))
+    """What differs in the records and their topic: the keys of the plan's `load`.
+
+    Records of the user's own are alike if their digests are, whatever their file is called.
+    """
+    return list(_between("", *({**_load(run), **_digest_of(run)} for run in (a, b))))
+
+
+def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
+    """What tells the user's own records, in place of their name; empty of noaa's."""
+    facts = run.summary.records
+    return {} if facts is None else {"records": f"sha256 {facts.sha256[:12]}"}
+
+
+def _load(run: StoredRun) -> dict[str, JsonValue]:
+    """A plan's load without how to get into a cluster; an earlier sinkbench loaded noaa's records, unsaid."""
+    found = run.plan.get("load")
+    load = {key: value for key, value in found.items() if key != "cluster"} if isinstance(found, dict) else {}
+    return {"records": NOAA, "pace": "even", **load}
 
 
 def durability_differences(a: StoredRun, b: StoredRun, sink: str) -> list[Difference]:

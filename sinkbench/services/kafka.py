@@ -209,9 +209,11 @@ class Kafka:
         except KafkaException:
             return None
 
-    def create_topic(self, topic: str, partitions: int, replication: int = 1) -> None:
-        """Makes a topic; one that exists is left as it is."""
-        wanted = [NewTopic(topic, partitions, replication)]
+    def create_topic(
+        self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Makes a topic with these settings of its own; one that exists is left as it is."""
+        wanted = [NewTopic(topic, partitions, replication, config=dict(config or {}))]
         futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 

@@ -11,9 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sinkbench.analysis.fields import Survey
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.bottleneck.rules import Rule
 from sinkbench.sinks.arrivals import ArrivalWatch
+from sinkbench.sinks.proposal import Proposal
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.sinks.writing import Destination, Writer
 from sinkbench.stack import Endpoints
@@ -162,6 +164,8 @@ class SinkKind(DeclaredSink):
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
         refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
             not come about; None if it does, or cannot be tried. Asked where tasks have failed.
+        propose: the file of an index or a table for records of somebody's own: is given what they are like, the
+            checkout, and what they are called. None if it needs none.
     """
 
     open: Callable[[Endpoints, Path], Sink]
@@ -173,3 +177,4 @@ class SinkKind(DeclaredSink):
     rejected: str | None = None
     clients: tuple[str, ...] = ()
     refusal: Callable[[Mapping[str, str]], str | None] | None = None
+    propose: Callable[[Survey, Path, str], Proposal] | None = None

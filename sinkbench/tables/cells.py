@@ -28,6 +28,7 @@ from sinkbench.tables.figures import WHERE
 from sinkbench.tables.format import NOT_MEASURED, percent, share_span, span, tenths, times, whole
 from sinkbench.tables.loads import is_load, load_lines, load_table
 from sinkbench.tables.queries import query_lines, query_table, reads_table
+from sinkbench.tables.records import record_lines
 from sinkbench.tables.rescales import rescale_table
 from sinkbench.tables.resources import cost_table, price_lines, resource_table
 from sinkbench.tables.scaling import scaling_line, scaling_table
@@ -136,6 +137,7 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
                 f"{name}: up to {foreign:.1f} cores were busy with what is no part of the stack"
                 f" ({cell.stolen_cores or 0.0:.1f} of them stolen by a hypervisor): compare runs of a quieter machine"
             )
+    lines += record_lines(summary)
     lines += [f"Also there when the run began: {each}." for each in summary.also_there]
     if is_load(summary):
         return lines

@@ -14,12 +14,14 @@ from loadgen.changes import Changes
 from loadgen.changestream import last_versions
 from loadgen.options import load_from
 from loadgen.records import key_names, records_of
+from loadgen.topic import topic_config
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, compare_content, documents_of
 from sinkbench.analysis.samples import service_of
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import PlanError, ReasonCode, ServiceError, TargetError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
+from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
@@ -54,6 +56,8 @@ COMPARED_RECORDS = 64
 # The rows that are there before a trial: copies of so many records, whose `bench.run` is none of any trial's.
 DOCUMENTS_BEFORE = 20_000
 RUN_BEFORE = "before"
+# Of large ones fewer do.
+LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
@@ -79,19 +83,30 @@ class Loaded:
 class Bench:
     """One stack, its clients and the plan that is run on it."""
 
-    def __init__(self, stack: Stack, plan: Plan, checkout: Path) -> None:
+    def __init__(self, stack: Stack, plan: Plan, checkout: Path, records: KeptRecords | None = None) -> None:
+        """`records` are the user's own, if the plan loads these."""
         self.stack = stack
         self.plan = plan
+        self.records = records
         self._checkout = checkout
         self._sinks: dict[str, Sink] = {}
         self._queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
         self._find_services()
 
+    @property
+    def record_bytes(self) -> float:
+        """The mean size of a record's value, in bytes."""
+        return self.plan.load.record_bytes if self.records is None else self.records.facts.mean_bytes
+
+    @property
+    def _largest_bytes(self) -> int:
+        return self.plan.load.record_bytes if self.records is None else self.records.largest_bytes
+
     def _find_services(self) -> None:
         endpoints = self.stack.endpoints
         self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
-        self._loadgens = Loadgens(endpoints)
+        self._loadgens = Loadgens(endpoints, self.records)
         # They have addresses of their own, which must not get the user and the password of Connect.
         self._metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
 
@@ -152,7 +167,7 @@ class Bench:
                 and what is being merged or checkpointed), and a gigabyte stays free.
         """
         free = self.stack.free_bytes()
-        needed = (records * 4 + rows_before * 3) * self.plan.load.record_bytes + 1_000_000_000
+        needed = (records * 4 + rows_before * 3) * self.record_bytes + 1_000_000_000
         if free is not None and free < needed:
             raise TrialFailed(
                 f"{records:,} records need {needed / 1e9:.1f} GB of free disk space, there are {free / 1e9:.1f} GB; "
@@ -227,7 +242,8 @@ class Bench:
 
     def create_topic(self, names: Names) -> None:
         """Makes the trial's topic, without records."""
-        self.kafka.create_topic(names.topic, self.plan.load.partitions, self.plan.load.replication)
+        load, config = self.plan.load, topic_config(self._largest_bytes)
+        self.kafka.create_topic(names.topic, load.partitions, load.replication, config)
 
     def start_connector(self, cell: Cell, names: Names) -> str | None:
         """Creates the trial's connector. Raises ConnectError if Connect does not take it.
@@ -369,7 +385,8 @@ class Bench:
         if ask is None:
             return None
         # Of what changes the sink keeps the last versions.
-        values = self.kafka.some_records(names.topic, COMPARED_RECORDS, last=self.plan.load.changes is not None)
+        count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / self.record_bytes)))
+        values = self.kafka.some_records(names.topic, count, last=self.plan.load.changes is not None)
         sent = documents_of(values, names.trial)
         return compare_content(sent, ask(names.target, names.trial, sorted(sent)))
 

@@ -215,6 +215,8 @@ class FakeBench:
     bloats: list[SinkBloat] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.records = None
+        self.record_bytes = self.plan.load.record_bytes
         self.stack = SimpleNamespace(
             cpu_limits={},
             endpoints=SimpleNamespace(shared=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sinkbench.sinks.elasticsearch.propose import propose_index
 from sinkbench.sinks.elasticsearch.rules import RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE
 from sinkbench.sinks.elasticsearch.sink import REJECTED, open_elasticsearch
@@ -20,4 +21,5 @@ KIND = SinkKind(
     target_ending=".json",
     rejected=REJECTED,
     clients=("elasticsearch",),
+    propose=propose_index,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sinkbench.sinks.kind import SinkKind
 from sinkbench.sinks.postgres.jdbc import refusal
+from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.rules import RULES
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.sink import open_postgres
@@ -22,4 +23,5 @@ KIND = SinkKind(
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,
+    propose=propose_table,
 )

@@ -87,7 +87,22 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
             "pipelines: [postgres/jdbc]\nmultipels: [1]",
             "mine.yaml:2: unknown key 'multipels' in plan; did you mean 'mul",
         ),
-        ("pipelines: [postgres/jdbc]\nload:\n  key: 3", "mine.yaml:3: unknown key 'key' in load; did you mean 'keys'?"),
+        (
+            "pipelines: [postgres/jdbc]\nload:\n  keyes: 3",
+            "mine.yaml:3: unknown key 'keyes' in load; did you mean 'keys'?",
+        ),
+        (
+            "pipelines: [postgres/jdbc]\nload:\n  records: a.ndjson\n  record_bytes: 512",
+            "mine.yaml:4: 'record_bytes' is for the records of noaa; those of a.ndjson have theirs",
+        ),
+        (
+            "pipelines: [postgres/jdbc]\nload:\n  key: customer.id",
+            "mine.yaml:3: 'key' is for records of your own; name them: records",
+        ),
+        (
+            "pipelines: [postgres/jdbc]\nload:\n  records: kafka://h:1/t\n  pace: recorded",
+            "mine.yaml:4: pace: recorded is for a constant load; mode drain fills the topic",
+        ),
         (
             "pipelines: [postgres/jdbc]\ndrain: {stall: 3}",
             "mine.yaml:2: unknown key 'stall' in drain; did you mean 'stal",

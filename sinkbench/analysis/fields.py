@@ -1,0 +1,234 @@
+"""What the members of JSON records are, so that an index or a table can be proposed for them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["DATE_FORMATS", "Field", "Kind", "Place", "Survey", "survey"]
+
+Path = tuple[str, ...]
+
+
+class Kind(StrEnum):
+    """What all values of a member are, null and absent ones left out."""
+
+    WHOLE = "whole number"
+    DECIMAL = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    WORD = "id or word"
+    TEXT = "text"
+    POINT_TEXT = "latitude,longitude"
+    POINT = "GeoJSON point"
+    SHAPE = "GeoJSON shape"
+    UNLIKE = "values and objects"
+    """A value in some records, an object in others: no index can hold both."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A member of the records.
+
+    Attributes:
+        path: the names that lead to it.
+        kind: what it is.
+        records: in how many records it has a value.
+        in_list: whether it is, or is within, a list.
+        longest: characters of its longest text; 0 of what is none.
+        date_format: of a date, as `DATE_FORMATS` has it.
+        as_text: whether it is a number that is written as a text.
+    """
+
+    path: Path
+    kind: Kind
+    records: int
+    in_list: bool = False
+    longest: int = 0
+    date_format: str | None = None
+    as_text: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its path as a person writes it."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Latitude and longitude in two members of one object."""
+
+    latitude: Path
+    longitude: Path
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found in so many records: their members, the most frequent first, and places of two numbers."""
+
+    records: int
+    fields: Sequence[Field]
+    places: Sequence[Place]
+
+
+DATE_FORMATS = {
+    "yyyy-MM-dd": re.compile(r"\d{4}-\d\d-\d\d"),
+    "yyyy-MM-dd HH:mm": re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"),
+    "yyyy-MM-dd HH:mm:ss": re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
+    "strict_date_optional_time": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?"),
+}
+"""The dates that are told from other texts, by the names that Elasticsearch has for them. All sort as texts do."""
+
+_DECIMAL_TEXT = re.compile(r"-?(0|[1-9]\d{0,14})\.\d{1,15}")
+_POINT_TEXT = re.compile(r"(-?\d{1,2}(?:\.\d+)?), ?(-?\d{1,3}(?:\.\d+)?)")
+_GEOMETRIES = {"LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"}
+_LATITUDES = ("lat", "latitude")
+_LONGITUDES = ("lon", "lng", "long", "longitude")
+_LARGEST_LONG = 2**63 - 1
+# A text with more words, or longer, is looked for by its words, and not as a whole.
+_MOST_WORDS, _LONGEST_WORD = 4, 256
+
+
+@dataclass
+class _Seen:
+    """What the values of one path were."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    last_record: int = -1
+    in_list: bool = False
+    longest: int = 0
+    words: int = 0
+    latitude: bool = True
+    longitude: bool = True
+
+
+def survey(records: Iterable[Mapping[str, Any]]) -> Survey:
+    """Looks at the members of records, which are as Python's json reads them."""
+    seen: dict[Path, _Seen] = {}
+    count = 0
+    for number, record in enumerate(records):
+        count = number + 1
+        for path, value, in_list in _leaves(record, (), in_list=False):
+            _see(seen.setdefault(path, _Seen()), number, value, in_list)
+    above = {path[:length] for path in seen for length in range(1, len(path))}
+    values = above & seen.keys()
+
+    def unlike(path: Path) -> bool:
+        return any(path[:length] in values for length in range(1, len(path) + 1))
+
+    fields = [_field(path, each, unlike=unlike(path)) for path, each in seen.items()]
+    fields.sort(key=lambda each: -each.records)
+    return Survey(count, fields, _places([each.path for each in fields], seen))
+
+
+def _leaves(value: Any, path: Path, *, in_list: bool) -> Iterator[tuple[Path, Any, bool]]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _leaves(each, path, in_list=True)
+    elif isinstance(value, dict) and not _geometry(value):
+        for name, below in value.items():
+            yield from _leaves(below, (*path, name), in_list=in_list)
+    elif value is not None and path:
+        yield path, value, in_list
+
+
+def _geometry(value: Mapping[str, Any]) -> Kind | None:
+    coordinates = value.get("coordinates")
+    if not isinstance(coordinates, list) or not coordinates:
+        return None
+    if value.get("type") == "Point":
+        numbers = all(isinstance(each, int | float) for each in coordinates[:2]) and len(coordinates) in (2, 3)
+        return Kind.POINT if numbers and _on_earth(coordinates[1], coordinates[0]) else None
+    return Kind.SHAPE if value.get("type") in _GEOMETRIES else None
+
+
+def _on_earth(latitude: float, longitude: float) -> bool:
+    return -90 <= latitude <= 90 and -180 <= longitude <= 180
+
+
+def _see(seen: _Seen, record: int, value: Any, in_list: bool) -> None:
+    seen.records += seen.last_record != record
+    seen.last_record = record
+    seen.in_list |= in_list
+    kind = _kind(value)
+    seen.kinds[kind] += 1
+    if isinstance(value, str):
+        seen.longest = max(seen.longest, len(value))
+        seen.words += len(value.split())
+    number = float(value) if kind in ("whole", "decimal", "decimal text") else 1_000.0
+    seen.latitude &= -90 <= number <= 90
+    seen.longitude &= -180 <= number <= 180
+
+
+def _kind(value: Any) -> str:
+    """What one value is: a date's format, or a word for all else."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "whole" if abs(value) <= _LARGEST_LONG else "decimal"
+    if isinstance(value, float):
+        return "decimal"
+    if isinstance(value, dict):
+        return str(_geometry(value))
+    for name, pattern in DATE_FORMATS.items():
+        if pattern.fullmatch(value) and _is_date(value):
+            return name
+    if _DECIMAL_TEXT.fullmatch(value):
+        return "decimal text"
+    if (point := _POINT_TEXT.fullmatch(value)) and _on_earth(float(point[1]), float(point[2])):
+        return str(Kind.POINT_TEXT)
+    return "text"
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _field(path: Path, seen: _Seen, *, unlike: bool) -> Field:
+    kinds = set(seen.kinds)
+    geometries = kinds & {str(Kind.POINT), str(Kind.SHAPE)}
+    date_format = next(iter(kinds)) if len(kinds) == 1 and kinds <= set(DATE_FORMATS) else None
+    as_text = kinds == {"decimal text"}
+    if unlike or (geometries and geometries != kinds):
+        kind = Kind.UNLIKE
+    elif geometries:
+        kind = Kind.POINT if kinds == {str(Kind.POINT)} else Kind.SHAPE
+    elif date_format is not None:
+        kind = Kind.DATE
+    elif kinds == {"whole"}:
+        kind = Kind.WHOLE
+    elif kinds <= {"whole", "decimal"} or as_text:
+        kind = Kind.DECIMAL
+    elif kinds == {"boolean"}:
+        kind = Kind.BOOLEAN
+    elif kinds == {str(Kind.POINT_TEXT)}:
+        kind = Kind.POINT_TEXT
+    else:
+        wordy = seen.words > _MOST_WORDS * sum(seen.kinds.values()) or seen.longest > _LONGEST_WORD
+        kind = Kind.TEXT if wordy else Kind.WORD
+    return Field(path, kind, seen.records, seen.in_list, seen.longest, date_format, as_text)
+
+
+def _places(paths: Sequence[Path], seen: Mapping[Path, _Seen]) -> list[Place]:
+    """Members of one object that are called latitude and longitude, and may be these."""
+    found = []
+    for path in paths:
+        if path[-1].lower() not in _LATITUDES or not seen[path].latitude or seen[path].in_list:
+            continue
+        beside = [
+            each
+            for each in paths
+            if each[:-1] == path[:-1] and each[-1].lower() in _LONGITUDES and seen[each].longitude
+        ]
+        found += [Place(path, each) for each in beside[:1]]
+    return found

@@ -1,0 +1,58 @@
+"""An index for records of somebody's own, with a type for each of their members."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from loadgen.reading import parse_json, read_text
+from sinkbench.analysis.fields import Field, Kind, Survey
+from sinkbench.errors import TargetError
+from sinkbench.sinks.proposal import Proposal
+
+__all__ = ["propose_index"]
+
+# An index takes 1,000 of them; so many that nobody reads them would be no proposal.
+MOST_FIELDS = 300
+TYPES: dict[Kind, dict[str, Any]] = {
+    Kind.WHOLE: {"type": "long"},
+    Kind.DECIMAL: {"type": "double"},
+    Kind.BOOLEAN: {"type": "boolean"},
+    Kind.WORD: {"type": "keyword", "ignore_above": 8191},
+    Kind.TEXT: {"type": "text"},
+    Kind.POINT_TEXT: {"type": "geo_point"},
+    Kind.POINT: {"type": "geo_point"},
+    # Of what is no valid shape the document is kept, and the shape not indexed.
+    Kind.SHAPE: {"type": "geo_shape", "ignore_malformed": True},
+}
+
+
+def propose_index(found: Survey, checkout: Path, source: str) -> Proposal:
+    """The body of an index for records like these of `source`; all but their members is as in elasticsearch/index.json.
+
+    Raises TargetError if that file cannot be used.
+    """
+    usual = checkout / "elasticsearch" / "index.json"
+    try:
+        body = parse_json(read_text(usual, TargetError))
+        bench = body["mappings"]["properties"]["bench"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise TargetError(f"{usual}: cannot be used as an index: {error!r}") from None
+    usable = [each for each in found.fields if each.kind is not Kind.UNLIKE and all(each.path)]
+    properties: dict[str, Any] = {}
+    for each in usable[:MOST_FIELDS]:
+        _put(properties, each)
+    # The audit needs it.
+    properties["bench"] = bench
+    left_out = [each.name for each in found.fields if each not in usable] + [each.name for each in usable[MOST_FIELDS:]]
+    body["mappings"] = {**body["mappings"], "properties": properties, "_meta": {"proposed_for": source}}
+    notes = (f"not indexed by Elasticsearch, but kept: {', '.join(left_out)}",) if left_out else ()
+    return Proposal(".index.json", f"{json.dumps(body, indent=2, ensure_ascii=False)}\n", notes)
+
+
+def _put(properties: dict[str, Any], each: Field) -> None:
+    for name in each.path[:-1]:
+        properties = properties.setdefault(name, {"properties": {}})["properties"]
+    date = {"type": "date", "format": each.date_format}
+    properties[each.path[-1]] = date if each.kind is Kind.DATE else dict(TYPES[each.kind])
