@@ -26,9 +26,7 @@ ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".ndjson", ".jsonl", ".json", ".csv"
 
 @app.command()
 def propose(
-    file: Annotated[
-        Path, typer.Argument(help="a file of records: newline-delimited JSON, a JSON array, CSV or Parquet")
-    ],
+    file: Annotated[Path, typer.Argument(help="a file of newline-delimited JSON, a JSON array, CSV or Parquet")],
     to: Annotated[Path, typer.Option(help="folder for what is written")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="write over what is there")] = False,
 ) -> None:

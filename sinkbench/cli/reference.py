@@ -183,8 +183,9 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         return "mapping"
     if schema.get("type") == "object":
-        each = schema["additionalProperties"]
-        return "mapping" if each is True else f"mapping to {_type(each)}"
+        values = schema["additionalProperties"]
+        known = isinstance(values, dict) and "type" in values
+        return f"mapping to {_type(values)}" if known else "mapping"
     return "path" if schema.get("format") == "path" else _TYPES[schema["type"]]
 
 

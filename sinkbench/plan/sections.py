@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from loadgen.changes import shares_add_up
 from loadgen.options import NOAA
@@ -223,7 +223,7 @@ class PlanLoad(Section):
         description="of a constant load; recorded: in the rhythm in which the topic in 'records' was written, on"
         " average at the rate that is offered; without one, at its own",
     )
-    cluster: dict[str, JsonValue] | None = Field(
+    cluster: dict[str, bool | int | str | dict[str, str]] | None = Field(
         default=None,
         description="librdkafka's settings to get into the cluster of the topic in 'records', as kafka.settings of a"
         " stack file; null: those of the stack, if the topic is on its Kafka",

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from sinkbench.analysis.samples import Sample
+from sinkbench.load.records import keep_records
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
@@ -33,7 +34,10 @@ def one_trial(
     (folder / "mine.yaml").write_text(text)
     plan = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
     names, chosen = Names.of("5eeded_001"), expand(plan, stack.workers)[cell]
-    with closing(Bench(stack, plan, checkout)) as bench:
+    with (
+        keep_records(plan.load, lambda: stack.endpoints) as own,
+        closing(Bench(stack, plan, checkout, own)) as bench,
+    ):
         try:
             trial = Trial(bench, chosen, names, records, observer or Silent())
             return trial.take(Drain() if chosen.before is None else LiveRescale(), 1), trial.samples

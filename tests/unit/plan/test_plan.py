@@ -359,3 +359,24 @@ def test_limits_that_are_neither_true_nor_false_are_refused(folder: Path, connec
 )
 def test_what_does_not_fit_the_mode_is_told_with_its_line(folder: Path, connectors: Path, text: str, said: str) -> None:
     assert said in refusal(folder, connectors, text)
+
+
+def test_a_plan_of_ones_own_records_has_no_keys_of_noaas(folder: Path, connectors: Path) -> None:
+    text = "pipelines: [postgres/jdbc]\nload: {keys: 7, record_bytes: 600, partitions: 6}"
+    plan = read(folder, connectors, text).with_records("orders.ndjson", "customer.id")
+    assert (plan.load.records, plan.load.key, plan.load.partitions) == ("orders.ndjson", "customer.id", 6)
+    shown = plan.show()
+    assert "record_bytes" not in shown
+    assert read(folder, connectors, shown).load == plan.load
+    assert read(folder, connectors, shown).sha256 == plan.sha256
+    assert plan.with_records("noaa", None).load.key is None
+    with pytest.raises(PlanError, match="--key: is for records of your own"):
+        read(folder, connectors, text).with_records(None, "customer.id")
+
+
+def test_a_plan_at_the_pace_of_its_records_takes_their_rate(folder: Path, connectors: Path) -> None:
+    text = "mode: sustain\npipelines: [postgres/jdbc]\nload: {records: 'kafka://h:1/t', pace: recorded}"
+    plan = read(folder, connectors, text)
+    assert plan.at_pace(12.5).sustain.records_per_second == (12.5,)
+    given = read(folder, connectors, f"{text}\nsustain: {{records_per_second: 70}}")
+    assert given.at_pace(12.5) == given

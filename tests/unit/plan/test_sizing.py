@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.plan.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, rate_from_pilot, records_for
+from sinkbench.plan.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, least_records, rate_from_pilot, records_for
 
 
 def test_the_records_fill_the_window() -> None:
@@ -59,3 +59,7 @@ def test_a_pilot_that_stored_all_between_two_samples_still_gives_a_rate() -> Non
 @pytest.mark.parametrize("stored", [[], [5], [0, 0, 0]])
 def test_a_pilot_without_progress_has_no_rate(stored: list[int]) -> None:
     assert rate_from_pilot(range(len(stored)), stored) is None
+
+
+def test_large_records_need_be_fewer() -> None:
+    assert [least_records(size) for size in (1.5, 512, 100_000, 1_000_000, 1e9)] == [2_000, 2_000, 2_000, 200, 200]

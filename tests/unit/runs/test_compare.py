@@ -14,6 +14,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Audit, PlanRef, TrialRecord
 from sinkbench.runs.compare import Compared, Comparison, compare, gate, percent_of
+from sinkbench.runs.differences import record_differences
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.comparison import as_markdown, as_text, remarks
@@ -475,3 +476,25 @@ def test_markdown_has_the_same_and_is_escaped() -> None:
     assert "| postgres/jdbc@3x1 | 1,012 | 810 | 0.800 |" in text
     assert text.count("| --- | ---: | ---: | ---: | ---: | --- |") == 1
     assert all(line.count("|") - line.count("\\|") in (0, 4, 7) for line in text.splitlines())
+
+
+def of_records(sha256: str, name: str) -> StoredRun:
+    facts = {
+        "source": name, "sha256": sha256 * 32, "records": 1, "bytes": 2, "whole": True, "smallest_bytes": 2,
+        "median_bytes": 2, "p95_bytes": 2, "largest_bytes": 2, "with_key": 0,
+    }  # fmt: skip
+    return kept({CELL: FAST}, {"records": facts}, plan={"load": {"records": name}})
+
+
+def test_records_of_somebodys_own_are_alike_if_their_digests_are() -> None:
+    one = of_records("ab", "orders.ndjson")
+    assert record_differences(one, of_records("ab", "orders.ndjson.gz")) == []
+    (other,) = record_differences(one, of_records("cd", "orders.ndjson"))
+    assert (other.what, other.a, other.b) == ("records", "sha256 abababababab", "sha256 cdcdcdcdcdcd")
+    assert "records" in [each.what for each in record_differences(one, kept({CELL: FAST}))]
+
+
+def test_an_earlier_sinkbench_loaded_the_records_of_noaa() -> None:
+    now = kept({CELL: FAST})
+    load = {key: value for key, value in now.plan["load"].items() if key not in ("records", "key", "pace", "cluster")}  # type: ignore[union-attr]
+    assert record_differences(replace(now, plan={**now.plan, "load": load}), now) == []

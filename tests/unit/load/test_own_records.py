@@ -1,0 +1,99 @@
+"""Records of the user's own are read once for a run, and sent to each load generator that does not have them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NoReturn
+
+import httpx
+import pytest
+
+from loadgen.dataset.held import Dataset
+from loadgen.state import LoadName
+from sinkbench.errors import PlanError, TrialFailed
+from sinkbench.load.client import Part
+from sinkbench.load.records import keep_records
+from sinkbench.plan.plan import PlanLoad
+from sinkbench.stack import Endpoints
+
+STACK = Endpoints(kafka="b1:9092,b2:9092", connect={}, worker_ids={}, kafka_settings={"sasl.username": "me"})
+
+
+def not_asked() -> NoReturn:
+    raise AssertionError("the stack was asked")
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    path = tmp_path / "orders.ndjson"
+    path.write_text('{"id": 1}\n{"id": 22}\n')
+    return str(path)
+
+
+def test_they_are_kept_in_a_file_for_as_long_as_they_are_needed(orders: str) -> None:
+    with keep_records(PlanLoad(records=orders, key="id"), not_asked) as kept:
+        assert kept is not None
+        assert Dataset.read(kept.path).value(1) == b'{"id": 22}'
+        assert kept.facts.with_key == 2
+        assert kept.largest_bytes > 100
+    assert not kept.path.exists()
+    with keep_records(PlanLoad(), not_asked) as kept:
+        assert kept is None
+
+
+@pytest.mark.parametrize(
+    ("load", "why"),
+    [
+        ({"records": "none.ndjson"}, "load.records: none.ndjson: there is no such file"),
+        (
+            {"records": "kafka://nowhere"},
+            "load.records: kafka://nowhere: names no topic; write kafka://HOST:PORT/TOPIC",
+        ),
+        ({"records": "none.ndjson", "cluster": {}}, "load.cluster: is for a topic"),
+        ({"records": "kafka://b:1/t", "cluster": {"sasl.password": "hunter2"}}, "load.cluster.sasl.password must not"),
+        ({"records": "kafka://b:1/t", "cluster": {"acks": "1"}}, "load.cluster.acks is not a setting for SASL"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(load: dict[str, object], why: str) -> None:
+    with pytest.raises(PlanError) as refused, keep_records(PlanLoad.model_validate(load), lambda: STACK):
+        pass
+    assert why in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+class Generator:
+    """A load generator's interface to its records."""
+
+    def __init__(self, there: str | None, answer: int = 201) -> None:
+        self.there, self.answer, self.sent = there, answer, b""
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, text=json.dumps(self.there and {"sha256": self.there}))
+        self.sent = request.read()
+        return httpx.Response(self.answer, json={"error": "too many"})
+
+
+def give(generator: Generator, load: PlanLoad) -> str:
+    name = LoadName(run="r", topic="t", first_seq=0, count=1)
+    with httpx.Client(transport=httpx.MockTransport(generator)) as client, keep_records(load, not_asked) as kept:
+        if generator.there == "same" and kept is not None:
+            generator.there = kept.facts.sha256
+        Part(client, "loadgen-1", "http://g", name).give(kept)
+        return "" if kept is None else kept.path.read_bytes().hex()
+
+
+def test_they_are_sent_once(orders: str) -> None:
+    for there in (None, "another"):
+        generator = Generator(there)
+        assert give(generator, PlanLoad(records=orders)) == generator.sent.hex()
+    for generator, load in ((Generator("same"), PlanLoad(records=orders)), (Generator(None), PlanLoad())):
+        give(generator, load)
+        assert generator.sent == b""
+
+
+def test_a_load_generator_that_does_not_take_them_is_named(orders: str) -> None:
+    with pytest.raises(TrialFailed, match="loadgen-1 does not take the records: too many"):
+        give(Generator(None, 413), PlanLoad(records=orders))
