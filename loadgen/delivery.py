@@ -64,7 +64,7 @@ class Delivery:
 
     def hand_over(self, messages: list[Message]) -> None:
         """Hands records to the producer, in order; one that it refuses for good has failed. Empties `messages`."""
-        self.bytes += self._record_bytes * len(messages) or _bytes_of(messages)
+        self.bytes += self._record_bytes * len(messages) or sum(map(_value_bytes, messages))
         now = time.monotonic_ns()
         for index in range(-self.sent % self._probe_every, len(messages), self._probe_every):
             messages[index]["callback"] = _Probe(self, now)
@@ -124,10 +124,10 @@ class Delivery:
         self.errors[LEFT_OVER if name in {"_PURGE_QUEUE", "_PURGE_INFLIGHT"} else str(error.str())] += 1
 
 
-def _bytes_of(messages: Sequence[Message]) -> int:
-    """The bytes of the values: text is ASCII, and a tombstone has none."""
-    values: list[Any] = [message["value"] for message in messages]
-    return sum(len(value) for value in values if value is not None)
+def _value_bytes(message: Message) -> int:
+    """The length of a record's value; texts are ASCII, and a tombstone has none."""
+    value: Any = message["value"]
+    return 0 if value is None else len(value)
 
 
 class _Probe:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from loadgen.dataset.held import Builder
 from sinkbench.errors import ServiceError
 from sinkbench.limits.clients import ClientFailed, Clients
 from sinkbench.limits.consume import dropping
@@ -48,6 +50,16 @@ def test_records_are_loadgens_own_and_each_connection_has_others() -> None:
     second = make_records(MakeRecords("r", 1_234, 1_234, 100, 512))
     assert {len(record) for record in [*first, *second]} == {512}
     assert [json.loads(record)["bench"]["seq"] for record in [*first, *second]] == list(range(2_468))
+
+
+def test_records_of_the_users_own_are_those_of_their_data_set(tmp_path: Path) -> None:
+    builder = Builder()
+    for number in range(3):
+        builder.add(b'{"id": %d}' % number, None)
+    builder.build("mine.ndjson", whole=True).write(tmp_path / "records")
+    made = make_records(MakeRecords("r", 4, 1_000, 100, 512, tmp_path / "records"))
+    assert [json.loads(record)["id"] for record in made[:4]] == [1, 2, 0, 1]
+    assert [json.loads(record)["bench"]["seq"] for record in made] == list(range(4, 1_004))
 
 
 def test_batches_are_written_in_turn_until_the_time_is_over() -> None:
