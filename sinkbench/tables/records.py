@@ -18,7 +18,7 @@ def record_lines(summary: RunSummary) -> list[str]:
     rounds = max(audits, default=0.0) / facts.records
     if rounds > 1:
         lines.append(
-            f"They are fewer than a trial took: they went round up to {times(rounds)} times a trial. Compression and the"
-            " page cache then flatter, and ids of theirs repeat."
+            f"They are fewer than a trial took: they went round up to {times(rounds)} times a trial. Compression and"
+            " the page cache then flatter, and ids of theirs repeat."
         )
     return lines
