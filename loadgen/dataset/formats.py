@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,17 +25,23 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # A frame may ask for as much memory as this, as `zstd --long=31` makes them.
 MOST_WINDOW_BYTES = 1 << 31
 BOM = codecs.BOM_UTF8
+BLANKS = re.compile(r"[ \t\r\n]+")
 
 
 class Found(NamedTuple):
-    """A record in a file: where it stands there, for a person, its bytes, and whether the file ended with it unended.
+    """A record in a file or a topic.
 
-    `unended` is of the last line of a file that lacks its line break: if it is no record, it was cut off.
+    Attributes:
+        where: where it stands there, for a person.
+        text: its bytes.
+        unended: whether it is the last line of a file that lacks its line break: if it is no record, it was cut off.
+        line_of_json: whether it is a line of newline-delimited JSON.
     """
 
     where: str
     text: bytes
     unended: bool = False
+    line_of_json: bool = False
 
 
 def first_bytes(path: Path) -> bytes:
@@ -113,7 +120,7 @@ def _of_line(path: Path, number: int, line: bytes, *, unended: bool = False) -> 
     if len(text) > MOST_RECORD_BYTES:
         raise _too_long(f"{path}, line {number}")
     if text:
-        yield Found(f"{path}, line {number}", text, unended)
+        yield Found(f"{path}, line {number}", text, unended, line_of_json=True)
 
 
 def _too_long(where: str) -> DatasetError:
@@ -170,10 +177,10 @@ class _Array:
     def _next(self) -> str:
         """The next character that is no blank; empty at the end."""
         while True:
-            rest = self._text[self._at : self._at + CHUNK_BYTES]
-            blank = len(rest) - len(rest.lstrip(" \t\r\n"))
-            self._line += rest.count("\n", 0, blank)
-            self._at += blank
+            found = BLANKS.match(self._text, self._at)
+            end = self._at if found is None else found.end()
+            self._line += self._text.count("\n", self._at, end)
+            self._at = end
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._fill() and not self._text:

@@ -81,7 +81,9 @@ def _checked(found: Found) -> object:
         return parse_record(found.text)
     except ValueError as wrong:
         cut = ", or the file ends in the middle of it" if found.unended else ""
-        raise DatasetError(f"{found.where}: {wrong}{cut}; mend it, or leave it out") from None
+        # A single object over many lines is met often.
+        form = "; a file of JSON has one record in each line, or is one array" if found.line_of_json else ""
+        raise DatasetError(f"{found.where}: {wrong}{cut}; mend it, or leave it out{form}") from None
 
 
 def records_of_file(path: Path, most_bytes: int = HELD_BYTES) -> Iterator[Found]:

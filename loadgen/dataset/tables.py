@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -146,7 +147,7 @@ def _text(path: Path, number: int, line: bytes) -> str:
 def parquet_rows(path: Path) -> Iterator[Found]:
     """The rows of a Parquet file as JSON objects, as DuckDB writes them. Raises DatasetError if it cannot be read."""
     # DuckDB would fetch an extension for what it cannot do by itself, and takes a name with brackets for a pattern.
-    config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    config: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     with path.open("rb") as file, duckdb.connect(":memory:", config=config) as connection:
         query = f"SELECT to_json({ROW})::VARCHAR FROM read_parquet(?) AS {ROW}"  # noqa: S608  no text of others
         number = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -17,13 +18,18 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from loadgen.dataset.maker import DatasetMaker
 from loadgen.dataset.source import open_dataset
+from sinkbench.analysis.fields import survey
 from sinkbench.errors import PlanError
 from sinkbench.load.records import keep_records
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.kafka import Kafka
+from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, open_writer
+from sinkbench.sinks.elasticsearch.propose import propose_index
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
+from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
@@ -152,16 +158,13 @@ def test_a_topic_is_copied_with_its_keys_in_its_own_rhythm(bootstrap: str, kafka
 
 
 def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
-    bootstrap: str, kafka: Kafka, topic: str
+    stack: LocalStack, bootstrap: str, kafka: Kafka, topic: str
 ) -> None:
     kafka.create_topic(topic, 1)
     source = f"kafka://{bootstrap}/{topic}"
     with (
         pytest.raises(PlanError, match="holds no record with a value"),
-        keep_records(
-            PlanLoad(records=source),
-            lambda: None,  # type: ignore[arg-type, return-value]
-        ),
+        keep_records(PlanLoad(records=source), lambda: stack.endpoints),
     ):
         pass
     producer = Producer({"bootstrap.servers": bootstrap})
@@ -222,3 +225,57 @@ def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
                 assert sorted(seq for seqs in sink.sequences(target, target) for seq in seqs) == [0, 1, 2]
             finally:
                 sink.drop(target)
+
+
+# What they are like: nested, with nulls, of unlike kinds in one column, of very unlike sizes, in all text formats.
+SETS = (
+    "movies.json", "budget.json", "us-10m.json", "miserables.json", "monarchs.json", "weekly-weather.json", "cars.json",
+    "airports.csv", "la-riots.csv", "birdstrikes.csv", "unemployment.tsv", "londonTubeLines.json",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def vega(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data sets that nobody here has written: those of the npm package vega-datasets."""
+    folder = tmp_path_factory.mktemp("vega")
+    if shutil.which("npm") is None:
+        pytest.skip("needs npm, which brings the data sets")
+    install = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), "vega-datasets@3.2.1"]
+    done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode:
+        pytest.skip(f"npm brings no data sets: {done.stderr[-200:]}")
+    return folder / "node_modules" / "vega-datasets" / "data"
+
+
+def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack, vega: Path, tmp_path: Path) -> None:
+    endpoints, sizes = stack.endpoints.sinks, []
+    for name in SETS:
+        dataset = open_dataset(str(vega / name))
+        count = min(dataset.facts.records, 300)
+        found = survey(json.loads(dataset.value(index)) for index in range(count))
+        target = f"tides_{uuid.uuid4().hex[:12]}"
+        maker = DatasetMaker(dataset, target)
+        made: list[bytes] = []
+        while len(made) < count:
+            seq = len(made)
+            batch = maker.batch(seq, min(maker.longest_batch(seq), count - seq), 0, 0)
+            made += [value for message in batch if isinstance(value := message["value"], bytes)]
+        sizes += [len(value) for value in made]
+        index, table = tmp_path / f"{name}.index.json", tmp_path / f"{name}.sql"
+        index.write_text(propose_index(found, CHECKOUT, name).text)
+        table.write_text(propose_table(found, CHECKOUT, name).text)
+        elastic = ElasticsearchSink(endpoints["elasticsearch"], index)
+        for sink, way in ((elastic, "bulk"), (PostgresSink(endpoints["postgres"].address, None, table), "COPY")):
+            with closing(sink):
+                sink.create(target)
+                try:
+                    writer = open_writer(Destination(sink.name, way, target, endpoints[sink.name]))
+                    writer.write(writer.batch(made))
+                    writer.close()
+                    sink.settle(target)
+                    assert sorted(seq for seqs in sink.sequences(target, target) for seq in seqs) == [*range(count)], (
+                        name
+                    )
+                finally:
+                    sink.drop(target)
+    assert max(sizes) > 1_000 * min(sizes)

@@ -15,6 +15,7 @@ __all__ = ["propose_index"]
 
 # An index takes 1,000 of them; so many that nobody reads them would be no proposal.
 MOST_FIELDS = 300
+# Shapes are not among them: not every distribution of Elasticsearch knows the type geo_shape.
 TYPES: dict[Kind, dict[str, Any]] = {
     Kind.WHOLE: {"type": "long"},
     Kind.DECIMAL: {"type": "double"},
@@ -23,8 +24,6 @@ TYPES: dict[Kind, dict[str, Any]] = {
     Kind.TEXT: {"type": "text"},
     Kind.POINT_TEXT: {"type": "geo_point"},
     Kind.POINT: {"type": "geo_point"},
-    # Of what is no valid shape the document is kept, and the shape not indexed.
-    Kind.SHAPE: {"type": "geo_shape", "ignore_malformed": True},
 }
 
 
@@ -39,7 +38,7 @@ def propose_index(found: Survey, checkout: Path, source: str) -> Proposal:
         bench = body["mappings"]["properties"]["bench"]
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise TargetError(f"{usual}: cannot be used as an index: {error!r}") from None
-    usable = [each for each in found.fields if each.kind is not Kind.UNLIKE and all(each.path)]
+    usable = [each for each in found.fields if each.kind in (*TYPES, Kind.DATE) and all(each.path)]
     properties: dict[str, Any] = {}
     for each in usable[:MOST_FIELDS]:
         _put(properties, each)

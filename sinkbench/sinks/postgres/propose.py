@@ -36,7 +36,8 @@ def propose_table(found: Survey, checkout: Path, source: str) -> Proposal:
         table = read_text(usual, TargetError)
     except FileNotFoundError as error:
         raise TargetError(f"{usual}: cannot be used as a table: {error}") from None
-    lines = [line for each in (*found.places, *_distinct(found.fields)) for line in _index(each)]
+    members: list[Field | Place] = [*found.places, *_distinct(found.fields)]
+    lines = [line for each in members for line in _index(each)]
     made = [line for line in lines if not line.startswith("--")]
     more = set(made[MOST_INDEXES:])
     text = "\n".join(f"-- {line}" if line in more else line for line in lines)
