@@ -50,7 +50,9 @@ def race(
     """
     wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors", stamping_sinks())
     if records is not None or key is not None:
-        wanted = wanted.with_records(records, key)
+        asked, wanted = wanted.queries, wanted.with_records(records, key)
+        if asked is not None and wanted.queries is None:
+            say("the plan's queries are about noaa's records and are not asked: what cells can answer is not checked")
     if prices is not None:
         wanted = wanted.model_copy(update={"prices": load_prices(prices)})
     if show:

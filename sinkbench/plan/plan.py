@@ -198,6 +198,19 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
+    def _queries_know_the_records(self) -> Self:
+        other = {
+            "load.records": self.load.own,
+            "load.changes": self.load.changes is not None,
+            "rows_before": any(entry.rows_before for entry in self.pipelines),
+        }
+        found = [key for key, given in other.items() if given]
+        if self.queries is not None and found:
+            text = f"queries are checked against noaa's own records, each stored once; leave out queries or {found[0]}"
+            raise mistake(text, "queries")
+        return self
+
+    @model_validator(mode="after")
     def _rescale_has_steps(self) -> Self:
         for index, entry in enumerate(self.pipelines):
             if self.mode == "rescale" and len(self.multiples_of(entry)) < 2:
@@ -253,7 +266,7 @@ class Plan(Section):
 
     def with_records(self, records: str | None, key: str | None) -> Plan:
         """The plan with other records, or another path to their key; None keeps the plan's. Keys that do not apply to
-        them are left out.
+        them are left out, and so are queries, whose answers are known of noaa's records alone.
 
         Raises PlanError if the path is for records that have no such keys.
         """
@@ -262,7 +275,8 @@ class Plan(Section):
             if not load.own:
                 raise PlanError("--key: is for records of your own; name them: --records")
             load = load.model_copy(update={"key": key})
-        return self.model_copy(update={"load": load})
+        unasked = self.sustain.model_copy(update={"reads_per_second": ()})
+        return self.model_copy(update={"load": load, **({"queries": None, "sustain": unasked} if load.own else {})})
 
     def at_pace(self, records_per_second: float) -> Plan:
         """The plan with this rate where `mode: sustain` follows the pace of records and no rate is given."""

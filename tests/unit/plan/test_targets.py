@@ -107,3 +107,28 @@ def test_the_plan_of_a_run_names_the_checkouts_queries_not_its_own_copy(checkout
     kept = load_plan(folder.plan_path, checkout / "connectors", kept=True)
     assert (kept.queries, kept.sha256) == (plan.queries, plan.sha256) == ("queries", plan.sha256)
     assert list(file_hashes(plan, checkout)) == ["queries/one.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ("load: {records: orders.json}", "load.records"),
+        ("load: {changes: {inserts: 0.5, updates: 0.5}}", "load.changes"),
+    ],
+)
+def test_queries_are_for_records_whose_answers_are_known(more: str, named: str, checkout: Path) -> None:
+    (checkout / "queries").mkdir()
+    path = checkout.parent / "mine" / "plan.yaml"
+    path.write_text(f"pipelines: [postgres/jdbc]\nqueries: queries\n{more}\n")
+    with pytest.raises(PlanError, match=rf"plan\.yaml:2: queries are checked against .*; leave out queries or {named}"):
+        load_plan(path, checkout / "connectors")
+
+
+def test_other_records_take_the_queries_out_of_a_plan(checkout: Path) -> None:
+    (checkout / "queries").mkdir()
+    path = checkout.parent / "mine" / "plan.yaml"
+    sustain = "mode: sustain\nsustain: {records_per_second: 5, reads_per_second: [0, 2]}\n"
+    path.write_text(f"pipelines: [postgres/jdbc]\nqueries: queries\n{sustain}")
+    plan = load_plan(path, checkout / "connectors").with_records("orders.json", None)
+    assert (plan.queries, plan.sustain.reads_per_second) == (None, ())
+    assert [cell.reads for cell in expand(plan, 3)] == [None]
