@@ -39,7 +39,7 @@ PLAN = """
 pipelines: [elasticsearch/camel-bulk, postgres/jdbc]
 trials: 1
 load: {keys: 10_000, record_bytes: 512}
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
+drain: {compiling_percent: 100, window_seconds: 2.5, pilot_seconds: 0.5, warm_up_seconds: 0.5}
 """
 # Small batches: Elasticsearch takes no request of more than 100 MB.
 SIZES = """
