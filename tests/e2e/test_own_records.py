@@ -58,9 +58,9 @@ BYTES = (100, 4_000, 1_000_000)
 
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
-    """A packed file of 2,000 small records."""
+    """A packed file of 700 small records: fewer than a trial takes."""
     path = tmp_path / "orders.ndjson.gz"
-    path.write_bytes(gzip.compress(b"\n".join(UNUSUAL % number for number in range(2_000))))
+    path.write_bytes(gzip.compress(b"\n".join(UNUSUAL % number for number in range(700))))
     return path
 
 
@@ -84,11 +84,11 @@ def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
     kept = summary["environment"]["records"]
     facts = open_dataset(str(orders), "customer.id").facts
-    assert (kept["source"], kept["sha256"], kept["records"]) == (orders.name, facts.sha256, 2_000)
-    assert kept["with_key"] == 2_000
+    assert (kept["source"], kept["sha256"], kept["records"]) == (orders.name, facts.sha256, 700)
+    assert kept["with_key"] == 700
     for cell in summary["cells"]:
         audit = cell["audit"]
-        assert audit["produced"] == audit["stored"] > 2_000
+        assert audit["produced"] == audit["stored"] > 700
         assert audit["lost"] == audit["duplicates"] == audit["altered"] == audit["foreign"] == 0
         assert audit["compared"] > 0
     assert "they went round up to" in done.stdout
@@ -113,6 +113,15 @@ def test_records_of_100_bytes_and_of_a_megabyte_are_stored_as_they_were_sent(sta
         record, _ = one_trial(stack, tmp_path, SIZES.format(file=path), 60, cell=cell)
         assert record.audit is not None, record.invalid
         assert (record.audit.stored, record.audit.clean, record.audit.compared > 0) == (60, True, True), record.invalid
+
+
+def test_records_that_go_over_several_lines_are_stored_as_they_were_sent(stack: LocalStack, tmp_path: Path) -> None:
+    path = tmp_path / "sizes.json"
+    path.write_text(json.dumps([{"id": str(number), "below": {"list": [1, 2]}} for number in range(40)], indent=2))
+    for cell in (0, 1):
+        record, _ = one_trial(stack, tmp_path, SIZES.format(file=path), 40, cell=cell)
+        assert record.audit is not None, record.invalid
+        assert (record.audit.stored, record.audit.clean, record.audit.compared > 0) == (40, True, True), record.invalid
 
 
 def copy(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -264,9 +273,12 @@ def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack
         index, table = tmp_path / f"{name}.index.json", tmp_path / f"{name}.sql"
         index.write_text(propose_index(found, CHECKOUT, name).text)
         table.write_text(propose_table(found, CHECKOUT, name).text)
-        elastic = ElasticsearchSink(endpoints["elasticsearch"], index)
-        for sink, way in ((elastic, "bulk"), (PostgresSink(endpoints["postgres"].address, None, table), "COPY")):
-            with closing(sink):
+        for way in ("bulk", "COPY"):
+            with closing(
+                ElasticsearchSink(endpoints["elasticsearch"], index)
+                if way == "bulk"
+                else PostgresSink(endpoints["postgres"].address, None, table)
+            ) as sink:
                 sink.create(target)
                 try:
                     writer = open_writer(Destination(sink.name, way, target, endpoints[sink.name]))

@@ -11,6 +11,7 @@ from sinkbench.sinks.writing import Destination, Refused
 
 __all__ = ["Bulk"]
 
+ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 HEADERS = {"content-type": "application/x-ndjson", "accept": "application/json"}
 
 
@@ -26,7 +27,8 @@ class Bulk:
         self._path = f"/{alias}/_bulk?require_alias=true&filter_path=errors,items.*.error.reason"
 
     def batch(self, records: Sequence[bytes]) -> bytes:
-        return b"".join(b'{"index":{}}\n' + record + b"\n" for record in records)
+        # A bulk's documents are a line each. Within a text JSON has no line break, so these are all between values.
+        return b"".join(b'{"index":{}}\n' + record.translate(ONE_LINE) + b"\n" for record in records)
 
     def write(self, batch: bytes) -> None:
         answer = self._client.perform_request("POST", self._path, headers=HEADERS, body=batch).body
