@@ -6,7 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-__all__ = ["HELD_BYTES", "DatasetFacts"]
+__all__ = ["HELD_BYTES", "SCHEME", "DatasetFacts"]
+
+SCHEME = "kafka://"
+"""What the address of a topic begins with."""
 
 HELD_BYTES = 256 << 20
 """Records are taken until they and their keys have so many bytes; a larger file or topic is used only so far."""
@@ -53,6 +56,8 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
             f" (from {self.smallest_bytes:,} to {self.largest_bytes:,}, half of them up to {self.median_bytes:,},"
             f" 95 % up to {self.p95_bytes:,})"
         ]
+        if self.source.startswith(SCHEME):
+            parts.append("read up to where its partitions ended at the start")
         if not self.whole:
             parts.append(f"the first ones only: no more than {HELD_BYTES >> 20} MiB are held")
         if self.with_key < self.records:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from loadgen.dataset.facts import HELD_BYTES
+from loadgen.dataset.facts import HELD_BYTES, SCHEME
 from loadgen.dataset.formats import Found, elements, first_bytes, lines
 from loadgen.dataset.held import Builder, Dataset
 from loadgen.dataset.keypath import key_at, steps_of
 from loadgen.dataset.record import BLANK, parse_record
 from loadgen.dataset.tables import parquet_rows, rows
-from loadgen.dataset.topic import SCHEME, TopicAddress, read_topic
+from loadgen.dataset.topic import TopicAddress, read_topic
 from loadgen.errors import DatasetError, OptionsError
 
 __all__ = ["open_dataset", "records_of_file"]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from loadgen.clientconfig import hide
+from loadgen.dataset.facts import SCHEME
 from loadgen.errors import DatasetError
 from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
 
-__all__ = ["SCHEME", "Message", "TopicAddress", "TopicRecords", "read_topic"]
+__all__ = ["Message", "TopicAddress", "TopicRecords", "read_topic"]
 
-SCHEME = "kafka://"
 AT_ONCE = 2_000
 POLL_SECONDS = 0.5
 SILENT_SECONDS = 30.0

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
-from loadgen.dataset.facts import DatasetFacts
-from loadgen.dataset.topic import SCHEME, TopicAddress
+from loadgen.dataset.facts import SCHEME, DatasetFacts
+from loadgen.dataset.topic import TopicAddress
 from loadgen.errors import UnusableError
 from sinkbench.errors import PlanError, ServiceError
 from sinkbench.plan.plan import PlanLoad
