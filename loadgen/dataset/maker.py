@@ -39,6 +39,8 @@ class DatasetMaker:
 
     def longest_batch(self, seq: int) -> int:
         """The most records from `seq` on for one call of `batch`."""
+        if self.largest_bytes * LARGEST_BATCH <= MOST_BATCH_BYTES:
+            return LARGEST_BATCH
         sizes = np.cumsum(self._sizes[self._indexes(seq, LARGEST_BATCH)])
         return max(1, int(np.searchsorted(sizes, MOST_BATCH_BYTES, side="right")))
 
