@@ -106,7 +106,8 @@ class Audit(_Record):
         due = self.produced - self.superseded - self.lost - (self.missing or 0)
         due += self.duplicates + (self.undead or 0) + self.foreign
         if self.stored != due:
-            raise ValueError(f"{self.stored} rows are stored, but by the other counts there are {due}")
+            counts = "produced - superseded - lost - missing + duplicates + undead + foreign"
+            raise ValueError(f"{self.stored} rows are stored, but {counts} is {due}")
         if self.altered > self.compared:
             raise ValueError(f"{self.altered} records are altered, of {self.compared} that were compared")
         return self
