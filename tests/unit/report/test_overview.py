@@ -143,6 +143,16 @@ def test_cells_that_the_same_helps_are_told_it_once() -> None:
     assert lines[0] == f"{INDEX}: at least 1 records/s, warming"
 
 
+def test_a_step_between_sink_and_connector_that_may_not_be_compared_is_named() -> None:
+    camel, debezium = (
+        {"connector": "a.CamelSinkConnector", "records_per_write": 500},
+        {"connector": "b.JdbcSinkConnector"},
+    )
+    between = unready("postgres/camel-sql-batch", 20_000).model_copy(update=camel)
+    found = said(cell(BULK, 5, **camel), between, cell(JDBC, 6, **{**camel, **debezium}))
+    assert found[-1] == "Sink or connector, in batches: not known without postgres/camel-sql-batch."
+
+
 def test_nothing_is_missing_of_a_run_that_has_all() -> None:
     assert said(cell(BULK, 5), cell(JDBC, 6)) == []
 
