@@ -16,6 +16,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
+from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.sinks import SinkBloat, SinkSettings
 from sinkbench.stack import NetworkBytes, ServiceState
@@ -238,6 +239,12 @@ class FakeBench:
 
     def sink(self, name: str) -> Any:
         return FakeSink(self)
+
+    def create_target(self, cell: Cell, names: Names) -> None:
+        self.sink(cell.sink).create(names.target)
+
+    def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
+        return []
 
     def check_disk(self, records: int, rows_before: int = 0) -> None:
         self.calls.append("check")

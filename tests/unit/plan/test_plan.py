@@ -294,7 +294,7 @@ def test_the_plans_that_come_with_sinkbench_are_plans(path: Path) -> None:
 
 def test_the_plans_of_drains_have_their_pipelines_and_multiples() -> None:
     quick, scaling = (load_plan(PLANS / f"{name}.yaml", CHECKOUT / "connectors") for name in ("quick", "scaling"))
-    assert (len(quick.pipelines), quick.trials, quick.multiples) == (4, 3, (1,))
+    assert (len(quick.pipelines), quick.trials, quick.multiples) == (5, 3, (1,))
     # Of fewer than five trials there is no interval.
     assert (len(scaling.pipelines), scaling.trials, scaling.multiples) == (6, 5, (1, 2, 4, 8))
 
