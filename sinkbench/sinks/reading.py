@@ -35,7 +35,7 @@ class SinkBloat:
     Attributes:
         dead_rows: rows that are dead, or documents that are deleted, in the index or table now.
         deadlocks, rollbacks: of the whole sink so far; they only grow.
-        bytes: of the index or table, as far as its size is known without writing anything.
+        bytes: of the index or table, as `Sink.disk_bytes`.
     """
 
     dead_rows: int | None

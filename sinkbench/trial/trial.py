@@ -300,6 +300,7 @@ class Trial:
             self.not_audited = diverted
         if diverted or not self._read_all:
             return
+        self.not_audited = "the audit could not be finished"
         self._check_audit(self._count())
         written = (self.sink.writes(self.names.target) or 0) - (self._writes_before or 0)
         if self._writes_before is not None and written and not self.reasons and self.audited is not None:

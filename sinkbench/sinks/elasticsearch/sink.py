@@ -337,10 +337,11 @@ class ElasticsearchSink:
         yield from fill(self._client, target, rows, documents)
 
     def bloat(self, target: str) -> SinkBloat:
-        stats: Any = self._client.indices.stats(index=target, metric="docs,store")
-        primaries = stats["_all"]["primaries"]
+        # What is in memory is no segment yet, of which documents could be deleted.
+        size = self.disk_bytes(target)
+        stats: Any = self._client.indices.stats(index=target, metric="docs")
         # Elasticsearch has no transactions.
-        return SinkBloat(int(primaries["docs"]["deleted"]), None, None, int(primaries["store"]["size_in_bytes"]))
+        return SinkBloat(int(stats["_all"]["primaries"]["docs"]["deleted"]), None, None, size)
 
     def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         wanted = {"bool": {"filter": [{"term": {"bench.run": run}}, {"terms": {"bench.seq": list(seqs)}}]}}

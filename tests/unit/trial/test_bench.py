@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
-from sinkbench.errors import PlanError, TrialFailed
+from sinkbench.errors import PlanError, ReasonCode, TrialFailed
 from sinkbench.plan.plan import load_plan
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
@@ -77,3 +79,35 @@ def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path:
 
 def test_a_disk_that_cannot_be_seen_is_not_full(bench: Bench) -> None:
     bench.check_disk(10**9)
+
+
+class Holding:
+    """A sink that holds some rows."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def settle(self, target: str) -> None:
+        return
+
+    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+        yield np.arange(10)
+
+    def count(self, target: str) -> int:
+        return self._rows
+
+
+@pytest.mark.parametrize(("rows", "foreign"), [(1_010, 0), (1_013, 3)])
+def test_rows_that_were_there_before_are_no_foreign_ones(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
+) -> None:
+    monkeypatch.setattr(bench, "sink", lambda name: Holding(rows))
+    found = bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10).result()
+    assert (found.stored, found.foreign) == (10 + foreign, foreign)
+
+
+def test_rows_that_were_there_before_and_are_gone_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "sink", lambda name: Holding(1_003))
+    with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
+        bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10)
+    assert failed.value.code == ReasonCode.COUNTS_DISAGREE
