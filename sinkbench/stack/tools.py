@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 MINIMUM_JAVA = 21
-MINIMUM_POSTGRES = 15
+MINIMUM_POSTGRES = 13
 # Elasticsearch starts its JVM with this module; some small runtimes leave it out.
 VECTOR_MODULE = "jdk.incubator.vector"
 SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -76,7 +76,7 @@ def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("
 
 
 def find_postgres(root: Path = Path("/usr/lib/postgresql")) -> Path:
-    """The folder with `postgres` and `initdb` of the newest PostgreSQL. Raises StackError if none is 15 or newer."""
+    """The folder with `postgres` and `initdb` of the newest PostgreSQL. Raises StackError if none is 13 or newer."""
     versions = [
         (int(folder.parent.name), folder)
         for folder in root.glob("*/bin")

@@ -71,6 +71,6 @@ def test_the_newest_postgresql_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_postgresql_that_is_too_old_is_an_error(tmp_path: Path) -> None:
-    postgres(tmp_path, "14")
-    with pytest.raises(StackError, match=r"PostgreSQL 15.*found 14"):
+    postgres(tmp_path, "12")
+    with pytest.raises(StackError, match=r"PostgreSQL 13.*found 12"):
         find_postgres(tmp_path)
