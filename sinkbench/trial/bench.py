@@ -38,7 +38,7 @@ from sinkbench.trial.asking import asked
 from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
-from sinkbench.trial.readprocess import Order
+from sinkbench.trial.readorders import Order
 from sinkbench.trial.sampler import Sampler, Sources, seldom
 from sinkbench.trial.sent import SentRecords
 

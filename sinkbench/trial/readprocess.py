@@ -11,56 +11,19 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
-from pathlib import Path
 from threading import Event
 
-from sinkbench.analysis.query import Query
 from sinkbench.errors import ServiceError
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, open_sink
-from sinkbench.stack import Endpoints
+from sinkbench.trial.readorders import Order, Told
 
-__all__ = ["Order", "Told", "main"]
+__all__ = ["ask_until", "main"]
 
 # So many queries at once: with one connection a slow query would hold up those that are due meanwhile.
 CONNECTIONS = 4
-
-
-@dataclass(frozen=True)
-class Order:
-    """What is asked, and where: goes through a socket, never to a command line.
-
-    Attributes:
-        queries: are asked in turn.
-        rate: queries per second, all together.
-    """
-
-    endpoints: Endpoints = field(repr=False)
-    checkout: Path
-    sink: str
-    target: str
-    queries: Sequence[Query]
-    rate: float
-
-
-@dataclass(frozen=True)
-class Told:
-    """What came of it.
-
-    Attributes:
-        latencies_us: from when a query was due to its answer, in microseconds; of those that were answered.
-        failed: how many were not.
-        problem: what the first of these said; empty if all were answered.
-        cpu_seconds: that this process took.
-    """
-
-    latencies_us: Sequence[float]
-    failed: int = 0
-    problem: str = ""
-    cpu_seconds: float = 0.0
 
 
 def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from sinkbench.errors import StackError
-from sinkbench.trial.readprocess import Order, Told
+from sinkbench.trial.readorders import Order, Told
 
 __all__ = ["Reader"]
 

@@ -41,11 +41,18 @@ class Copy(_Connection):
         self._statement = sql.SQL("COPY {} (payload) FROM STDIN").format(self._table)
 
     def batch(self, records: Sequence[bytes]) -> bytes:
-        return b"".join(record.replace(b"\\", b"\\\\") + b"\n" for record in records)
+        return b"".join(_escaped(record) + b"\n" for record in records)
 
     def write(self, batch: bytes) -> None:
         with self._connection.cursor() as cursor, cursor.copy(self._statement) as copy:
             copy.write(batch)
+
+
+def _escaped(record: bytes) -> bytes:
+    """A value as COPY's text format has it; a record of the user's may go over several lines."""
+    for sign, escape in ((b"\\", b"\\\\"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t")):
+        record = record.replace(sign, escape)
+    return record
 
 
 @maps_exceptions(psycopg.Error)
@@ -65,7 +72,7 @@ class InsertSingly(_Connection):
     """An INSERT for each record of a batch, each committed: what batching is compared with."""
 
     def batch(self, records: Sequence[bytes]) -> list[str]:
-        return [record.decode("ascii") for record in records]
+        return [record.decode("utf-8") for record in records]
 
     def write(self, batch: Sequence[str]) -> None:
         statement = sql.SQL("INSERT INTO {} (payload) VALUES (%s::jsonb)").format(self._table)
