@@ -85,7 +85,8 @@ DATE_FORMATS = {
 """The dates that are told from other texts, by the names that Elasticsearch has for them. All sort as texts do."""
 
 _DECIMAL_TEXT = re.compile(r"-?(0|[1-9]\d{0,14})\.\d{1,15}")
-_POINT_TEXT = re.compile(r"(-?\d{1,2}(?:\.\d+)?), ?(-?\d{1,3}(?:\.\d+)?)")
+# Without a decimal point it may as well be a number in thousands.
+_POINT_TEXT = re.compile(r"(-?\d{1,2}\.\d+), ?(-?\d{1,3}\.\d+)")
 _GEOMETRIES = {"LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"}
 _LATITUDES = ("lat", "latitude")
 _LONGITUDES = ("lon", "lng", "long", "longitude")

@@ -38,6 +38,7 @@ def kinds(*records: dict[str, Any]) -> dict[str, Kind]:
         (["x" * 300], Kind.TEXT),
         (["37.8063,-122.4659"], Kind.POINT_TEXT),
         (["97.8063,-122.4659"], Kind.WORD),
+        (["12,100", "50,120"], Kind.WORD),
         ([POINT], Kind.POINT),
         ([{"type": "Polygon", "coordinates": [[[0, 0]]]}, POINT], Kind.SHAPE),
         ([["a", "b"], ["c"]], Kind.WORD),
