@@ -37,7 +37,10 @@ class Writer(Protocol):
     """One connection to a sink, which writes in one way, batches made before the clock starts."""
 
     def batch(self, records: Sequence[bytes]) -> Any:
-        """The records (JSON in UTF-8, which may go over several lines) as `write` sends them. Takes time that is not to be measured."""
+        """The records (JSON in UTF-8, which may go over several lines) as `write` sends them.
+
+        Takes time that is not to be measured.
+        """
 
     def write(self, batch: Any) -> None:
         """Stores a batch; every record is durable when this returns.
