@@ -202,7 +202,7 @@ class Plan(Section):
         other = {
             "load.records": self.load.own,
             "load.changes": self.load.changes is not None,
-            "rows_before": any(entry.rows_before for entry in self.pipelines),
+            "rows_before": self._has_rows_before,
         }
         found = [key for key, given in other.items() if given]
         if self.queries is not None and found:
@@ -239,6 +239,10 @@ class Plan(Section):
         return self
 
     @property
+    def _has_rows_before(self) -> bool:
+        return any(entry.rows_before for entry in self.pipelines)
+
+    @property
     def drains(self) -> bool:
         """Whether its trials drain a full topic."""
         return self.mode in ("drain", "rescale")
@@ -268,9 +272,12 @@ class Plan(Section):
         """The plan with other records, or another path to their key; None keeps the plan's. Keys that do not apply to
         them are left out, and so are queries, whose answers are known of noaa's records alone.
 
-        Raises PlanError if the path is for records that have no such keys.
+        Raises PlanError if the path is for records that have no such keys, or the plan makes some of its own.
         """
         load = self.load if records is None else self.load.of(records)
+        made = "load.changes" if self.load.changes is not None else "rows_before" if self._has_rows_before else None
+        if load.own and made is not None:
+            raise PlanError(f"--records: {made} of the plan makes records as noaa's are; name a plan without it")
         if key is not None:
             if not load.own:
                 raise PlanError("--key: is for records of your own; name them: --records")

@@ -132,3 +132,16 @@ def test_other_records_take_the_queries_out_of_a_plan(checkout: Path) -> None:
     plan = load_plan(path, checkout / "connectors").with_records("orders.json", None)
     assert (plan.queries, plan.sustain.reads_per_second) == (None, ())
     assert [cell.reads for cell in expand(plan, 3)] == [None]
+
+
+def test_changes_are_of_noaas_keys(checkout: Path) -> None:
+    path = checkout.parent / "mine" / "plan.yaml"
+    path.write_text("pipelines: [postgres/jdbc]\nload: {changes: {inserts: 0.5, updates: 0.5}}\n")
+    plan = load_plan(path, checkout / "connectors")
+    with pytest.raises(
+        PlanError, match=r"--records: load\.changes of the plan makes records as noaa's are; name a plan"
+    ):
+        plan.with_records("orders.json", None)
+    path.write_text("pipelines: [postgres/jdbc]\nload: {records: a.json, changes: {inserts: 0.5, updates: 0.5}}\n")
+    with pytest.raises(PlanError, match=r"'changes' is for the records of noaa; those of a\.json have theirs"):
+        load_plan(path, checkout / "connectors")
