@@ -20,7 +20,7 @@ SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
 # Of pgjdbc's many parameters those that libpq has, too, under the same name.
 SHARED = ("user", "password", "sslmode")
-POOL = re.compile(r"(camel\.beans\.[^.]+\.)jdbcUrl")
+POOL = re.compile(r"(camel\.beans\.[^.]+\.)url")
 
 
 def refusal(config: Mapping[str, str]) -> str | None:
@@ -54,7 +54,7 @@ def _is_host_here(host: str) -> bool:
 def conninfo_of(config: Mapping[str, str]) -> str | None:
     """libpq's connection string for `connection.url`, `.username` and `.password`; None if the URL is no such address.
 
-    The Camel sink has these as properties of a bean, its pool: `camel.beans.NAME.jdbcUrl` and so on. A value with a
+    The Camel sink has these as properties of a bean, its pool: `camel.beans.NAME.url` and so on. A value with a
     variable in it, which only the workers know, is left out. Without the host there is no address.
     """
     url, user, password = _given(config)
@@ -82,6 +82,6 @@ def _given(config: Mapping[str, str]) -> tuple[str, str, str]:
     """URL, user and password as they are in the configuration; empty where it has none."""
     pool = next((found[1] for key in config if (found := POOL.fullmatch(key))), None)
     if pool is not None:
-        return config[f"{pool}jdbcUrl"], config.get(f"{pool}username", ""), config.get(f"{pool}password", "")
+        return config[f"{pool}url"], config.get(f"{pool}username", ""), config.get(f"{pool}password", "")
     user = config.get("connection.username") or config.get("connection.user") or ""
     return config.get("connection.url", ""), user, config.get("connection.password", "")

@@ -92,7 +92,7 @@ def test_each_key_is_listed_or_unread_or_unconfirmed(keys: set[str], overrides: 
 
 @pytest.mark.parametrize("value", ["sql:INSERT INTO a VALUES (#)?dataSource=#pool&batch=true", "#bean:pool", "#pool"])
 def test_a_bean_that_a_value_names_is_read(value: str) -> None:
-    named = beans_named([value, "#class:com.zaxxer.hikari.HikariDataSource", "tides"])
+    named = beans_named([value, "#class:org.apache.commons.dbcp2.BasicDataSource", "tides"])
     assert named == {"camel.beans.pool"}
     assert check_keys(["camel.beans.pool", "camel.beans.poll"], LISTED, (), named).unconfirmed == ("camel.beans.poll",)
 

@@ -51,7 +51,7 @@ def test_a_host_that_only_the_workers_know_is_not_tried() -> None:
 
 
 def test_a_pool_of_the_camel_sink_describes_a_connection_too() -> None:
-    pool = {"jdbcUrl": "jdbc:postgresql://db/bench?stringtype=unspecified", "username": "bench", "password": "odd"}
+    pool = {"url": "jdbc:postgresql://db/bench?stringtype=unspecified", "username": "bench", "password": "odd"}
     config = {"camel.beans.aggregate": "#class:A", **{f"camel.beans.pool.{key}": pool[key] for key in pool}}
     expected = {"host": "db", "port": "5432", "dbname": "bench", "user": "bench", "password": "odd"}
     assert conninfo_to_dict(conninfo_of(config) or "") == expected
