@@ -71,12 +71,16 @@ def answers_of(summary: RunSummary) -> list[Answer]:
 
 
 def unmatched(summary: RunSummary) -> list[CellSummary]:
-    """The best cell of each sink, of those that may be quoted, where queries were asked and no two sinks do one job."""
-    cells = [cell for cell in compared_cells(summary) if is_usable(cell)]
-    best = {sink: max((c for c in cells if c.sink == sink), key=_rate) for sink in dict.fromkeys(c.sink for c in cells)}
-    if not _was_asked(summary) or len(best) < 2 or any(each.about == EQUAL for each in answers_of(summary)):
-        return []
-    return list(best.values())
+    """The best cell of each sink, of those that may be quoted, where queries were asked and no two sinks do one job.
+
+    None if two do it, though one of them may not be quoted: that one is missing, and its job is there.
+    """
+    cells = [cell for cell in compared_cells(summary) if job_of(cell) is not None]
+    sinks: dict[frozenset[str] | None, set[str]] = {}
+    for cell in cells:
+        sinks.setdefault(job_of(cell), set()).add(cell.sink)
+    best = {cell.sink: cell for cell in sorted(filter(is_usable, cells), key=_rate)}
+    return list(best.values()) if len(best) > 1 and all(len(each) < 2 for each in sinks.values()) else []
 
 
 def _was_asked(summary: RunSummary) -> bool:

@@ -215,3 +215,9 @@ def test_a_cell_that_is_missing_from_a_way_is_named() -> None:
     lossy = step(BATCH, 20_000).model_copy(update={"passed": False, "verdict": "LOST 1"})
     found = said(step(BULK, 10_000), lossy, step(JDBC, 80_000, connector=DEBEZIUM))
     assert found[-1].endswith("Sink or connector, in batches: not known without postgres/camel-sql-batch.")
+
+
+def test_a_job_that_a_cell_does_which_may_not_be_quoted_is_not_called_nobodys() -> None:
+    bulk, bare = answering(cell_summary(BULK, 15_000), **BOTH), answering(cell_summary(JDBC, 56_000), **NEITHER)
+    (only,) = said(bulk, bare, answering(warming("postgres/jdbc-indexed", 26_000), **BOTH))
+    assert only.startswith("No answer. Not in the answer: postgres/jdbc-indexed (at least 26,000 records/s, warming).")
