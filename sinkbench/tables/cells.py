@@ -93,7 +93,7 @@ def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
         *(["records\n/write"] if roomy else []),
         "peak\nconns",
         # It alone may wrap: rich takes room from every column that may, names and verdicts included.
-        *([Column("CPU s per\nmillion\nrecords", overflow="fold", min_width=11)] if roomy else []),
+        *([Column("CPU s per\nmillion\nrecords", overflow="fold", min_width=11 if narrow else 14)] if roomy else []),
         *(["JIT", "GC"] if of_jvms else []),
         *("lost", "dupl.", words("verdict")),
     )
