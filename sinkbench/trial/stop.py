@@ -17,6 +17,8 @@ __all__ = ["DrainWatch", "End", "Enough", "Timeouts", "end_with"]
 
 # So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
 BLIND_SAMPLES = 40
+# Tasks see that a service is gone before its container or process is looked at again: whoever died is then the reason.
+FAILED_SECONDS = 3.0
 # A rate that is higher than this many times the one before is still rising; less is noise. Where compilers can be seen,
 # they tell of a cold JVM, and the rate need not: on a shared machine it would seldom be so level.
 STILL_RISING, STILL_RISING_IF_SEEN = 1.05, 1.15
@@ -76,6 +78,7 @@ class DrainWatch:
         self._stored = 0
         self._first_seconds: float | None = None
         self._moved_seconds: float | None = None
+        self._failed_seconds: float | None = None
         self._blind = 0
         self._alive: set[str] = set()
         self._seen: list[Sample] = []
@@ -106,7 +109,7 @@ class DrainWatch:
         if self._pilot_is_over(sample):
             return End()
         so_far, figures = f"at {self._stored:,} of {self._records:,} records", {"stored": self._stored}
-        if sample.tasks_failed == self._tasks:
+        if self._stay_failed(sample):
             text = f"all {self._tasks} tasks FAILED {so_far}"
             return end_with(ReasonCode.TASKS_FAILED, text, failed=self._tasks, tasks=self._tasks, **figures)
         if now - self._moved_seconds > self._timeouts.stall_seconds:
@@ -116,6 +119,13 @@ class DrainWatch:
             text = f"not done after {self._timeouts.timeout_seconds:g} s, {so_far}"
             return end_with(ReasonCode.TIMED_OUT, text, **figures)
         return None
+
+    def _stay_failed(self, sample: Sample) -> bool:
+        if sample.tasks_failed is not None and sample.tasks_failed != self._tasks:
+            self._failed_seconds = None
+        elif sample.tasks_failed is not None and self._failed_seconds is None:
+            self._failed_seconds = sample.seconds
+        return self._failed_seconds is not None and sample.seconds - self._failed_seconds >= FAILED_SECONDS
 
     def _pilot_is_over(self, sample: Sample) -> bool:
         enough, now = self._timeouts.pilot, sample.seconds

@@ -122,7 +122,7 @@ def test_a_rate_gives_each_record_its_due_time(bootstrap: str, topic: str) -> No
     first = benches[0]["due_us"]
     assert [bench["due_us"] - first for bench in benches] == [2000 * number for number in range(1000)]
     assert all(bench["sent_us"] >= bench["due_us"] for bench in benches)
-    assert summary["behind"]["max_ms"] * 1000 == max(bench["sent_us"] - bench["due_us"] for bench in benches)
+    assert summary["behind"]["max_ms"] == max(bench["sent_us"] - bench["due_us"] for bench in benches) / 1000
 
 
 def test_a_topic_with_other_partitions_is_refused_and_left_alone(bootstrap: str, topic: str) -> None:

@@ -81,8 +81,29 @@ def test_a_drain_that_takes_too_long_is_given_up() -> None:
 
 
 def test_a_drain_whose_tasks_have_all_failed_is_over() -> None:
-    end = DrainWatch(100, 3, LIMITS).see(sample(1, 10, tasks_running=0, tasks_failed=3))
+    failed = [sample(second, 10, tasks_running=0, tasks_failed=3) for second in (1, 2.5, 4)]
+    *before, end = ends(DrainWatch(100, 3, LIMITS), *failed)
+    assert before == [None, None]
     assert said(end) == (ReasonCode.TASKS_FAILED, "all 3 tasks FAILED at 10 of 100 records")
+
+
+def test_tasks_that_fail_because_a_service_died_are_not_the_reason() -> None:
+    failed = {"tasks_running": 0, "tasks_failed": 3}
+    samples = [
+        sample(0, 0, cpu_seconds={"postgres": 1.0}),
+        sample(1, 10, cpu_seconds={"postgres": 1.0}, **failed),
+        # A second later what has become of the services is asked again.
+        sample(2, 10, cpu_seconds={"postgres": None}, **failed),
+    ]
+    *before, end = ends(DrainWatch(100, 3, LIMITS), *samples)
+    assert before == [None, None]
+    assert said(end) == (ReasonCode.SERVICE_DIED, "postgres died during the trial")
+
+
+def test_tasks_that_were_restarted_in_time_end_nothing() -> None:
+    states = [(1, 3), (2, 3), (3, 0), (4, 3), (5, 3)]
+    samples = [sample(second, 10, tasks_running=3 - failed, tasks_failed=failed) for second, failed in states]
+    assert ends(DrainWatch(100, 3, LIMITS), *samples) == [None] * len(states)
 
 
 def test_one_failed_task_of_several_does_not_end_the_drain() -> None:
