@@ -31,6 +31,7 @@ MODULES = {
     **dict.fromkeys(("race", "resume"), "race"),
     **dict.fromkeys(("compare", "runs", "export", "report"), "runs"),
     "propose": "propose",
+    "dlq": "dlq",
     "selftest": "selftest",
 }
 

@@ -1,0 +1,84 @@
+"""The command `dlq`: what is in a dead letter queue, and the way back."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from sinkbench.analysis.deadletters import causes
+from sinkbench.cli.options import commands, say
+from sinkbench.errors import UserError
+from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.deadletters import DeadLetterQueue
+from sinkbench.settings import load_settings
+from sinkbench.stack import Stack
+from sinkbench.stack.choice import find_stack, open_stack
+from sinkbench.tables.deadletters import dead_letter_table
+
+__all__ = ["app"]
+
+app = commands()
+QUEUE = "errors.deadletterqueue.topic.name"
+HEADERS = "errors.deadletterqueue.context.headers.enable"
+# More would fill the memory, not the screen.
+MOST = 1_000_000
+TELL_EVERY = 100_000
+
+
+@app.command()
+def dlq(
+    topic: Annotated[str | None, typer.Argument(help="the queue (default: the one that the connectors name)")] = None,
+    play_back: Annotated[
+        bool, typer.Option("--play-back", help="send the records back to the topics that they came from")
+    ] = False,
+    most: Annotated[int, typer.Option(min=1, help="look at so many records at most")] = MOST,
+    stack_name: Annotated[
+        str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
+    ] = None,
+) -> None:
+    """Explains a dead letter queue: how many records, why, and from where. Records that were played back are left out.
+
+    --play-back sends each to its partition once more, without Connect's headers. Mend the cause first: what fails again
+    comes back.
+    """
+    settings = load_settings()
+    stack = find_stack(settings) if stack_name is None else open_stack(stack_name, settings)
+    name = topic or _only_queue(stack)
+    with closing(DeadLetterQueue(stack.endpoints.kafka, stack.endpoints.kafka_settings, name)) as queue:
+        before, left = queue.played_back, queue.left
+        played = f"; {before:,} were played back before" if before else ""
+        say(f"{name}: {left:,} dead letters{played}")
+        if not left:
+            return
+        if left > most and play_back:
+            raise UserError(f"{name}: {left:,} dead letters are more than are played back at once; give --most {left}")
+        letters = []
+        for letter in queue.letters():
+            letters.append(letter)
+            if len(letters) == most:
+                say(f"the first {most:,} of them were looked at")
+                break
+        say(dead_letter_table(causes(letters)).rstrip())
+        nameless = sum(letter.source is None for letter in letters)
+        if nameless:
+            say(f"{nameless:,} do not say where they are from: set {HEADERS} to true in the connector")
+        if not play_back:
+            return
+        if nameless:
+            raise UserError(f"{name}: nothing was played back, since {nameless:,} dead letters do not say where to")
+        sent = queue.play_back(
+            letters, lambda done: say(f"  {done:,} sent") if done and not done % TELL_EVERY else None
+        )
+        say(f"{sent:,} played back; what fails again comes to the queue again")
+
+
+def _only_queue(stack: Stack) -> str:
+    """The queue of the connectors that there are. Raises UserError, with their names, if it is not one."""
+    with ConnectCluster(stack.endpoints.connect.values(), stack.endpoints.connect_access) as connect:
+        named = {config[QUEUE] for config in map(connect.config, connect.connectors()) if config.get(QUEUE)}
+    if len(named) == 1:
+        return named.pop()
+    found = f"the connectors name {', '.join(sorted(named))}" if named else f"no connector has {QUEUE}"
+    raise UserError(f"{found}; name the queue: sinkbench dlq TOPIC")

@@ -1,0 +1,55 @@
+"""What is in a dead letter queue, by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from sinkbench.analysis.deadletters import Cause, DeadLetter
+from sinkbench.tables.format import NOT_MEASURED, whole
+from sinkbench.tables.text import new_table, plain_text, words
+
+__all__ = ["dead_letter_table"]
+
+LONGEST_VALUE = 60
+LONGEST_REASON = 140
+
+
+def dead_letter_table(causes: Sequence[Cause]) -> str:
+    """One row a cause, then a record of each."""
+    table = new_table("connector", words("stage"), "records", words("first from"), words("reason"))
+    for cause in causes:
+        table.add_row(
+            cause.connector or NOT_MEASURED,
+            cause.stage or NOT_MEASURED,
+            whole(len(cause.letters)),
+            _source(cause.letters[0]),
+            _cut(cause.reason, LONGEST_REASON) or NOT_MEASURED,
+        )
+    parts: list[str | Table] = [table]
+    for cause in causes:
+        letter = cause.letters[0]
+        parts.append(f"{_source(letter)}: {_shown(letter.value)}")
+    return plain_text(parts)
+
+
+def _source(letter: DeadLetter) -> str:
+    if letter.source is None:
+        return NOT_MEASURED
+    topic, partition, offset = letter.source
+    return f"{topic}-{partition}, offset {offset}"
+
+
+def _shown(value: bytes | None) -> str:
+    """The beginning of a record; whatever is no text is shown as Python writes bytes."""
+    if value is None:
+        return "a tombstone (no value)"
+    try:
+        return _cut(value.decode(), LONGEST_VALUE) if value.decode().isprintable() else _cut(repr(value), LONGEST_VALUE)
+    except UnicodeDecodeError:
+        return _cut(repr(value), LONGEST_VALUE)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

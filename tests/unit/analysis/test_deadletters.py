@@ -1,0 +1,74 @@
+"""What many dead letters have in common."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes, own_headers
+
+
+def letter(offset: int = 0, value: bytes | None = b"{}", **said: str) -> DeadLetter:
+    about = {
+        "topic": "tides",
+        "partition": "2",
+        "offset": str(offset),
+        "connector.name": "pg",
+        "stage": "VALUE_CONVERTER",
+        "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+        "exception.message": "no JSON",
+        **{name.replace("_", "."): text for name, text in said.items()},
+    }
+    headers = tuple((PREFIX + name, text.encode()) for name, text in about.items())
+    return DeadLetter(b"k", value, (("own", b"1"), *headers), 0, offset)
+
+
+def test_a_letter_says_where_it_is_from_and_why_it_failed() -> None:
+    found = letter(7, exception_message="no JSON:\n  unexpected 'x'")
+    assert found.source == ("tides", 2, 7)
+    assert found.reason == "DataException: no JSON: unexpected 'x'"
+
+
+def test_a_letter_without_connects_headers_says_nothing() -> None:
+    found = DeadLetter(None, b"{", (("own", None),))
+    assert (found.source, found.reason) == (None, "")
+    assert causes([found])[0].topics == []
+
+
+def test_a_source_that_is_no_number_is_none() -> None:
+    assert letter(partition="two").source is None
+
+
+def test_reasons_that_differ_in_numbers_and_names_alone_are_one_cause() -> None:
+    found = causes(
+        [
+            letter(1, exception_message="too large"),
+            letter(2, exception_message="field 'v' at 17"),
+            letter(3, exception_message="field 'w' at 4"),
+        ]
+    )
+    assert [(cause.reason, len(cause.letters)) for cause in found] == [
+        ("DataException: field 'v' at 17", 2),
+        ("DataException: too large", 1),
+    ]
+    assert found[0].topics == ["tides"]
+
+
+def test_connectors_and_stages_are_causes_of_their_own() -> None:
+    found = causes([letter(1), letter(2, stage="TASK_PUT"), letter(3, connector_name="es")])
+    assert len(found) == 3
+
+
+def test_headers_of_the_record_itself_stay() -> None:
+    assert own_headers(letter().headers) == [("own", b"1")]
+
+
+@given(st.lists(st.tuples(st.text(), st.sampled_from(["a", "b", ""]), st.text())))
+def test_every_letter_has_one_cause(said: list[tuple[str, str, str]]) -> None:
+    letters = [
+        letter(number, exception_message=message, connector_name=name, stage=stage)
+        for number, (message, name, stage) in enumerate(said)
+    ]
+    found = causes(letters)
+    assert sorted(each.offset for cause in found for each in cause.letters) == list(range(len(letters)))
+    assert [len(cause.letters) for cause in found] == sorted((len(cause.letters) for cause in found), reverse=True)

@@ -1,0 +1,31 @@
+"""The table of a dead letter queue."""
+
+from __future__ import annotations
+
+from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes
+from sinkbench.tables.deadletters import dead_letter_table
+
+
+def letter(value: bytes | None, offset: int, **said: str) -> DeadLetter:
+    headers = {"topic": "tides", "partition": "0", "offset": str(offset), "connector.name": "pg", "stage": "TASK_PUT"}
+    return DeadLetter(None, value, tuple((PREFIX + name, text.encode()) for name, text in {**headers, **said}.items()))
+
+
+def test_each_cause_has_a_row_and_a_record() -> None:
+    said = {"exception.class.name": "java.lang.RuntimeException", "exception.message": "no"}
+    lines = dead_letter_table(causes([letter(b'{"a": 1}', 4, **said), letter(b"{", 5, **said)])).splitlines()
+    assert lines[0].split() == ["connector", "stage", "records", "first", "from", "reason"]
+    assert lines[2].split() == "pg TASK_PUT 2 tides-0, offset 4 RuntimeException: no".split()
+    assert lines[3] == 'tides-0, offset 4: {"a": 1}'
+
+
+def test_what_is_no_text_is_shown_as_bytes_and_what_is_long_is_cut() -> None:
+    shown = [
+        dead_letter_table(causes([letter(value, 1)])).splitlines()[-1].partition(": ")[2]
+        for value in (b"\xff\x00", b"a\nb", b"x" * 100, None)
+    ]
+    assert shown == [r"b'\xff\x00'", r"b'a\nb'", "x" * 57 + "...", "a tombstone (no value)"]
+
+
+def test_letters_without_headers_have_a_row_too() -> None:
+    assert dead_letter_table(causes([DeadLetter(None, b"x", ())])).splitlines()[2].split() == ["-", "-", "1", "-", "-"]
