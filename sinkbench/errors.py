@@ -118,6 +118,8 @@ class ReasonCode(StrEnum):
     """Connect does not take the connector, or does not answer."""
     COUNTS_DISAGREE = "counts_disagree"
     """Two counts of the same records differ."""
+    DEAD_LETTERS = "dead_letters"
+    """Records are in the connector's dead letter queue, not in the sink."""
     DISK_TOO_SMALL = "disk_too_small"
     DIVERTED = "diverted"
     """What the connectors write goes elsewhere."""

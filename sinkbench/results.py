@@ -77,8 +77,8 @@ class _Record(BaseModel):
 class Audit(_Record):
     """Exact counts of records: what was produced, what the sink holds, and how the two differ.
 
-    They reconcile, or ValidationError is raised: stored = produced - lost + duplicates + foreign. Of a load of changes
-    stored = produced - superseded - missing + undead + duplicates + foreign.
+    They reconcile, or ValidationError is raised: stored = produced - lost - dead letters + duplicates + foreign. Of a
+    load of changes stored = produced - superseded - missing + undead + duplicates + foreign.
     """
 
     produced: Whole
@@ -87,6 +87,8 @@ class Audit(_Record):
     duplicates: Whole
     foreign: Whole = 0
     """Rows that are none of the records produced."""
+    dead_letters: Whole = 0
+    """Records that are not in the sink, but in the connector's dead letter queue."""
     compared: Whole = 0
     """Records whose document was compared with what was sent; 0 if none could be, and of an earlier sinkbench."""
     altered: Whole = 0
@@ -103,10 +105,10 @@ class Audit(_Record):
 
     @model_validator(mode="after")
     def _reconciles(self) -> Self:
-        due = self.produced - self.superseded - self.lost - (self.missing or 0)
+        due = self.produced - self.superseded - self.lost - self.dead_letters - (self.missing or 0)
         due += self.duplicates + (self.undead or 0) + self.foreign
         if self.stored != due:
-            counts = "produced - superseded - lost - missing + duplicates + undead + foreign"
+            counts = "produced - superseded - lost - dead letters - missing + duplicates + undead + foreign"
             raise ValueError(f"{self.stored} rows are stored, but {counts} is {due}")
         if self.altered > self.compared:
             raise ValueError(f"{self.altered} records are altered, of {self.compared} that were compared")
@@ -115,7 +117,8 @@ class Audit(_Record):
     @property
     def clean(self) -> bool:
         """Whether the sink holds every record exactly once, as it was sent, and nothing else."""
-        return self.lost == self.duplicates == self.foreign == self.altered == 0 and not self.wrong_keys
+        spoilt = self.lost or self.dead_letters or self.duplicates or self.foreign or self.altered
+        return not spoilt and not self.wrong_keys
 
     @property
     def wrong_keys(self) -> int:

@@ -20,7 +20,7 @@ _MORE = re.compile(r" and (\d+) more$")
 class SeqAudit:
     """Counts the records of a load by their `seq`, from 0 to `expected_count - 1` without gaps.
 
-    It takes the sink's rows in any chunks and order, and keeps two bytes a record: a row is the first of its `seq` or
+    It takes the sink's rows in any chunks and order, and keeps three bytes a record: a row is the first of its `seq` or
     a duplicate, so the number of rows gives the duplicates exactly.
     """
 
@@ -30,6 +30,7 @@ class SeqAudit:
         self.expected_count = expected_count
         self._seen = np.zeros(expected_count, dtype=np.bool_)
         self._twice = np.zeros(expected_count, dtype=np.bool_)
+        self._dead = np.zeros(expected_count, dtype=np.bool_)
         self._stored = 0
         self._foreign = 0
 
@@ -47,6 +48,11 @@ class SeqAudit:
         self._stored += int(chunk.size)
         self._foreign += int(chunk.size - ours.size)
 
+    def add_dead(self, seqs: npt.ArrayLike) -> None:
+        """Takes in the `seq` of dead letters: records that the connector has put aside. Those of others are ignored."""
+        chunk = np.asarray(seqs, dtype=np.int64)
+        self._dead[chunk[(chunk >= 0) & (chunk < self.expected_count)]] = True
+
     def add_foreign(self, rows: int) -> None:
         """Takes in rows of another load, or without a `seq`."""
         if rows < 0:
@@ -55,19 +61,24 @@ class SeqAudit:
         self._foreign += rows
 
     def result(self) -> Audit:
-        """The counts so far; duplicates are the rows beyond the first of their record."""
+        """The counts so far; duplicates are the rows beyond the first of their record.
+
+        A dead letter that is stored as well, since it was played back or read again, is a stored record.
+        """
         seen = int(np.count_nonzero(self._seen))
+        dead = int(np.count_nonzero(self._dead & ~self._seen))
         return Audit(
             produced=self.expected_count,
             stored=self._stored,
-            lost=self.expected_count - seen,
+            lost=self.expected_count - seen - dead,
+            dead_letters=dead,
             duplicates=self._stored - self._foreign - seen,
             foreign=self._foreign,
         )
 
     def lost_ranges(self, limit: int = MOST_RANGES) -> str:
         """The first `limit` ranges of lost records, as "17-516, 900"; empty if none is lost."""
-        return _ranges(~self._seen, limit)
+        return _ranges(~(self._seen | self._dead), limit)
 
     def duplicated_ranges(self, limit: int = MOST_RANGES) -> str:
         """The same of the records that were stored more than once."""

@@ -7,11 +7,13 @@ Connect adds headers to a dead letter if `errors.deadletterqueue.context.headers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["PREFIX", "Cause", "DeadLetter", "causes", "own_headers"]
+__all__ = ["HEADERS", "PREFIX", "QUEUE", "Cause", "DeadLetter", "causes"]
 
+QUEUE = "errors.deadletterqueue.topic.name"
+HEADERS = "errors.deadletterqueue.context.headers.enable"
 PREFIX = "__connect.errors."
 # The records of one cause differ in these alone.
 PARTICULAR = re.compile(r"""'[^']*'|"[^"]*"|\d+""")
@@ -46,6 +48,11 @@ class DeadLetter:
         if not topic or not partition.isdecimal() or not offset.isdecimal():
             return None
         return topic, int(partition), int(offset)
+
+    @property
+    def own_headers(self) -> list[Header]:
+        """The headers that the record had before it became a dead letter."""
+        return [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
 
     @property
     def reason(self) -> str:
@@ -89,8 +96,3 @@ def causes(letters: Iterable[DeadLetter]) -> list[Cause]:
         Cause(connector, stage, members[0].reason, tuple(members)) for (connector, stage, _), members in groups.items()
     ]
     return sorted(found, key=lambda cause: len(cause.letters), reverse=True)
-
-
-def own_headers(headers: Sequence[Header]) -> list[Header]:
-    """The headers that a record had before it became a dead letter."""
-    return [(name, value) for name, value in headers if not name.startswith(PREFIX)]

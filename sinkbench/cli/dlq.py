@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import islice
 from typing import Annotated
 
 import typer
 
-from sinkbench.analysis.deadletters import causes
+from sinkbench.analysis.deadletters import HEADERS, QUEUE, DeadLetter, causes
 from sinkbench.cli.options import commands, say
 from sinkbench.errors import UserError
 from sinkbench.services.connect import ConnectCluster
-from sinkbench.services.deadletters import DeadLetterQueue
+from sinkbench.services.deadletters import DeadLetterQueue, Original
 from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import find_stack, open_stack
@@ -20,8 +21,6 @@ from sinkbench.tables.deadletters import dead_letter_table
 __all__ = ["app"]
 
 app = commands()
-QUEUE = "errors.deadletterqueue.topic.name"
-HEADERS = "errors.deadletterqueue.context.headers.enable"
 # More would fill the memory, not the screen.
 MOST = 1_000_000
 TELL_EVERY = 100_000
@@ -54,12 +53,9 @@ def dlq(
             return
         if left > most and play_back:
             raise UserError(f"{name}: {left:,} dead letters are more than are played back at once; give --most {left}")
-        letters = []
-        for letter in queue.letters():
-            letters.append(letter)
-            if len(letters) == most:
-                say(f"the first {most:,} of them were looked at")
-                break
+        letters = [DeadLetter(*record) for record in islice(queue.records(), most)]
+        if len(letters) < left:
+            say(f"the first {len(letters):,} of them were looked at")
         say(dead_letter_table(causes(letters)).rstrip())
         nameless = sum(letter.source is None for letter in letters)
         if nameless:
@@ -68,10 +64,13 @@ def dlq(
             return
         if nameless:
             raise UserError(f"{name}: nothing was played back, since {nameless:,} dead letters do not say where to")
-        sent = queue.play_back(
-            letters, lambda done: say(f"  {done:,} sent") if done and not done % TELL_EVERY else None
-        )
-        say(f"{sent:,} played back; what fails again comes to the queue again")
+        originals = [
+            Original(letter.source[0], letter.source[1], letter.key, letter.value, letter.own_headers)
+            for letter in letters
+            if letter.source is not None
+        ]
+        queue.play_back(originals, lambda sent: None if sent % TELL_EVERY else say(f"  {sent:,} sent"))
+        say(f"{len(originals):,} played back; what fails again comes to the queue again")
 
 
 def _only_queue(stack: Stack) -> str:

@@ -107,6 +107,8 @@ def _audit(record: TrialRecord) -> str:
     words = [f"{found.lost:,} lost", f"{found.duplicates:,} duplicated"]
     if found.stale is not None:
         words = [f"{found.stale:,} stale", f"{found.missing or 0:,} missing", f"{found.undead or 0:,} undead keys"]
+    if found.dead_letters:
+        words.append(f"{found.dead_letters:,} dead letters")
     return f"{', '.join(words)} of {found.produced:,}"
 
 

@@ -4,21 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from sinkbench.analysis.deadletters import DeadLetter, own_headers
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import maps_exceptions
 
-__all__ = ["DeadLetterQueue"]
+__all__ = ["DeadLetterQueue", "Original", "QueueRecord"]
 
 AT_ONCE = 1_000
 POLL_SECONDS = 0.5
 SILENT_SECONDS = 30.0
 TIMEOUT_SECONDS = 10.0
 FLUSH_SECONDS = 60.0
+
+
+Header = tuple[str, bytes | None]
+
+
+class QueueRecord(NamedTuple):
+    """A record of a dead letter queue, and where it lies there."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    partition: int
+    offset: int
+
+
+class Original(NamedTuple):
+    """A record as it was in the topic that it came from."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header]
 
 
 @maps_exceptions(KafkaException)
@@ -28,12 +50,15 @@ class DeadLetterQueue:
     What was played back is remembered as the offsets of a consumer group, so that nothing is played back twice.
     """
 
-    def __init__(self, bootstrap: str, settings: Mapping[str, str], topic: str) -> None:
+    def __init__(
+        self, bootstrap: str, settings: Mapping[str, str], topic: str, since: Mapping[int, int] | None = None
+    ) -> None:
         """
         Args:
             bootstrap: host:port of brokers, separated by commas.
             settings: further settings of librdkafka, such as those for SASL and TLS.
             topic: the queue.
+            since: where to begin, an offset by partition; 0 for others. None: behind what was played back.
 
         Raises:
             StackError: there is no such topic.
@@ -49,20 +74,23 @@ class DeadLetterQueue:
         }
         self._consumer = Consumer({**self._settings, **own})
         try:
-            self._spans = self._look()
+            self._spans = self._look(since)
         except Exception:
             self._consumer.close()
             raise
 
-    def _look(self) -> dict[int, tuple[int, int, int]]:
-        """Of each partition its first offset, its end, and the offset from which on nothing was played back."""
+    def _look(self, since: Mapping[int, int] | None) -> dict[int, tuple[int, int, int]]:
+        """Of each partition its first offset, its end, and the offset to begin with."""
         described = self._consumer.list_topics(self.topic, timeout=TIMEOUT_SECONDS).topics[self.topic]
         if described.error is not None:
             raise StackError(
                 f"{self.topic}: there is no such topic; `sinkbench dlq` lists the queues of the connectors"
             )
         partitions = [TopicPartition(self.topic, number) for number in described.partitions]
-        done = {each.partition: each.offset for each in self._consumer.committed(partitions, timeout=TIMEOUT_SECONDS)}
+        done = since
+        if done is None:
+            committed = self._consumer.committed(partitions, timeout=TIMEOUT_SECONDS)
+            done = {each.partition: each.offset for each in committed}
         spans = {}
         for each in partitions:
             start, end = self._consumer.get_watermark_offsets(each, timeout=TIMEOUT_SECONDS)
@@ -83,7 +111,7 @@ class DeadLetterQueue:
         """How many were not played back yet."""
         return sum(end - done for _, end, done in self._spans.values())
 
-    def letters(self) -> Iterator[DeadLetter]:
+    def records(self) -> Iterator[QueueRecord]:
         """Those that were not played back yet, each partition's in its order.
 
         Raises ServiceError if nothing more comes for 30 s.
@@ -104,20 +132,25 @@ class DeadLetterQueue:
                 if number not in missing:
                     continue
                 if error is None and message.offset() < missing[number]:
-                    yield _letter(message)
+                    headers = tuple(message.headers() or ())
+                    yield QueueRecord(message.key(), message.value(), headers, number, message.offset())
                 # The mark of a transaction stands at an offset where no record is.
                 if error is not None or message.offset() >= missing[number] - 1:
                     del missing[number]
 
-    def play_back(self, letters: Sequence[DeadLetter], tell: Callable[[int], None] = lambda sent: None) -> int:
-        """Sends letters to the partitions that they came from, without Connect's headers; returns how many.
+    def play_back(self, originals: Sequence[Original], tell: Callable[[int], None] = lambda sent: None) -> None:
+        """Sends records to the partitions that they came from; `tell` gets how many were sent.
 
         All of them are acknowledged before they are remembered as played back, so an interrupted play-back may send
         some of them twice, and leaves none out.
 
         Raises:
-            ServiceError: a letter names no topic, or the topic does not take it.
+            StackError: a topic is not there any more; nothing was sent.
+            ServiceError: a topic does not take them.
         """
+        there = self._consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
+        if gone := sorted({original.topic for original in originals} - set(there)):
+            raise StackError(f"nothing was played back: there is no topic {', '.join(gone)} any more")
         producer = Producer({**self._settings, "enable.idempotence": True, "error_cb": lambda error: None})
         failed: list[str] = []
 
@@ -125,24 +158,8 @@ class DeadLetterQueue:
             if error is not None:
                 failed.append(f"{message.topic()}: {error.str()}")
 
-        for sent, letter in enumerate(letters):
-            if letter.source is None:
-                raise ServiceError(f"{self.topic}: offset {letter.offset} does not say which topic it came from")
-            topic, partition, _ = letter.source
-            while True:
-                try:
-                    producer.produce(
-                        topic,
-                        letter.value,
-                        letter.key,
-                        partition,
-                        on_delivery=acknowledged,
-                        headers=own_headers(letter.headers),
-                    )
-                    break
-                except BufferError:
-                    producer.poll(POLL_SECONDS)
-            producer.poll(0)
+        for sent, original in enumerate(originals, 1):
+            _produce(producer, original, acknowledged)
             if failed:
                 break
             tell(sent)
@@ -150,13 +167,20 @@ class DeadLetterQueue:
         if failed or unsent:
             why = failed[0] if failed else f"{unsent} were not acknowledged in {FLUSH_SECONDS:g} s"
             raise ServiceError(
-                f"not all was played back ({why}); the next play-back begins again with the same letters"
+                f"not all was played back ({why}); the next play-back begins again with the same records"
             )
         ends = [TopicPartition(self.topic, number, end) for number, (_, end, _) in self._spans.items()]
         self._consumer.commit(offsets=ends, asynchronous=False)
-        return len(letters)
 
 
-def _letter(message: Any) -> DeadLetter:
-    headers = tuple(message.headers() or ())
-    return DeadLetter(message.key(), message.value(), headers, message.partition(), message.offset())
+def _produce(producer: Any, original: Original, acknowledged: Callable[[Any, Any], None]) -> None:
+    """Hands a record to the producer, once there is room for it."""
+    topic, partition, key, value, headers = original
+    while True:
+        try:
+            producer.produce(topic, value, key, partition, on_delivery=acknowledged, headers=list(headers))
+        except BufferError:
+            producer.poll(POLL_SECONDS)
+        else:
+            producer.poll(0)
+            return

@@ -27,6 +27,7 @@ SHORT_NAMES = {"elasticsearch": "es", "postgres": "pg", "pgbouncer": "pgb"}
 _SHORT = {
     ReasonCode.TASKS_FAILED: "FAILED",
     ReasonCode.LOST: "LOST",
+    ReasonCode.DEAD_LETTERS: "DEAD LETTERS",
     ReasonCode.DUPLICATED: "DUPLICATED",
     ReasonCode.STALE: "STALE",
     ReasonCode.MISSING: "MISSING",

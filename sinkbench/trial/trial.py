@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
-from sinkbench.analysis.content import Content
+from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.content import Content, documents_of
+from sinkbench.analysis.deadletters import DeadLetter, causes
 from sinkbench.analysis.memory import memory_peaks, total_memory_peak
 from sinkbench.analysis.network import network_per_record
 from sinkbench.analysis.reconcile import reconcile
@@ -27,6 +29,7 @@ from sinkbench.sinks import Sink, SinkBloat, sink_kind
 from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded
 from sinkbench.trial.company import Company
+from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.kind import Figures, Kind, Observer
 from sinkbench.trial.names import Names
 from sinkbench.trial.rest import finish
@@ -90,6 +93,8 @@ class Trial:
         self._of_content: list[str] = []
         self._created = False
         self._company = Company(bench, cell.sink, names)
+        self._dead_letters = DeadLetters(bench, cell, names)
+        self._letters: list[DeadLetter] = []
         self._records_per_write: float | None = None
         self._disk_bytes_per_record: float | None = None
         self._refusal: str | None = None
@@ -195,6 +200,7 @@ class Trial:
         self._writes_before = self.sink.writes(self.names.target)
         self._connection_limit = self.sink.connection_limit()
         self._bloat_before = self.bench.bloat(self.cell, self.names)
+        self._dead_letters.set_apart()
         self._company.set_apart()
         sampler = self.bench.sampler(self.cell, self.names, self.records, in_topic)
         self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
@@ -310,6 +316,9 @@ class Trial:
         """Counts every stored record."""
         self.observer.phase("auditing")
         counted = self.bench.audit(self.cell, self.names, self.records)
+        self._letters = self._dead_letters.read()
+        if isinstance(counted, SeqAudit):
+            counted.add_dead(sorted(documents_of([letter.value for letter in self._letters], self.names.trial)))
         content = self._content()
         counts = {"compared": content.compared, "altered": content.altered}
         self.audited, self.not_audited = counted.result().model_copy(update=counts), ""
@@ -396,6 +405,11 @@ class Trial:
         if found.foreign:
             text = f"{found.foreign:,} rows in the sink are none of this trial's records"
             self.note(ReasonCode.FOREIGN_RECORDS, text, foreign=found.foreign)
+        if self._letters:
+            count, reason = len(self._letters), causes(self._letters)[0].reason
+            text = f"{count:,} {'record is a dead letter' if count == 1 else 'records are dead letters'}"
+            text += f"{f' ({reason})' if reason else ''}; `sinkbench dlq {self._dead_letters.queue}` explains them"
+            self.note(ReasonCode.DEAD_LETTERS, text, records=count)
         for what, keys in self._wrong_keys.items():
             count = getattr(found, what)
             text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, count)}"

@@ -240,6 +240,9 @@ class FakeBench:
     def sink(self, name: str) -> Any:
         return FakeSink(self)
 
+    def config(self, cell: Cell, names: Names) -> dict[str, str]:
+        return {}
+
     def create_target(self, cell: Cell, names: Names) -> None:
         self.sink(cell.sink).create(names.target)
 

@@ -104,3 +104,12 @@ def test_it_agrees_with_counting_one_by_one(expected_count: int, chunks: list[li
 def numbers(ranges: str) -> list[int]:
     ends = [each.split("-") for each in ranges.split(", ") if each]
     return [seq for each in ends for seq in range(int(each[0]), int(each[-1]) + 1)]
+
+
+def test_a_dead_letter_is_not_lost_unless_it_is_stored_after_all() -> None:
+    audit = SeqAudit(6)
+    audit.add([0, 1, 2])
+    audit.add_dead([2, 3, 4, 4, 17, -1])
+    found = audit.result()
+    assert (found.stored, found.dead_letters, found.lost, found.clean) == (3, 2, 1, False)
+    assert audit.lost_ranges() == "5"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes, own_headers
+from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes
 
 
 def letter(offset: int = 0, value: bytes | None = b"{}", **said: str) -> DeadLetter:
@@ -60,7 +60,7 @@ def test_connectors_and_stages_are_causes_of_their_own() -> None:
 
 
 def test_headers_of_the_record_itself_stay() -> None:
-    assert own_headers(letter().headers) == [("own", b"1")]
+    assert letter().own_headers == [("own", b"1")]
 
 
 @given(st.lists(st.tuples(st.text(), st.sampled_from(["a", "b", ""]), st.text())))

@@ -15,7 +15,7 @@ def test_each_cause_has_a_row_and_a_record() -> None:
     said = {"exception.class.name": "java.lang.RuntimeException", "exception.message": "no"}
     lines = dead_letter_table(causes([letter(b'{"a": 1}', 4, **said), letter(b"{", 5, **said)])).splitlines()
     assert lines[0].split() == ["connector", "stage", "records", "first", "from", "reason"]
-    assert lines[2].split() == "pg TASK_PUT 2 tides-0, offset 4 RuntimeException: no".split()
+    assert lines[2].split() == ["pg", "TASK_PUT", "2", "tides-0,", "offset", "4", "RuntimeException:", "no"]
     assert lines[3] == 'tides-0, offset 4: {"a": 1}'
 
 

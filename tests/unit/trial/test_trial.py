@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content
+from sinkbench.analysis.deadletters import PREFIX, DeadLetter
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
@@ -19,6 +21,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Bloat, Network, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.stack import NetworkBytes
+from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.drain import Drain, take_pilot
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
@@ -421,3 +424,14 @@ def test_wrong_keys_make_a_trial_invalid_and_are_named() -> None:
     assert [reason.text for reason in record.reasons][:2] == ["1 key is stale: a", "1 key is missing: b"]
     assert record.wrong_keys == {"stale": ["a"], "missing": ["b"], "undead": ["d"]}
     assert record.bloat is None
+
+
+def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = tuple((PREFIX + name, text) for name, text in (("exception.message", b"no"), ("topic", b"tides")))
+    value = json.dumps({"bench": {"run": "abcdef_001", "seq": 3}}).encode()
+    monkeypatch.setattr(DeadLetters, "read", lambda self: [DeadLetter(None, value, headers)])
+    record = drain(FakeBench(PLAN, lost=4))
+    assert record.audit is not None
+    assert (record.audit.dead_letters, record.audit.lost) == (1, 3)
+    assert record.lost_ranges == "0-2"
+    assert CODES.DEAD_LETTERS in codes(record)

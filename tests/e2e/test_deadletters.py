@@ -1,0 +1,130 @@
+"""Dead letters, the way back, and records that come twice to pipelines that replace what they have stored."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from sinkbench.analysis.deadletters import PREFIX
+from sinkbench.errors import ReasonCode
+from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.kafka import Kafka, group_of
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.local import LocalStack
+from tests.e2e.onetrial import one_trial
+from tests.support.commands import Run
+from tests.support.silent import Silent
+
+RECORDS, STORED = 400, 128
+LOAD = "load: {partitions: 6, keys: 100}\ndrain: {stall_seconds: 5}\n"
+QUEUE = "elasticsearch-dead-letters"
+NAME = "tides_5eeded_001"
+
+
+def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
+    stack: LocalStack, tmp_path: Path, sinkbench: Run
+) -> None:
+    index = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    # A byte ends at 127: the records from 128 on are of the wrong type.
+    index["mappings"]["properties"]["bench"]["properties"]["seq"] = {"type": "byte"}
+    (tmp_path / "narrow.json").write_text(json.dumps(index))
+    plan = f"pipelines: [{{pipeline: elasticsearch/camel-idempotent, target: narrow.json}}]\n{LOAD}"
+    record, _ = one_trial(stack, tmp_path, plan, RECORDS, checkout=CHECKOUT)
+    assert record.audit is not None, record.reasons
+    assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (STORED, 0, 0)
+    assert record.audit.dead_letters == RECORDS - STORED
+    assert ReasonCode.DEAD_LETTERS in {reason.code for reason in record.reasons}
+    told = sinkbench("dlq", QUEUE)
+    assert told.returncode == 0, told.stderr
+    assert "TASK_PUT" in told.stdout
+    # Its topic went with the trial.
+    back = sinkbench("dlq", QUEUE, "--play-back")
+    assert back.returncode == 2, back.stdout
+    assert "nothing was played back" in back.stderr
+    assert NAME in back.stderr
+
+
+class ReadsAgain(Silent):
+    """Somebody who posts the trial's connector once more under another name, when all is stored."""
+
+    def __init__(self, stack: LocalStack) -> None:
+        self._stack = stack
+
+    def phase(self, text: str) -> None:
+        if text != "stopping the connector":
+            return
+        endpoints, again = self._stack.endpoints, f"again-{uuid.uuid4().hex}"
+        kafka = Kafka(endpoints.kafka)
+        with ConnectCluster(endpoints.connect.values()) as connect:
+            connect.create(
+                again, {**connect.config(NAME), "name": again, "consumer.override.auto.offset.reset": "earliest"}
+            )
+            connect.wait_for_tasks(again, 3)
+            while kafka.committed(group_of(again), NAME) < RECORDS:
+                connect.wait_for_tasks(again, 3)
+            connect.delete(again)
+            connect.wait_until_gone(again)
+        kafka.wait_until_empty(group_of(again))
+        kafka.delete_group(group_of(again))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "duplicates"),
+    [
+        ("{pipeline: postgres/jdbc-idempotent, target: postgres/targets/positions.sql}", 0),
+        ("elasticsearch/camel-idempotent", 0),
+        ("postgres/jdbc", RECORDS),
+        ("elasticsearch/camel-index", RECORDS),
+    ],
+)
+def test_a_renamed_connector_reads_all_again_and_an_idempotent_pipeline_stores_nothing_twice(
+    stack: LocalStack, tmp_path: Path, pipeline: str, duplicates: int
+) -> None:
+    record, _ = one_trial(stack, tmp_path, f"pipelines: [{pipeline}]\n{LOAD}", RECORDS, observer=ReadsAgain(stack))
+    assert record.audit is not None, record.reasons
+    assert (record.audit.lost, record.audit.duplicates, record.audit.foreign) == (0, duplicates, 0)
+
+
+def test_dead_letters_go_back_once_to_where_they_came_from(stack: LocalStack, kafka: Kafka, sinkbench: Run) -> None:
+    queue, topic = (f"{what}-{uuid.uuid4().hex}" for what in ("queue", "orders"))
+    producer = Producer({"bootstrap.servers": stack.endpoints.kafka})
+    try:
+        for name in (queue, topic):
+            kafka.create_topic(name, 2)
+        said = {
+            "topic": topic,
+            "partition": "1",
+            "offset": "7",
+            "connector.name": "pg",
+            "stage": "VALUE_CONVERTER",
+            "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+            "exception.message": "no JSON",
+        }
+        headers = [("own", b"1"), *((PREFIX + name, text.encode()) for name, text in said.items())]
+        for _ in range(3):
+            producer.produce(queue, b"{", b"key", headers=headers)
+        assert producer.flush(30) == 0
+        told = sinkbench("dlq", queue, "--play-back")
+        assert told.returncode == 0, told.stderr
+        assert f"{queue}: 3 dead letters" in told.stdout
+        assert "DataException: no JSON" in told.stdout
+        assert "3 played back" in told.stdout
+        assert kafka.end_offsets(topic) == {0: 0, 1: 3}
+        assert kafka.some_records(topic, 3) == [b"{"] * 3
+        again = sinkbench("dlq", queue, "--play-back")
+        assert f"{queue}: 0 dead letters; 3 were played back before" in again.stdout
+        assert kafka.end_offsets(topic) == {0: 0, 1: 3}
+    finally:
+        for name in (queue, topic):
+            kafka.delete_topic(name)
+        kafka.delete_group(f"sinkbench-dlq-{queue}")
+
+
+def test_a_queue_that_is_not_there_is_refused(stack: LocalStack, sinkbench: Run) -> None:
+    done = sinkbench("dlq", "no-such-queue")
+    assert done.returncode == 2
+    assert "no-such-queue: there is no such topic" in done.stderr
