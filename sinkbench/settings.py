@@ -65,6 +65,10 @@ class Settings(BaseSettings):
     connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
     elasticsearch_heap: HeapSize = Field(default="1g", description="Java heap of Elasticsearch")
 
+    compile_threshold_scaling: float = Field(
+        default=0.2, ge=0.01, le=10, description="how soon workers and Elasticsearch compile: 1 is Java's default"
+    )
+
     # Of containers; processes of the local stack have no limits. A JVM needs more than its heap.
     kafka_memory: MemorySize = Field(default="2g", description="memory of Kafka's container at most")
     connect_memory: MemorySize = Field(default="1536m", description="memory of each worker's container at most")

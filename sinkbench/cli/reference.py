@@ -66,9 +66,11 @@ _ENV = """\
 
 = port_offset|(kafka|elasticsearch|postgres|pgbouncer|live)_port
 
-# --- Java heaps ---
+# --- Java ---
 
-= .*_heap
+# A fresh JVM is slow until it has compiled what runs often; docs/pipelines.md tells what an earlier beginning brings.
+
+= .*_heap|compile_threshold_scaling
 
 # --- containers only ---
 
