@@ -69,6 +69,10 @@ class Settings(BaseSettings):
         default=0.2, ge=0.01, le=10, description="how soon workers and Elasticsearch compile: 1 is Java's default"
     )
 
+    connect_rebalance_delay_ms: int = Field(
+        default=10_000, ge=0, description="how long a dead worker's tasks wait for it; Kafka's default is 300000"
+    )
+
     # Of containers; processes of the local stack have no limits. A JVM needs more than its heap.
     kafka_memory: MemorySize = Field(default="2g", description="memory of Kafka's container at most")
     connect_memory: MemorySize = Field(default="1536m", description="memory of each worker's container at most")

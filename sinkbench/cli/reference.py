@@ -72,6 +72,10 @@ _ENV = """\
 
 = .*_heap|compile_threshold_scaling
 
+# --- Connect ---
+
+= connect_rebalance_delay_ms
+
 # --- containers only ---
 
 # A JVM needs about half as much memory again as its heap; PostgreSQL and Kafka use what is left for pages of their

@@ -110,6 +110,7 @@ class Home:
             "CONNECT_BASE_PORT": str(port("connect_port")),
             "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),
             "CONNECT_HEAP": self._settings.connect_heap,
+            "CONNECT_REBALANCE_DELAY_MS": str(self._settings.connect_rebalance_delay_ms),
             "COMPILE_THRESHOLD_SCALING": str(self._settings.compile_threshold_scaling),
             "ELASTICSEARCH_HEAP": self._settings.elasticsearch_heap,
             "ELASTICSEARCH_HOSTS": f"{HOST}:{port('elasticsearch_port')}",
