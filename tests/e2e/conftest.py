@@ -34,6 +34,8 @@ def settings() -> Iterator[Settings]:
         patch.setenv("SINKBENCH_STACK", "local")
         patch.setenv("SINKBENCH_DIST", str(usual.dist))
         patch.setenv("SINKBENCH_HOME", str(usual.home / "test stack"))
+        # Nothing here waits until a JVM is warm: to compile sooner would only take time away from the tests.
+        patch.setenv("SINKBENCH_COMPILE_THRESHOLD_SCALING", "1")
         patch.setenv("SINKBENCH_PORT_OFFSET", str(usual.port_offset + OFFSET))
         yield load_settings()
 
