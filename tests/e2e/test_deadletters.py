@@ -19,8 +19,8 @@ from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run
 from tests.support.silent import Silent
 
-RECORDS, STORED = 400, 128
-LOAD = "load: {partitions: 6, keys: 100}\ndrain: {stall_seconds: 5}\n"
+RECORDS, STORED = 200, 128
+LOAD = "load: {partitions: 6, keys: 100}\ndrain: {stall_seconds: 15}\n"
 QUEUE = "elasticsearch-dead-letters"
 NAME = "tides_5eeded_001"
 
