@@ -76,6 +76,10 @@ class SeqAudit:
             foreign=self._foreign,
         )
 
+    def is_lost(self, seq: int) -> bool:
+        """Whether that record of the load is neither stored nor a dead letter."""
+        return 0 <= seq < self.expected_count and not (self._seen[seq] or self._dead[seq])
+
     def lost_ranges(self, limit: int = MOST_RANGES) -> str:
         """The first `limit` ranges of lost records, as "17-516, 900"; empty if none is lost."""
         return _ranges(~(self._seen | self._dead), limit)

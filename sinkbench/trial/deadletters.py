@@ -27,17 +27,13 @@ class DeadLetters:
     def set_apart(self) -> None:
         """Notes where the queue ends before the connector is there."""
         self.queue = self._bench.config(self._cell, self._names).get(QUEUE) or None
-        if self._is_there:
-            self._since = self._bench.kafka.end_offsets(self.queue)
-
-    @property
-    def _is_there(self) -> bool:
         # Connect makes the topic with the first connector that names it.
-        return self.queue is not None and self.queue in self._bench.kafka.topics()
+        if self.queue is not None and self.queue in self._bench.kafka.topics():
+            self._since = self._bench.kafka.end_offsets(self.queue)
 
     def read(self) -> list[DeadLetter]:
         """Those from the trial's topic. One without Connect's headers may be from anywhere, and is taken as its own."""
-        if self.queue is None or not self._is_there:
+        if self.queue is None or self.queue not in self._bench.kafka.topics():
             return []
         endpoints = self._bench.stack.endpoints
         queue = DeadLetterQueue(endpoints.kafka, endpoints.kafka_settings, self.queue, self._since)

@@ -32,6 +32,7 @@ from sinkbench.trial.company import Company
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.kind import Figures, Kind, Observer
 from sinkbench.trial.names import Names
+from sinkbench.trial.refused import why_refused
 from sinkbench.trial.rest import finish
 from sinkbench.trial.sampler import Sampler, fresh_samples
 from sinkbench.trial.stop import DrainWatch, End, Timeouts
@@ -95,6 +96,7 @@ class Trial:
         self._company = Company(bench, cell.sink, names)
         self._dead_letters = DeadLetters(bench, cell, names)
         self._letters: list[DeadLetter] = []
+        self._refused: str | None = None
         self._records_per_write: float | None = None
         self._disk_bytes_per_record: float | None = None
         self._refusal: str | None = None
@@ -326,6 +328,8 @@ class Trial:
             self._wrong_keys = counted.wrong_keys()
         else:
             self._lost_ranges, self._duplicated_ranges = counted.lost_ranges(), counted.duplicated_ranges()
+            if self.audited.lost:
+                self._refused = why_refused(self.bench, self.cell, self.names, counted.is_lost)
         return self.audited
 
     def _content(self) -> Content:
@@ -421,6 +425,9 @@ class Trial:
             # What else was seen follows from it.
             cause = Reason(code=ReasonCode.WRITES_REJECTED, text=text, figures={"rejected": rejected})
             self.reasons.insert(0, cause)
+        if self._refused is not None:
+            text = f"{self.cell.sink} refuses a lost record that is written to it from here: {self._refused}"
+            self.reasons.insert(0, Reason(code=ReasonCode.WRITES_REJECTED, text=text))
         # What is wrong already explains why counts differ.
         if not self.reasons:
             for each in reconcile(self.counts()):

@@ -25,15 +25,19 @@ QUEUE = "elasticsearch-dead-letters"
 NAME = "tides_5eeded_001"
 
 
+def narrow(folder: Path) -> str:
+    """An index that takes the first records alone: a byte ends at 127, and the others are of the wrong type."""
+    index = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    index["mappings"]["properties"]["bench"]["properties"]["seq"] = {"type": "byte"}
+    (folder / "narrow.json").write_text(json.dumps(index))
+    return "narrow.json"
+
+
 def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
     stack: LocalStack, tmp_path: Path, sinkbench: Run
 ) -> None:
-    index = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
-    # A byte ends at 127: the records from 128 on are of the wrong type.
-    index["mappings"]["properties"]["bench"]["properties"]["seq"] = {"type": "byte"}
-    (tmp_path / "narrow.json").write_text(json.dumps(index))
-    plan = f"pipelines: [{{pipeline: elasticsearch/camel-idempotent, target: narrow.json}}]\n{LOAD}"
-    record, _ = one_trial(stack, tmp_path, plan, RECORDS, checkout=CHECKOUT)
+    plan = f"pipelines: [{{pipeline: elasticsearch/camel-idempotent, target: {narrow(tmp_path)}}}]\n{LOAD}"
+    record, _ = one_trial(stack, tmp_path, plan, RECORDS)
     assert record.audit is not None, record.reasons
     assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (STORED, 0, 0)
     assert record.audit.dead_letters == RECORDS - STORED
@@ -46,6 +50,17 @@ def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
     assert back.returncode == 2, back.stdout
     assert "nothing was played back" in back.stderr
     assert NAME in back.stderr
+
+
+def test_what_a_bulk_loses_without_a_word_is_named_with_what_the_sink_says(stack: LocalStack, tmp_path: Path) -> None:
+    plan = f"pipelines: [{{pipeline: elasticsearch/camel-bulk, target: {narrow(tmp_path)}}}]\n{LOAD}"
+    record, _ = one_trial(stack, tmp_path, plan, RECORDS)
+    assert record.audit is not None, record.reasons
+    assert (record.audit.stored, record.audit.lost, record.audit.dead_letters) == (STORED, RECORDS - STORED, 0)
+    assert record.lost_ranges == f"{STORED}-{RECORDS - 1}"
+    first = record.reasons[0]
+    assert first.code == ReasonCode.WRITES_REJECTED
+    assert "[bench.seq] of type [byte]" in first.text
 
 
 class ReadsAgain(Silent):

@@ -211,6 +211,7 @@ class FakeBench:
     looks: int = 0
 
     dead: list[str] = field(default_factory=list)
+    sent: list[bytes] = field(default_factory=list)
     meets: list[Others] = field(default_factory=list)
     versions: VersionAudit | None = None
     bloats: list[SinkBloat] = field(default_factory=list)
@@ -225,7 +226,10 @@ class FakeBench:
             up=lambda say: self.dead.clear(),
             network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
         )
-        self.kafka = SimpleNamespace(delete_topic=lambda name: self.there.discard(f"topic {name}"))
+        self.kafka = SimpleNamespace(
+            delete_topic=lambda name: self.there.discard(f"topic {name}"),
+            some_records=lambda topic, count: list(self.sent),
+        )
 
     def others(self, names: Names | None = None, sinks: Any = ()) -> Others:
         return self.meets.pop(0) if self.meets else Others({})

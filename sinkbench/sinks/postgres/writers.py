@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import psycopg
 from psycopg import sql
 
-from sinkbench.services.failures import maps_exceptions
+from sinkbench.services.failures import map_exceptions, maps_exceptions
 from sinkbench.sinks.postgres.sink import APPLICATION
-from sinkbench.sinks.writing import Destination
+from sinkbench.sinks.writing import Destination, Refused
 
 __all__ = ["SINGLY", "Copy", "Insert", "InsertSingly"]
 
@@ -44,8 +45,13 @@ class Copy(_Connection):
         return b"".join(_escaped(record) + b"\n" for record in records)
 
     def write(self, batch: bytes) -> None:
-        with self._connection.cursor() as cursor, cursor.copy(self._statement) as copy:
+        with _refusals(), self._connection.cursor() as cursor, cursor.copy(self._statement) as copy:
             copy.write(batch)
+
+
+def _refusals() -> AbstractContextManager[None]:
+    """Raises what PostgreSQL says of a record, not of a connection, as Refused."""
+    return map_exceptions(psycopg.DataError, psycopg.IntegrityError, to=Refused)
 
 
 def _escaped(record: bytes) -> bytes:
@@ -64,7 +70,8 @@ class Insert(_Connection):
         return begins + b",".join(b"('" + record.replace(b"'", b"''") + b"')" for record in records)
 
     def write(self, batch: bytes) -> None:
-        self._connection.execute(batch)
+        with _refusals():
+            self._connection.execute(batch)
 
 
 @maps_exceptions(psycopg.Error)
@@ -76,5 +83,6 @@ class InsertSingly(_Connection):
 
     def write(self, batch: Sequence[str]) -> None:
         statement = sql.SQL("INSERT INTO {} (payload) VALUES (%s::jsonb)").format(self._table)
-        for record in batch:
-            self._connection.execute(statement, (record,), prepare=True)
+        with _refusals():
+            for record in batch:
+                self._connection.execute(statement, (record,), prepare=True)

@@ -1,0 +1,49 @@
+"""Why records are lost: one of them is written to the sink from here, which may say what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+from sinkbench.analysis.content import documents_of
+from sinkbench.errors import ServiceError
+from sinkbench.plan.cells import Cell
+from sinkbench.sinks import Destination, Refused, open_writer, sink_kind
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.names import Names
+
+__all__ = ["why_refused"]
+
+# So many records of a topic are looked at for one that is lost: a second's work.
+MOST_RECORDS = 20_000
+
+
+def why_refused(bench: Bench, cell: Cell, names: Names, is_lost: Callable[[int], bool]) -> str | None:
+    """What the sink says when a lost record is written to it by a plain client, after the audit.
+
+    Args:
+        bench: the stack and its clients.
+        cell, names: the trial, whose connector is gone.
+        is_lost: tells of a record's `seq` whether it is lost.
+
+    Returns:
+        The sink's words. None if it takes the record, if none of the records that were looked at is lost, or if the
+        sink has no plain client, or does not answer.
+    """
+    ways = sink_kind(cell.sink).writers
+    if not ways:
+        return None
+    try:
+        values = bench.kafka.some_records(names.topic, MOST_RECORDS)
+        lost = (value for value in values if value and any(map(is_lost, documents_of([value], names.trial))))
+        value = next(lost, None)
+        if value is None:
+            return None
+        to = Destination(cell.sink, next(iter(ways)), names.target, bench.stack.endpoints.sinks[cell.sink])
+        with closing(open_writer(to)) as writer:
+            writer.write(writer.batch([value]))
+    except Refused as error:
+        return str(error)
+    except (ServiceError, OSError):
+        return None
+    return None
