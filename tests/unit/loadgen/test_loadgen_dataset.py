@@ -128,7 +128,7 @@ def texts(dataset: Dataset) -> list[bytes]:
     [
         ("a.ndjson", TEXT),
         ("a.jsonl", b"\xef\xbb\xbf" + TEXT),
-        ("a.ndjson.gz", gzip.compress(TEXT[:9]) + gzip.compress(TEXT[9:])),
+        ("a.ndjson.gz", gzip.compress(TEXT[:9], mtime=0) + gzip.compress(TEXT[9:], mtime=0)),
         ("a.ndjson.zst", zstandard.compress(TEXT[:9]) + zstandard.compress(TEXT[9:])),
         ("a.json", b" [" + b" ,\n ".join(RECORDS) + b"\n]\n"),
         ("without an ending", b"[" + b",".join(RECORDS) + b"]"),
@@ -170,7 +170,7 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
         ("a.ndjson", b'{"a": 1}\n\n[3]\n', "line 3: is a list, not a JSON object; mend it"),
         ("a.ndjson", b'{"a": 1}\n{"bench": {}}\n', 'line 2: has a member "bench" of its own'),
         ("a.ndjson", b" \n", "holds no record"),
-        ("a.ndjson.gz", gzip.compress(TEXT * 99)[:-20], "ends in the middle of what gzip has packed"),
+        ("a.ndjson.gz", gzip.compress(TEXT * 99, mtime=0)[:-20], "ends in the middle of what gzip has packed"),
         ("a.ndjson.zst", zstandard.compress(TEXT * 99)[:-2], "ends in the middle of what zstd has packed"),
         ("a.json", b'[{"a": 1},\n {"a": 2', "line 2: the element is no JSON .*, or the file ends in the middle"),
         ("a.json", b'[{"a": 1},\n', "line 2: the file ends in the middle of its array"),
