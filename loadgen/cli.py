@@ -22,6 +22,7 @@ from loadgen.engine import run as run_load
 from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from
 from loadgen.progress import Show, show_bar, show_json, show_lines
+from loadgen.reading import printable
 from loadgen.serve import DEFAULT_LISTEN, handle_signals
 from loadgen.serve import serve as serve_http
 from loadgen.server import make_app
@@ -169,5 +170,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refuse(why: str) -> int:
-    print("loadgen:", " ".join(why.split()), file=sys.stderr)
+    print("loadgen:", printable(" ".join(why.split())), file=sys.stderr)
     return ExitCode.UNUSABLE

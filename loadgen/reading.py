@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MOST_BYTES", "parse_json", "read_bytes", "read_text"]
+__all__ = ["MOST_BYTES", "parse_json", "printable", "read_bytes", "read_text"]
 
 MOST_BYTES = 1 << 20
 """A file that a person writes has fewer."""
@@ -22,6 +22,11 @@ MOST_BYTES = 1 << 20
 _DEEPEST = 100
 _LARGEST_INTEGER = 2**64
 _DIGITS = 20
+# Control characters, but for tab and line feed, and those that turn the direction of writing around.
+_UNPRINTABLE = {
+    code: repr(chr(code))[1:-1]
+    for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 _KIND = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
@@ -74,6 +79,11 @@ def read_text(path: Path, error: Callable[[str], Exception], most_bytes: int = M
     if wrong >= 0:
         raise error(f"{path}:{text.count(chr(10), 0, wrong) + 1}: is not UTF-8 text; save it as UTF-8")
     return text
+
+
+def printable(text: str) -> str:
+    """The text for a terminal: what would move its cursor, or pass for something else, as Python escapes it."""
+    return text.translate(_UNPRINTABLE)
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -184,9 +184,10 @@ class YamlFile:
 
     def _parse(self, text: str) -> tuple[object, object]:
         try:
-            root = YAML(typ="safe", pure=True).compose(text)
+            yaml = YAML(typ="safe", pure=True)
+            root = yaml.compose(text)
             self._refuse_endless(root)
-            return root, YAML(typ="safe", pure=True).load(text)
+            return root, None if root is None else yaml.constructor.construct_document(root)
         except MarkedYAMLError as broken:
             mark = broken.problem_mark or broken.context_mark
             said = (broken.problem or broken.context or "cannot be read").splitlines()[0]

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from loadgen.reading import printable
 from sinkbench.cli.place import check_place
 from sinkbench.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, Interrupted, SinkbenchError
 from sinkbench.secrets import redacted
@@ -70,7 +71,7 @@ def _group() -> None:
 
 
 def _complain(text: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"sinkbench: {redacted(text)}", markup=False, highlight=False)
+    Console(stderr=True, soft_wrap=True).print(f"sinkbench: {printable(redacted(text))}", markup=False, highlight=False)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

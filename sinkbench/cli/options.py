@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from loadgen.reading import printable
 from sinkbench.secrets import redacted
 from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
@@ -29,7 +30,7 @@ def commands() -> typer.Typer:
 
 def say(line: str) -> None:
     """Prints a line for a person, without secrets."""
-    console.print(redacted(line), markup=False, highlight=False)
+    console.print(printable(redacted(line)), markup=False, highlight=False)
 
 
 def the_stack(choice: str | None) -> Stack:

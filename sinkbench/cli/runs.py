@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from loadgen.reading import printable
 from sinkbench.cli.options import PRICES, RUN, commands
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_UNTOLD, ResultsError
 from sinkbench.plan.prices import load_prices
@@ -131,4 +132,5 @@ def _write(text: str, *, err: bool = False) -> None:
     out = sys.stderr if err else sys.stdout
     # The output's encoding may lack letters of a name.
     encoding = getattr(out, "encoding", None) or "utf-8"
-    out.write(redacted(text).encode(encoding, "replace").decode(encoding))
+    shown = printable(redacted(text)) if out.isatty() else redacted(text)
+    out.write(shown.encode(encoding, "replace").decode(encoding))

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, Self
 
 from rich.console import Console
 
+from loadgen.reading import printable
 from sinkbench.analysis.lag import lag_in_words
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
@@ -142,7 +143,7 @@ class QuietUi(Ui):
         return None
 
     def say(self, line: str) -> None:
-        self._console.print(redacted(line), markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(redacted(line)), markup=False, highlight=False, soft_wrap=True)
 
     def ended(self, record: TrialRecord) -> None:
         self.say(trial_line(record))

@@ -12,6 +12,7 @@ from threading import Thread
 from pydantic import JsonValue
 from rich.console import Console
 
+from loadgen.reading import printable
 from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import Interrupted, PlanError, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
@@ -240,7 +241,7 @@ class _Session(ExitStack):
 
     def _say(self, line: str) -> None:
         self._live.say(line)
-        self._console.print(redacted(line), markup=False, highlight=False)
+        self._console.print(printable(redacted(line)), markup=False, highlight=False)
 
 
 def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:

@@ -33,7 +33,7 @@ from typing import Self
 from pydantic import JsonValue, ValidationError
 from ruamel.yaml import YAML
 
-from loadgen.reading import parse_json, read_bytes
+from loadgen.reading import parse_json, printable, read_bytes
 from sinkbench.errors import UserError
 from sinkbench.plan.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord
@@ -283,7 +283,8 @@ def _read(path: Path) -> bytes:
 
 def _first(invalid: ValidationError) -> str:
     detail = invalid.errors()[0]
-    where = ".".join(map(str, detail["loc"]))
+    # A key of the file's may hold anything.
+    where = printable(".".join(map(str, detail["loc"])).replace("\n", "\\n"))
     return f"{where}: {detail['msg']}" if where else detail["msg"]
 
 

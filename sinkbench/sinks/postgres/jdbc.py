@@ -61,11 +61,11 @@ def conninfo_of(config: Mapping[str, str]) -> str | None:
     address, _, query = url.removeprefix(SCHEME).partition("?")
     if not url.startswith(f"{SCHEME}//") or "${" in address:
         return None
-    found = urlsplit(address)
     try:
+        found = urlsplit(address)
         host, port = found.hostname, found.port
     except ValueError:
-        # Several hosts: which of them was meant cannot be told.
+        # Several hosts, of which it cannot be told which one was meant; or half an address of IPv6.
         return None
     parts = {
         **{key: value for key, value in parse_qsl(query) if key in SHARED},

@@ -1,0 +1,244 @@
+"""Every reader of a file takes what it finds or refuses it in a few lines: no traceback, no hang, 1,000 bad files each.
+
+FUZZ_EXAMPLES sets another number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from loadgen.clientconfig import read_client_config
+from loadgen.dataset.source import open_dataset
+from loadgen.errors import LoadgenError
+from sinkbench.cli.main import main
+from sinkbench.errors import SinkbenchError
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.plan import load_plan
+from sinkbench.plan.prices import load_prices
+from sinkbench.plan.queries import load_queries
+from sinkbench.report.samples import course_of, read_samples
+from sinkbench.runs.listing import list_runs
+from sinkbench.runs.reader import load_run
+from sinkbench.settings import load_settings
+from sinkbench.sinks.postgres.jdbc import conninfo_of
+from sinkbench.stack.stackfile import load_stack_file
+from sinkbench.summary.thresholds import load_thresholds
+from tests.support.mutation import changed_bytes, changed_json, changed_values
+from tests.support.samplerun import keep_run
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "1000"))
+FILES_OF_A_SEED = 20
+NAMES = ("postgres/jdbc", "jdbc", "two", "plan.yaml", "secret")
+# A whole command takes tens of milliseconds, a report more.
+OF_COMMANDS, OF_REPORTS = EXAMPLES // 20, EXAMPLES // 250
+
+PLAN = b"""\
+name: mine
+pipelines:
+- postgres/jdbc
+- {pipeline: postgres/jdbc, label: two, multiples: [1, 2], overrides: {batch.size: 500}}
+multiples: [1, 2]
+until: {interval_percent: 10, trials: 20}
+load: {keys: 10, compression: lz4, acks: 1, linger_ms: 5}
+drain: {window_seconds: 6}
+prices: {currency: EUR, core_hour: 0.05}
+"""
+STACK = b"""\
+kafka: {bootstrap: "k:1", settings: {security.protocol: SASL_SSL, sasl.password: {env: HOME}}}
+connect:
+  {urls: ["http://c:1"], workers: 2, user: u, password: {file: secret}, variables: {A: b, B_PASSWORD: {env: HOME}}}
+elasticsearch: {url: "http://e:1", index: tides, api_key: {env: HOME}}
+postgres: {dsn: host=p port=1 dbname=d user=u, password: {file: secret}}
+pgbouncer: {dsn: host=p port=2 dbname=pgbouncer user=u}
+loadgens: ["http://l:1"]
+"""
+CONNECTOR = b"""{"name": "jdbc", "config": {"connector.class": "io.x", "batch.size": 500, "connection.password": "hush",
+"connection.url": "jdbc:postgresql://db:5432/d?user=u&sslmode=require&password=hush", "connection.username": "u"}}"""
+THRESHOLDS = b"""\
+plan: plan.yaml
+cells:
+- {cell: postgres/jdbc, lost: {at_most: 0}, records_per_second: {at_least: 100.5}}
+- {cell: two, ratio: {to: postgres/jdbc, at_least: 2}}
+"""
+PRICES = b"currency: EUR\ncore_hour: 0.05\nmemory_gb_hour: 0.01\nkept_months: 2.5\n"
+QUERY = b"""\
+asks: what is there
+where:
+- {field: data.0.t, from: "2026-01-01", before: "2026-02-01"}
+- {field: metadata.location, near: {lat: 1, lon: 2, km: 3}}
+newest: {by: data.0.t, most: 20}
+"""
+SETTINGS = (
+    b"SINKBENCH_WORKERS=3\n# why\nSINKBENCH_KAFKA_PORT=19092\nSINKBENCH_KAFKA_HEAP='768m'\nexport OTHER=\"x ${A}\"\n"
+)
+CLIENT = b"security.protocol=ssl\n# why\nssl.ca.pem=-----BEGIN\\nx\nsasl.password=a=b\n"
+NDJSON = b'{"id": 1, "at": {"place": "Sand"}, "v": [1.5, true]}\n{"id": 2, "at": {"place": "K\xc3\xb6ln"}}\n\n{}\n'
+ARRAY = b'[{"id": 1, "at": {"place": "Sand"}},\n {"id": 2}, {"id": 3, "v": "\\u00fc"}]\n'
+TABLE = b'id,place,v,ok\n1,"Sand, Bar",1.5,true\n2,"say ""x""\nhere",,false\n3,K\xc3\xb6ln,-2e3,true\n'
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What is fuzzed: a good file, and what reads it."""
+
+    file: str
+    good: bytes
+    read: Callable[[Path], object]
+    structured: bool = False
+    share: float = 1.0
+
+
+def _connector(root: Path) -> None:
+    config = read_connector(root / "connectors" / "postgres" / "jdbc.json")
+    conninfo_of({key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()})
+
+
+def _samples(root: Path) -> None:
+    found = read_samples(root / "samples.csv")
+    if not isinstance(found, str):
+        course_of(found, 100)
+
+
+def _dataset(file: str, key: str | None = None) -> Callable[[Path], object]:
+    return lambda root: open_dataset(str(root / file), key, most_bytes=1 << 20)
+
+
+def _run(root: Path) -> None:
+    """As `runs` does, which must list a damaged run, and as the others do."""
+    (row,) = list_runs(root / "results")
+    if row.summary is None:
+        assert row.damage
+    load_run(root / "results" / row.run)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("world")
+    keep_run(root / "results", ("postgres/jdbc",), multiples=(1,), blocks=2, seconds=4)
+    (root / "results" / "latest").unlink()
+    (root / "connectors" / "postgres").mkdir(parents=True, exist_ok=True)
+    (root / "queries").mkdir()
+    (root / "secret").write_text("hushhush\n")
+    duckdb.sql("SELECT 1 AS id, 'Sand' AS place, [1.5] AS v").write_parquet(str(root / "mine.parquet"))
+    for reader in READERS.values():
+        if reader.good:
+            (root / reader.file).write_bytes(reader.good)
+            reader.read(root)
+    return root
+
+
+READERS = {
+    "plan": Reader("plan.yaml", PLAN, lambda root: load_plan(root / "plan.yaml", root / "connectors"), True),
+    "stack file": Reader("clusters.yaml", STACK, lambda root: load_stack_file(root / "clusters.yaml"), True),
+    "connector": Reader("connectors/postgres/jdbc.json", CONNECTOR, _connector, True),
+    "thresholds": Reader(
+        "thresholds.yaml", THRESHOLDS, lambda root: load_thresholds(root / "thresholds.yaml", root / "connectors"), True
+    ),
+    "prices": Reader("prices.yaml", PRICES, lambda root: load_prices(root / "prices.yaml"), True),
+    "query": Reader("queries/one.yaml", QUERY, lambda root: load_queries(root / "queries"), True),
+    "settings": Reader(".env", SETTINGS, load_settings),
+    "client config": Reader("client.properties", CLIENT, lambda root: read_client_config(root / "client.properties")),
+    "ndjson": Reader("mine.ndjson", NDJSON, _dataset("mine.ndjson", "at.place")),
+    "json array": Reader("mine.json", ARRAY, _dataset("mine.json", "id")),
+    "csv": Reader("mine.csv", TABLE, _dataset("mine.csv", "place")),
+    # A database is opened for each.
+    "parquet": Reader("mine.parquet", b"", _dataset("mine.parquet"), share=0.1),
+    "summary": Reader("results/*/summary.json", b"", _run, True),
+    "trials": Reader("results/*/trials.jsonl", b"", _run),
+    "kept plan": Reader("results/*/plan.yaml", b"", _run, True),
+    "samples": Reader("results/*/samples/*.csv", b"", _samples),
+}
+
+
+def _is_one_line_or_few(error: Exception) -> None:
+    said = str(error)
+    assert said
+    assert said.count("\n") <= 5, said
+    assert len(said) < 20_000, said
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", READERS)
+def test_a_thousand_bad_files_are_taken_or_refused_in_a_few_lines(name: str, world: Path) -> None:
+    reader = READERS[name]
+    file = next(world.glob(reader.file))
+    good = file.read_bytes()
+    content = YAML(typ="safe", pure=True).load(good) if reader.structured else None
+
+    @settings(max_examples=max(1, int(EXAMPLES * reader.share) // FILES_OF_A_SEED))
+    @given(st.randoms(use_true_random=True))
+    def fuzz(random: Random) -> None:
+        for _ in range(FILES_OF_A_SEED):
+            by_values = reader.structured and random.random() < 0.5
+            bad = changed_json(random, content, NAMES) if by_values else changed_bytes(random, good)
+            file.write_bytes(bad)
+            try:
+                reader.read(world)
+            except (SinkbenchError, LoadgenError) as error:
+                _is_one_line_or_few(error)
+            except BaseException as error:
+                error.add_note(f"of the content {bad!r}")
+                raise
+
+    try:
+        fuzz()
+    finally:
+        file.write_bytes(good)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with all that a run may have."""
+    return keep_run(tmp_path_factory.mktemp("whole") / "results", multiples=(1, 2), seconds=4, everything=True)
+
+
+COMMANDS = {
+    "export csv": lambda run: ["export", run, "--format", "csv"],
+    "export md": lambda run: ["export", run, "--format", "md"],
+    "runs": lambda run: ["runs", "--results", str(Path(run).parent)],
+    "report": lambda run: ["report", run],
+}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("kept", ["summary.json", "trials.jsonl"])
+def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
+    command: str, kept: str, whole: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, file = whole, whole / kept
+    good = file.read_text()
+    first, *rest = [good] if kept == "summary.json" else good.splitlines()
+    content = json.loads(first)
+    files = OF_REPORTS if command == "report" else OF_COMMANDS
+
+    @settings(max_examples=max(1, files // FILES_OF_A_SEED))
+    @given(st.randoms(use_true_random=True))
+    def fuzz(random: Random) -> None:
+        for _ in range(min(files, FILES_OF_A_SEED)):
+            alike = random.random() < 0.7
+            bad = (changed_values(random, content) if alike else changed_json(random, content, NAMES)).decode()
+            file.write_text("\n".join([bad, *rest, ""]))
+            try:
+                assert main(COMMANDS[command](str(run))) in (0, 2)
+                said = capsys.readouterr().err
+                assert said.count("\n") <= 1, said
+            except BaseException as error:
+                error.add_note(f"of the content {bad!r}")
+                raise
+
+    try:
+        fuzz()
+    finally:
+        file.write_text(good)
