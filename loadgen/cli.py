@@ -23,7 +23,7 @@ from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from
 from loadgen.progress import Show, show_bar, show_json, show_lines
 from loadgen.reading import printable
-from loadgen.serve import DEFAULT_LISTEN, handle_signals
+from loadgen.serve import DEFAULT_LISTEN, handle_signals, hosts_of
 from loadgen.serve import serve as serve_http
 from loadgen.server import make_app
 from loadgen.service import LoadService
@@ -109,11 +109,16 @@ def serve(
     listen: Annotated[str, typer.Option(help="Address to listen on, host:port; port 0 takes any")] = DEFAULT_LISTEN,
     bootstrap: Annotated[str | None, typer.Option(help="Kafka's address for loads that name none")] = None,
     client_config: ClientConfig = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name by which clients call this machine, besides its own and its addresses; repeatable"),
+    ] = None,
     exit_on_eof: Annotated[bool, typer.Option("--exit-on-eof", help="End when standard input closes, too")] = False,
 ) -> None:
     """Takes loads by HTTP, one at a time, until it is told to end."""
     service = LoadService(_read_settings(client_config))
-    raise typer.Exit(serve_http(listen, make_app(service, bootstrap), service, exit_on_eof=exit_on_eof))
+    interface = make_app(service, bootstrap, hosts=[*hosts_of(listen), *(host or ())])
+    raise typer.Exit(serve_http(listen, interface, service, exit_on_eof=exit_on_eof))
 
 
 def _open_dataset(load: Load, client_config: Path | None) -> Dataset:

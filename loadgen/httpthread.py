@@ -9,10 +9,26 @@ from collections.abc import Callable
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["HttpThread", "why_not_listening"]
 
 POLL_SECONDS = 0.01
+MOST_CONNECTIONS = 64
+"""With more of them open a request gets 503."""
+IDLE_SECONDS = 10
+"""A connection that brings no whole request for so long is closed."""
+LOOK_SECONDS = 1
+
+
+class _Protocol(H11Protocol):
+    def send_400_response(self, msg: str) -> None:
+        # uvicorn would begin a second answer beside one that is on its way, and end in a traceback.
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
 
 
 class HttpThread:
@@ -30,16 +46,23 @@ class HttpThread:
         self._listener = listener
         self._grace_seconds = grace_seconds
         self._at_end = at_end
+        # asyncio sets it where a socket names its protocol, as ours do not: each answer would wait for 40 ms.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(
             app,
+            http=_Protocol,
             log_config=None,
-            log_level="warning",
+            log_level="error",
             access_log=False,
             lifespan="off",
             ws="none",
             server_header=False,
             timeout_graceful_shutdown=grace_seconds,
+            limit_concurrency=MOST_CONNECTIONS,
+            callback_notify=self._close_idle,
+            timeout_notify=LOOK_SECONDS,
         )
+        self._idle: dict[H11Protocol, int] = {}
         self._server = uvicorn.Server(config)
         # In the main thread uvicorn would install signal handlers.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -58,6 +81,15 @@ class HttpThread:
     def join(self) -> None:
         """Waits for its end, a second longer than an answer may take."""
         self._thread.join(self._grace_seconds + 1)
+
+    async def _close_idle(self) -> None:
+        """Closes connections that have been idle at every look for long enough."""
+        opened = [each for each in self._server.server_state.connections if isinstance(each, H11Protocol)]
+        waiting = [each for each in opened if each.cycle is None or each.cycle.response_complete]
+        self._idle = {each: self._idle.get(each, 0) + LOOK_SECONDS for each in waiting}
+        for connection, seconds in self._idle.items():
+            if seconds >= IDLE_SECONDS:
+                connection.transport.close()
 
     def _run(self) -> None:
         try:

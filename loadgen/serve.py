@@ -18,7 +18,7 @@ from loadgen.httpthread import HttpThread, why_not_listening
 from loadgen.server import CANCEL_SECONDS
 from loadgen.service import LoadService
 
-__all__ = ["DEFAULT_LISTEN", "handle_signals", "serve"]
+__all__ = ["DEFAULT_LISTEN", "handle_signals", "hosts_of", "serve"]
 
 DEFAULT_LISTEN = "127.0.0.1:18090"
 GRACE_SECONDS = 3
@@ -59,6 +59,11 @@ def serve(listen: str, app: Starlette, service: LoadService, *, exit_on_eof: boo
     if reason == SERVER_ENDED:
         raise RuntimeError("the HTTP server has ended by itself")
     return ExitCode.INTERRUPTED if reason == signal.SIGINT else ExitCode.DONE
+
+
+def hosts_of(listen: str) -> list[str]:
+    """The names by which clients may call what listens there: the host's own, and this machine's."""
+    return ["localhost", listen.rpartition(":")[0].removeprefix("[").removesuffix("]"), socket.gethostname()]
 
 
 def _listen(listen: str) -> socket.socket:

@@ -7,12 +7,12 @@
     GET    /load     the newest load: `loadgen.state.LoadState`
     DELETE /load     stops the load; with ?run=RUN only that run's, so that nobody stops somebody else's
 
-A request that is refused gets {"error": one line}.
+A request that is refused gets {"error": one line}; `loadgen.guard` says which are not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -21,13 +21,15 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from loadgen.dataset.facts import HELD_BYTES
 from loadgen.dataset.held import Dataset
 from loadgen.errors import DatasetError, OptionsError
+from loadgen.guard import Guard
 from loadgen.options import load_from
 from loadgen.reading import parse_json
 from loadgen.service import BusyError, LoadService
@@ -43,8 +45,19 @@ LONGEST_ERROR = 1_000
 CANCEL_SECONDS = 7.0
 
 
-def make_app(service: LoadService, bootstrap: str | None = None, cancel_seconds: float = CANCEL_SECONDS) -> Starlette:
-    """The interface of `service`. `bootstrap` is for loads that name none; a DELETE waits `cancel_seconds` at most."""
+def make_app(
+    service: LoadService,
+    bootstrap: str | None = None,
+    cancel_seconds: float = CANCEL_SECONDS,
+    hosts: Collection[str] = (),
+) -> Starlette:
+    """The interface of `service`.
+
+    Args:
+        bootstrap: for loads that name none.
+        cancel_seconds: how long a DELETE waits at most.
+        hosts: names by which clients call it, besides IP addresses.
+    """
 
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok", "version": _version()})
@@ -88,7 +101,10 @@ def make_app(service: LoadService, bootstrap: str | None = None, cancel_seconds:
             Route("/load", show, methods=["GET"]),
             Route("/load", cancel, methods=["DELETE"]),
         ],
-        exception_handlers=dict.fromkeys((HTTPException, OptionsError, DatasetError, BusyError), _refuse),
+        middleware=[Middleware(Guard, hosts=hosts, any_address=True)],
+        exception_handlers=dict.fromkeys(
+            (HTTPException, OptionsError, DatasetError, BusyError, ClientDisconnect), _refuse
+        ),
     )
 
 

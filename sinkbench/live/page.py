@@ -20,11 +20,11 @@ from importlib.resources import files
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from loadgen.guard import Guard
 from loadgen.httpthread import HttpThread, why_not_listening
 from sinkbench.errors import SettingsError
 from sinkbench.live.state import LiveRun
@@ -70,7 +70,7 @@ def make_app(live: LiveRun) -> Starlette:
             Route("/page.js", _file("text/javascript", "sinkbench.live/page.js")),
             Route("/events", events),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)],
+        middleware=[Middleware(Guard, hosts=HOSTS)],
     )
 
 

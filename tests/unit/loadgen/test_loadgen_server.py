@@ -70,7 +70,9 @@ class Server:
 
     def ask(self, method: str, path: str = "/load", **more: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://loadgen") as client:
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(self.app), base_url="http://127.0.0.1"
+            ) as client:
                 return await client.request(method, path, **more)
 
         return asyncio.run(ask())
