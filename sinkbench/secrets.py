@@ -8,25 +8,82 @@ from __future__ import annotations
 
 import html
 import json
+import re
+from collections.abc import Mapping
 from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue
 
-__all__ = ["HIDDEN", "SHORTEST", "conceal", "redacted", "redacted_values"]
+__all__ = [
+    "HIDDEN",
+    "SECRET_NAME",
+    "SHORTEST",
+    "WORDS",
+    "conceal",
+    "conceal_in",
+    "conceal_misplaced",
+    "holds_password",
+    "redacted",
+    "redacted_values",
+]
 
 SHORTEST = 4
 """Fewer characters are part of too many words to be replaced."""
 
 HIDDEN = "***"
 
+SECRET_NAME = re.compile(r"PASSW|PASSPHRASE|SECRET|TOKEN|API[._-]?KEY|CREDENTIAL|PRIVATE|JAAS", re.IGNORECASE)
+"""What a setting is called that holds a secret."""
+
+# user:password@ in an address, password=... in a connection string, a query or a line of JAAS.
+_MISPLACED = re.compile(
+    r"""://[^/@\s]*?:([^/\s]+)@|(?:password|passwd|pwd)\s*=\s*"""
+    r"""(?:RAW\(([^)]*)\)|'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s&'";]+))""",
+    re.IGNORECASE,
+)
+WORDS = frozenset(
+    ("true", "false", "null", "none", "password", "sinkbench", "kafka", "connect", "camel", "jdbc",
+     "postgres", "postgresql", "elasticsearch", "elastic")
+)  # fmt: skip
+"""No secrets, since they are in every result: without them none could be read. Many use one as a password."""
+
 _forms: set[str] = set()
 
 
 def conceal(secret: str) -> str:
-    """Makes `redacted` replace this text, and returns it."""
-    if len(secret) >= SHORTEST:
+    """Makes `redacted` replace this text, and returns it. Names of services, which many use as a password, stay."""
+    if len(secret) >= SHORTEST and secret.casefold() not in WORDS:
         _forms.update(_written(secret))
     return secret
+
+
+def conceal_in(settings: Mapping[str, object]) -> None:
+    """Conceals the secrets among the settings of a connector: by the names of their keys, or passwords in an address.
+
+    What only refers to a secret, such as `${env:NAME}`, or to a bean is none.
+    """
+    for key, value in settings.items():
+        text = str(value)
+        if SECRET_NAME.search(key) and not text.startswith(("${", "#class:", "#bean:")):
+            conceal(text)
+        conceal_misplaced(value)
+
+
+def conceal_misplaced(content: object) -> None:
+    """Conceals what looks like a password in any text within the content."""
+    if isinstance(content, Mapping | list | tuple):
+        for value in content.values() if isinstance(content, Mapping) else content:
+            conceal_misplaced(value)
+    elif isinstance(content, str):
+        for found in _MISPLACED.finditer(content):
+            password = next(filter(None, found.groups()), "")
+            if not password.startswith("${"):
+                conceal(password)
+
+
+def holds_password(text: str) -> bool:
+    """Whether a password seems to stand in the text, as in an address."""
+    return _MISPLACED.search(text) is not None
 
 
 def _written(secret: str) -> set[str]:

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from loadgen.reading import printable
 from sinkbench.cli.place import check_place
 from sinkbench.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, Interrupted, SinkbenchError
-from sinkbench.secrets import redacted
+from sinkbench.secrets import conceal, redacted
 from sinkbench.services.failures import in_one_line
 from sinkbench.suggest import did_you_mean
 
@@ -89,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A name may have letters that the output's encoding lacks.
         if isinstance(out, io.TextIOWrapper):
             out.reconfigure(errors="backslashreplace")
+    # libpq takes it where a connection string has none.
+    conceal(os.environ.get("PGPASSWORD", ""))
     try:
         check_place(Path(sys.argv[0]), Path(sys.prefix))
         app(args=None if arguments is None else list(arguments), prog_name="sinkbench")

@@ -7,6 +7,7 @@ from typing import Any
 
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import PlanError
+from sinkbench.secrets import conceal_in
 
 __all__ = ["known_pipelines", "read_connector"]
 
@@ -17,7 +18,10 @@ def known_pipelines(connectors: Path) -> list[str]:
 
 
 def read_connector(path: Path) -> dict[str, Any]:
-    """The `config` of a connector file. Raises PlanError, with the file and what is wrong, if it holds none."""
+    """The `config` of a connector file. Secrets in it are concealed from then on.
+
+    Raises PlanError, with the file and what is wrong, if it holds none.
+    """
     try:
         found = parse_json(read_text(path, PlanError))
     except FileNotFoundError:
@@ -30,4 +34,5 @@ def read_connector(path: Path) -> dict[str, Any]:
     for key, value in config.items():
         if isinstance(value, dict | list):
             raise PlanError(f"{path}: not a connector file (config.{key} is no text, number, true or false); mend it")
+    conceal_in(config)
     return config

@@ -26,6 +26,7 @@ from sinkbench.plan.sections import (
     Until,
     named_path,
 )
+from sinkbench.secrets import conceal_in
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
 __all__ = [
@@ -314,7 +315,8 @@ class Plan(Section):
 
 
 def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = None, *, kept: bool = False) -> Plan:
-    """Reads the plan in the file `path`; its pipelines must be among those in the folder `connectors`.
+    """Reads the plan in the file `path`; its pipelines must be among those in the folder `connectors`. Secrets among
+    overrides are concealed from then on.
 
     `stamping` names the sinks that keep the time of every insertion; None: that is not looked at. Files that the plan
     names are beside it or in the checkout, the folder around `connectors`; those of a plan that was `kept` with a run
@@ -345,4 +347,6 @@ def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = N
         }
         raise PlanError(source.explain(invalid, models)) from None
     plan._source = source
+    for entry in plan.pipelines:
+        conceal_in(entry.overrides)
     return plan

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, ValidationError, create_model, model_validator
 
 from sinkbench.errors import StackError
-from sinkbench.secrets import redacted
+from sinkbench.secrets import conceal_misplaced, redacted
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import sink_services
 from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url
-from sinkbench.stack.stackvalues import hide_misplaced, kafka_settings, several, variables
+from sinkbench.stack.stackvalues import kafka_settings, several, variables
 from sinkbench.yamlfile import YamlFile, mistake
 
 __all__ = ["StackFile", "load_stack_file"]
@@ -104,7 +104,7 @@ def load_stack_file(path: Path) -> StackFile:
     Raises StackError with a line for each mistake, up to five: the file, the line, what was found, and what to do.
     """
     source = YamlFile(path, "stack file", StackError)
-    hide_misplaced(source.content)
+    conceal_misplaced(source.content)
     sections = {name: service.section for name, service in sink_services().items()}
     fields: dict[str, Any] = {name: (section | None, None) for name, section in sections.items()}
     model = create_model("StackFile", __base__=StackFile, **fields)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +15,7 @@ from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from loadgen.reading import read_text
-from sinkbench.secrets import conceal
+from sinkbench.secrets import SECRET_NAME, conceal, holds_password
 from sinkbench.suggest import nearest
 from sinkbench.yamlfile import mistake, shown
 
@@ -26,7 +25,6 @@ __all__ = [
     "address",
     "ca_file",
     "existing_file",
-    "hide_misplaced",
     "kafka_settings",
     "secret",
     "several",
@@ -52,12 +50,8 @@ KAFKA_KNOWN = (
     *("ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification", "client.dns.lookup"),
     *("socket.timeout.ms", "socket.keepalive.enable", "broker.address.family", "client.rack"),
 )
-# Names of connectors' variables that hold secrets.
-SECRET_NAME = re.compile(r"PASSW|PASSPHRASE|SECRET|TOKEN|API_?KEY|CREDENTIAL|PRIVATE", re.IGNORECASE)
 # These words stand for themselves where a path may be given.
 NOT_A_FILE = ("system", "probe")
-# user:password@ in an address, password=... in a connection string.
-MISPLACED = re.compile(r"://[^/@\s]*?:([^/\s]+)@|password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s&']+))", re.IGNORECASE)
 
 
 def secret(value: object, info: ValidationInfo) -> str:
@@ -164,7 +158,7 @@ def variables(value: object, info: ValidationInfo) -> dict[str, str]:
             found[key] = _within(key, given, info)
             continue
         found[key] = _text(key, given)
-        if MISPLACED.search(found[key]):
+        if holds_password(found[key]):
             raise mistake(f"{{name}}.{key} holds a password; {AS_REFERENCE}", key)
     return found
 
@@ -190,13 +184,3 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, int | float | str):
         return str(value)
     raise mistake(f"{{name}}.{key} must be text, a number, true or false, found {shown(value)}", key)
-
-
-def hide_misplaced(content: object) -> None:
-    """Conceals what looks like a password in any text of the file, so that no other mistake's message shows it."""
-    if isinstance(content, Mapping | list):
-        for value in content.values() if isinstance(content, Mapping) else content:
-            hide_misplaced(value)
-    elif isinstance(content, str):
-        for found in MISPLACED.finditer(content):
-            conceal(next(filter(None, found.groups()), ""))

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench import secrets
-from sinkbench.secrets import conceal, redacted, redacted_values
+from sinkbench.secrets import conceal, conceal_in, redacted, redacted_values
 from sinkbench.services.failures import in_one_line
 from sinkbench.yamlfile import shown
 
-SECRETS = st.text(st.characters(exclude_categories=["Cs"]), min_size=secrets.SHORTEST, max_size=20)
+SECRETS = st.text(st.characters(exclude_categories=["Cs"]), min_size=secrets.SHORTEST, max_size=20).filter(
+    lambda text: text.casefold() not in secrets.WORDS
+)
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +86,36 @@ def test_a_secret_does_not_slip_through_where_a_message_is_cut() -> None:
         said = in_one_line(ValueError("x" * before + secret))
         assert "s3cret" not in said
     assert "s3cret" not in shown("x" * 40 + secret)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("connection.password", "hush-hush"),
+        ("camel.beans.pool.password", "hush-hush"),
+        ("consumer.override.sasl.jaas.config", "hush-hush"),
+        ("elasticsearch.api-key", "hush-hush"),
+        ("client.secret", "hush-hush"),
+        ("connection.url", "jdbc:postgresql://h/d?user=u&password=hush-hush&x=y"),
+        ("connection.url", "jdbc:postgresql://u:hush-hush@h/d"),
+        ("camel.sink.url", "elasticsearch://x?user=u&password=RAW(hush-hush)&y=z"),
+        ("any", 'org.x.ScramLoginModule required username="u" password="hush-hush";'),
+        ("any", "host=h password='hush-hush' user=u"),
+    ],
+)
+def test_a_secret_that_stands_in_a_connector_file_is_one(key: str, value: str) -> None:
+    conceal_in({key: value, "tasks.max": 3})
+    assert redacted("it says hush-hush, and tasks.max") == "it says ***, and tasks.max"
+
+
+@pytest.mark.parametrize(
+    "value", ["${env:POSTGRES_PASSWORD}", "${file:/x:password}", "#class:org.x.Tokenizer", "true", 7]
+)
+def test_what_only_refers_to_a_secret_is_none(value: object) -> None:
+    conceal_in({"connection.password": value, "url": "jdbc:x://h?password=${env:POSTGRES_PASSWORD}"})
+    assert redacted(f"<{value}>${{env:POSTGRES_PASSWORD}}") == f"<{value}>${{env:POSTGRES_PASSWORD}}"
+
+
+def test_a_password_that_is_the_name_of_a_service_leaves_every_result_readable() -> None:
+    conceal_in({"connection.password": "postgres"})
+    assert redacted("postgres/jdbc") == "postgres/jdbc"

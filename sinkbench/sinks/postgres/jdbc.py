@@ -20,6 +20,8 @@ SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
 # Of pgjdbc's many parameters those that libpq has, too, under the same name.
 SHARED = ("user", "password", "sslmode")
+# libpq would look for a password in the home folder, and send it to whatever host a connector file names.
+NO_FILE = "/nonexistent"
 POOL = re.compile(r"(camel\.beans\.[^.]+\.)url")
 
 
@@ -34,7 +36,10 @@ def refusal(config: Mapping[str, str]) -> str | None:
     if conninfo is None or not _is_host_here(str(conninfo_to_dict(conninfo)["host"])):
         return None
     try:
-        psycopg.connect(conninfo, connect_timeout=TIMEOUT_SECONDS).close()
+        # An empty password is none, but keeps libpq from that of the environment.
+        password = str(conninfo_to_dict(conninfo).get("password", ""))
+        mine = make_conninfo(conninfo, passfile=NO_FILE, password=password)
+        psycopg.connect(mine, connect_timeout=TIMEOUT_SECONDS).close()
     except psycopg.OperationalError as error:
         # Without a password, that one is asked for tells nothing.
         if error.pgconn is not None and error.pgconn.needs_password and "password=" not in conninfo:
