@@ -92,7 +92,9 @@ def _written(secret: str) -> set[str]:
     # libpq's connection strings put a backslash before these two.
     plain.add(secret.replace("\\", "\\\\").replace("'", "\\'"))
     quoted = {quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret)}
-    once = plain | quoted
+    # As HTTP's headers are read, which know no other letters.
+    headers = {secret.encode("ascii", "ignore").decode(), secret.encode("utf-8", "replace").decode("latin-1")}
+    once = plain | quoted | headers
     # JSON within JSON, such as Connect's own answer inside a trial's record, is escaped twice.
     escaped = {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in once for ascii_only in (True, False)}
     twice = {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in escaped for ascii_only in (True, False)}

@@ -118,7 +118,9 @@ class YamlFile:
         self._error = error
         self._root, content = self._parse(self._read())
         if not isinstance(content, dict):
-            found = "the file is empty" if content is None else f"found {shown(content)}"
+            # A text is not shown: whoever names the wrong file may have named that of a password.
+            found = "found a text" if isinstance(content, str) else f"found {shown(content)}"
+            found = "the file is empty" if content is None else found
             raise error(f"{path}:1: a {kind} must be a mapping of keys to values; {found}")
         self.content: dict[Any, Any] = content
 

@@ -1,4 +1,4 @@
-"""What runs that were killed have left behind: on a stack of one's own all that is named like a trial's, on clusters
+"""What runs that were killed have left behind: on a stack of one's own all that has a name as trials give, on clusters
 of others only what runs of this account on this machine have made. Somebody else's run may go on there."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def note_run(stack: Stack, token: str) -> None:
 def is_leftover(stack: Stack) -> Callable[[str], bool]:
     """Whether a thing of that name was left behind by an earlier run."""
     if not stack.endpoints.shared:
-        return lambda name: name.startswith(PREFIX)
+        return lambda name: TRIAL.fullmatch(name) is not None
     tokens = "|".join(Book.of(stack).tokens())
     pattern = re.compile(rf"{PREFIX}({tokens}){NUMBER}")
     return lambda name: bool(tokens) and pattern.fullmatch(name) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
@@ -9,6 +10,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from sinkbench import yamlfile
+from sinkbench.secrets import conceal
 from sinkbench.services.access import Access
 from sinkbench.stack import Endpoint
 from sinkbench.stack.stackvalues import address, ca_file, secret
@@ -51,6 +53,9 @@ class HttpSection(StackSection):
     @property
     def access(self) -> Access:
         """What the service wants before it answers."""
+        if self.password is not None:
+            # A service may repeat the header that it refuses.
+            conceal(base64.b64encode(f"{self.user}:{self.password}".encode()).decode())
         return Access(user=self.user, password=self.password, ca=self.ca)
 
 

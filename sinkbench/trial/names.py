@@ -11,7 +11,7 @@ __all__ = ["NUMBER", "PREFIX", "TOKEN", "TRIAL", "Names", "is_ours"]
 PREFIX = "tides_"
 TOKEN = re.compile(r"[0-9a-f]{6}")
 # What comes after the token of a run.
-NUMBER = r"_([0-9]{3,}|pilot(_[0-9]+)?|limit(_[a-z]+)?)"
+NUMBER = r"_([0-9]{3,}|pilot(_[0-9]+)?|limit(_.+)?)"
 TRIAL = re.compile(rf"{PREFIX}{TOKEN.pattern}{NUMBER}")
 """The name of what a trial, or a pilot, of any run has made."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import psycopg
 import pytest
 import trustme
@@ -130,6 +133,26 @@ def everything_below(folder: Path) -> str:
     return "\n".join(path.read_text() for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
+@contextlib.contextmanager
+def command_lines() -> Iterator[set[str]]:
+    """Every command line that is on this machine meanwhile, as any account may see it."""
+    found: set[str] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.1):
+            for process in psutil.process_iter(["cmdline"]):
+                found.add(" ".join(process.info["cmdline"] or ()))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+
+
 def names_of_trials(stack: LocalStack) -> list[str]:
     """Everything on the stack that is named like a trial's, whoever has made it."""
     with ConnectCluster(stack.endpoints.connect.values()) as connect:
@@ -146,7 +169,8 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     stack: LocalStack, clusters: Clusters, sinkbench: Run
 ) -> None:
     (clusters.folder / "mine.yaml").write_text(PLAN)
-    done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
+    with command_lines() as lines:
+        done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "not measured on these clusters: CPU time of Kafka" in done.stdout
     summary: dict[str, Any] = json.loads((clusters.folder / "results" / "latest" / "summary.json").read_text())
@@ -175,9 +199,16 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     assert environment["jvm"]["kafka"] == {"version": None, "flags": None}
     assert environment["durability"]["postgres"]["fsync"] == "on"
     assert environment["plugins"]["io.debezium.connector.jdbc.JdbcSinkConnector"]
-    written = done.stdout + done.stderr + everything_below(clusters.folder / "results")
-    assert HTTP_PASSWORD not in written
-    assert SQL_PASSWORD not in written
+    made = [sinkbench("export", "results/latest", "--format", form).stdout for form in ("csv", "json", "md")]
+    assert sinkbench("report", "results/latest").returncode == 0
+    shown = done.stdout + done.stderr + "".join(made)
+    # What supervisord keeps of every service, and what this account's temporary folder has.
+    logs = everything_below(stack.settings.home / "log")
+    others = "\n".join(path.read_text() for path in clusters.folder.glob("sinkbench-*/*") if path.is_file())
+    assert any("loadgen serve" in line for line in lines)
+    for place in (shown, everything_below(clusters.folder / "results"), logs, others, "\n".join(lines)):
+        assert HTTP_PASSWORD not in place
+        assert SQL_PASSWORD not in place
     assert names_of_trials(stack) == []
 
 

@@ -1,0 +1,80 @@
+"""Services that repeat in their errors whatever secret they were shown, as careless ones do."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import socket
+import socketserver
+import struct
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+
+__all__ = ["http_parrot", "postgres_parrot"]
+
+ASKS_FOR_PASSWORD = b"R" + struct.pack("!ii", 8, 3)
+WANTS_TLS = struct.pack("!ii", 8, 80877103)
+WANTS_GSS = struct.pack("!ii", 8, 80877104)
+
+
+class _Http(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        shown = self.headers.get("authorization", "")
+        plain = ""
+        with contextlib.suppress(ValueError):
+            plain = base64.b64decode(shown.partition(" ")[2]).decode()
+        body = f"who is {shown}, or {plain}?".encode()
+        self.send_response(401, f"not {plain}")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Says nothing."""
+
+
+class _Postgres(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        connection: socket.socket = self.request
+        while connection.recv(8, socket.MSG_PEEK) in (WANTS_TLS, WANTS_GSS):
+            connection.recv(8)
+            connection.sendall(b"N")
+        if not connection.recv(1 << 14):
+            return
+        connection.sendall(ASKS_FOR_PASSWORD)
+        password = connection.recv(1 << 14)[5:-1].decode()
+        fields = f"SFATAL\0C28P01\0Mwhat kind of password is {password}, or '{password}'?\0\0".encode()
+        connection.sendall(b"E" + struct.pack("!i", len(fields) + 4) + fields)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+@contextlib.contextmanager
+def _served(handler: type[socketserver.BaseRequestHandler]) -> Iterator[int]:
+    server = _Server(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def http_parrot() -> contextlib.AbstractContextManager[int]:
+    """The port of an HTTP service that refuses everybody, and says with which user and password they came."""
+    return _served(_Http)
+
+
+def postgres_parrot() -> contextlib.AbstractContextManager[int]:
+    """The port of a PostgreSQL that refuses everybody, and repeats the password."""
+    return _served(_Postgres)

@@ -1,0 +1,220 @@
+"""A secret is planted wherever one can come from, and looked for wherever something is written, printed or shown."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from sinkbench import secrets
+from sinkbench.cli.main import main
+from sinkbench.errors import PlanError, StackError, UserError
+from sinkbench.live.state import LiveRun
+from sinkbench.load.process import LoadgenChild
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.plan import load_plan
+from sinkbench.results import Bottleneck
+from sinkbench.runs.reader import load_summary
+from sinkbench.runs.store import RunFolder, read_trials
+from sinkbench.secrets import HIDDEN
+from sinkbench.stack.stackfile import load_stack_file
+from tests.support.liverun import began
+from tests.support.parrots import http_parrot, postgres_parrot
+from tests.support.samplerun import keep_run
+
+# With what addresses, JSON, HTML, connection strings and shells write otherwise.
+SECRET = "hush'hush\\<b>&/ü %41;"  # noqa: S105
+USER = "bench"
+QUOTED = quote(SECRET, safe="")
+FORMS = {
+    SECRET,
+    quote(SECRET),
+    QUOTED,
+    quote_plus(SECRET),
+    html.escape(SECRET),
+    repr(SECRET)[1:-1],
+    json.dumps(SECRET)[1:-1],
+    json.dumps(json.dumps(SECRET))[3:-3],
+    SECRET.replace("\\", "\\\\").replace("'", "\\'"),
+    SECRET.encode("ascii", "ignore").decode(),
+    base64.b64encode(f"{USER}:{SECRET}".encode()).decode(),
+}
+STACK = """
+kafka: {bootstrap: "127.0.0.1:KAFKA", settings: {security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN,
+  sasl.username: bench, sasl.password: {env: PLANTED}, socket.timeout.ms: 1000}}
+connect: {urls: ["http://127.0.0.1:HTTP"], user: bench, password: {file: planted},
+  variables: {POSTGRES_PASSWORD: {env: PLANTED}}}
+elasticsearch: {url: "http://127.0.0.1:HTTP", user: bench, password: {env: PLANTED}}
+postgres: {dsn: host=127.0.0.1 port=SQL dbname=d user=bench sslmode=disable, password: {file: planted}}
+pgbouncer: {dsn: host=127.0.0.1 port=SQL dbname=pgbouncer user=bench, password: {env: PLANTED}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(secrets, "_forms", set())
+    monkeypatch.setenv("PLANTED", SECRET)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "planted").write_text(f"{SECRET}\n")
+
+
+def found_in(text: str) -> list[str]:
+    """In which forms the secret is in the text."""
+    return sorted(form for form in FORMS if form in text)
+
+
+def test_services_that_repeat_a_secret_in_their_errors_are_quoted_without_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "clusters.yaml"
+    with http_parrot() as http, postgres_parrot() as sql:
+        # Kafka's client shows its password to nobody who does not speak its protocol.
+        file.write_text(STACK.replace("KAFKA", str(http)).replace("HTTP", str(http)).replace("SQL", str(sql)))
+        assert main(["up", "--stack", str(file)]) == 2
+        said = "".join(capfd.readouterr())
+        assert main(["status", "--stack", str(file)]) in (0, 1, 2)
+        said += "".join(capfd.readouterr())
+    for service in ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer"):
+        assert f"{service} " in said or f"{service}-1" in said, said
+    # They did say it.
+    assert f"who is Basic {HIDDEN}, or {USER}:{HIDDEN}?" in said
+    assert f"what kind of password is {HIDDEN}" in said
+    assert found_in(said) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"http://127.0.0.1:1"', f'"http://bench:{QUOTED}@127.0.0.1:1"'),
+        ("dbname=d", f"dbname=d password='{SECRET}'"),
+        ("{file: planted}", json.dumps(SECRET)),
+        ("POSTGRES_PASSWORD: {env: PLANTED}", f"ANY: {json.dumps('jdbc:x://h/d?password=' + QUOTED)}"),
+        ("sasl.password: {env: PLANTED}", f"sasl.password: {json.dumps(SECRET)}"),
+    ],
+    ids=["address", "dsn", "password", "variable", "kafka"],
+)
+def test_a_secret_that_stands_where_it_must_not_is_refused_unseen(before: str, after: str, tmp_path: Path) -> None:
+    text = STACK.replace("KAFKA", "1").replace("HTTP", "1").replace("SQL", "1")
+    assert before in text
+    (tmp_path / "clusters.yaml").write_text(text.replace(before, after, 1))
+    with pytest.raises(StackError) as refused:
+        load_stack_file(tmp_path / "clusters.yaml")
+    assert found_in(str(refused.value)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pipelines: [postgres/jdbc]\nload: {records: 'kafka://u:SECRET@k:1/t'}",
+        "pipelines: [postgres/jdbc]\nload: {records: 'kafka://k:1/t', cluster: {sasl.password: SECRET}}",
+    ],
+)
+def test_a_plan_that_holds_the_secret_of_another_cluster_is_refused_unseen(
+    text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "clusters.yaml").write_text(STACK.replace("KAFKA", "1").replace("HTTP", "1").replace("SQL", "1"))
+    (tmp_path / "mine.yaml").write_text(text.replace("SECRET", "hush-hush-hush"))
+    assert main(["race", str(tmp_path / "mine.yaml"), "--stack", str(tmp_path / "clusters.yaml")]) == 2
+    said = "".join(capfd.readouterr())
+    assert said.count("\n") == 1, said
+    assert "hush-hush" not in said
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A run whose connector file, plan, notes, samples and environment all hold the secret."""
+    run = keep_run(tmp_path / "results", ("postgres/jdbc",), multiples=(1,), blocks=2, seconds=4)
+    connectors = run.parent.parent / "connectors"
+    url = f"jdbc:postgresql://h/d?user=u&password={QUOTED}"
+    config = {"connector.class": "x", "connection.password": SECRET, "connection.url": url}
+    (connectors / "postgres" / "jdbc.json").write_text(json.dumps({"name": "x", "config": config}))
+    plan = tmp_path / "mine.yaml"
+    entry = {"pipeline": "postgres/jdbc", "overrides": {"connection.password": SECRET, "note": "seen"}}
+    plan.write_text(json.dumps({"pipelines": [entry], "name": "mine"}))
+    # As a race reads them before it makes its folder.
+    read_connector(connectors / "postgres" / "jdbc.json")
+    folder = RunFolder.create(run.parent, load_plan(plan, connectors), connectors)
+    record = read_trials(run / "trials.jsonl")[0]
+    why = Bottleneck(component="postgres", cause="WAL", evidence=f"it says {SECRET}")
+    told: dict[str, Any] = {
+        "notes": [f"a note of {quote(SECRET)}"],
+        "overrides": {"connection.password": SECRET},
+        "bottleneck": why,
+        "failure": f'{{"trace": {json.dumps(SECRET)}}}',
+    }
+    folder.append_trial(record.model_copy(update=told))
+    folder.write_samples(record.trial, [{"seconds": 0.0, "stored": 0, "state": SECRET}])
+    folder.write_summary(
+        load_summary(run).model_copy(update={"run": folder.run, "environment": {"versions": {"x": SECRET}}})
+    )
+    return folder.path
+
+
+def test_nothing_that_is_kept_exported_or_reported_holds_a_secret(
+    kept: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for form in ("csv", "json", "md", "parquet"):
+        assert main(["export", str(kept), "--format", form, "--to", str(out / form)]) == 0
+        if form != "parquet":
+            assert main(["export", str(kept), "--format", form]) == 0
+    assert main(["report", str(kept), "--charts", str(out / "charts")]) == 0
+    assert main(["compare", str(kept), str(kept)]) == 0
+    assert main(["compare", str(kept), str(kept), "--format", "html", "--to", str(out / "compare.html")]) == 0
+    assert main(["runs", "--results", str(kept.parent)]) == 0
+    written = {path: path.read_bytes() for folder in (kept, out) for path in folder.rglob("*") if path.is_file()}
+    assert len(written) > 10
+    assert [(path, form) for path, text in written.items() for form in FORMS if form.encode() in text] == []
+    assert found_in("".join(capfd.readouterr())) == []
+    # What is no secret is there.
+    assert '"note": "seen"' in json.dumps(load_plan(kept / "plan.yaml", kept / "connectors", kept=True).whole())
+    assert json.loads((kept / "connectors/postgres/jdbc.json").read_text())["config"]["connection.password"] == HIDDEN
+
+
+def test_what_a_browser_is_told_holds_no_secret() -> None:
+    secrets.conceal(SECRET)
+    live = LiveRun()
+    began(live)
+    live.phase(f"waits for {SECRET}")
+    live.say(f"it said {json.dumps(SECRET)}")
+    assert found_in(json.dumps(live.news(0)[1], ensure_ascii=False)) == []
+
+
+def test_no_command_line_of_a_process_that_is_started_holds_a_secret() -> None:
+    with_secrets = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.password": SECRET}
+    child = LoadgenChild(with_secrets)
+    try:
+        lines = command_lines(child_of=os.getpid())
+        assert any("loadgen serve" in line.replace("\0", " ") for line in lines), lines
+        assert [found_in(line) for line in lines] == [[] for _ in lines]
+    finally:
+        child.close()
+
+
+def command_lines(child_of: int) -> list[str]:
+    """The command lines of the processes that one has started, as everybody on the machine sees them."""
+    children = [
+        pid for task in Path(f"/proc/{child_of}/task").iterdir() for pid in (task / "children").read_text().split()
+    ]
+    return [Path(f"/proc/{pid}/cmdline").read_text() for pid in children]
+
+
+def test_a_file_that_cannot_be_read_is_named_and_not_what_is_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "connectors" / "postgres" / "jdbc.json"
+    file.parent.mkdir(parents=True)
+    for text in (f'{{"config": {{"connection.password": {json.dumps(SECRET)}', f'{{"config": {json.dumps(SECRET)}}}'):
+        file.write_text(text)
+        with pytest.raises(PlanError) as refused:
+            read_connector(file)
+        assert found_in(str(refused.value)) == []
+    (tmp_path / "thing.json").write_text(json.dumps(SECRET))
+    with pytest.raises(UserError) as unread:
+        load_plan(tmp_path / "thing.json", file.parent.parent)
+    assert found_in(str(unread.value)) == []
