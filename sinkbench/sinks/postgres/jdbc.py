@@ -74,12 +74,15 @@ def conninfo_of(config: Mapping[str, str]) -> str | None:
         return None
     parts = {
         **{key: value for key, value in parse_qsl(query) if key in SHARED},
-        "user": user,
-        "password": password,
+        **({"user": user} if user else {}),
+        **({"password": password} if password else {}),
         "host": host or "localhost",
         "port": str(port or 5432),
         "dbname": found.path.lstrip("/"),
     }
+    # libpq would take a zero byte for the end of all.
+    if any("\0" in value for value in parts.values()):
+        return None
     return make_conninfo("", **{key: value for key, value in parts.items() if value and "${" not in value})
 
 
