@@ -58,6 +58,7 @@ def run(
     keys: int = _option("keys"),
     changes: str = _option("changes"),
     record_bytes: int = _option("record_bytes"),
+    form: str = _option("form"),
     records: str = _option("records"),
     key: str | None = _option("key"),
     pace: str = _option("pace"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from loadgen.forms import DOCUMENT, wording_of
 from loadgen.records import gauge_offsets_mm, gauges, level_text
 from loadgen.tide import Tide, load_stations
 
@@ -47,7 +48,8 @@ def columns_of(count: int, keys: int, first_t: str) -> Columns:
     offset = gauge_offsets_mm([number for _, _, number in rows])
     level = tide.levels_mm(0, rounds)[turn, station[gauge]] + offset[gauge]
     drawn = np.unique(level)
-    readings = [json.loads('{"v": "' + level_text(mm, '"}')) for mm in drawn.tolist()]
+    wording = wording_of(DOCUMENT)
+    readings = [json.loads('{"v": "' + level_text(mm, '"}', wording)) for mm in drawn.tolist()]
     places = [stations[index] for _, index, _ in rows]
     return Columns(
         records={"seq": seq, "gauge": gauge, "round": turn, "level": level},

@@ -13,6 +13,7 @@ from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
 from loadgen.dataset.held import Dataset
 from loadgen.dataset.maker import DatasetMaker
 from loadgen.delivery import Delivery
+from loadgen.forms import DOCUMENT
 from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, Maker, RecordMaker
 from loadgen.rhythm import schedule_of
@@ -59,8 +60,8 @@ def run(
     settings = client_settings or {}
     prepare_topic(load, settings, maker.largest_bytes)
     producer = open_producer(load, settings, maker.largest_bytes)
-    # Tombstones have no bytes.
-    record_bytes = load.record_bytes if load.changes is None else 0
+    # Tombstones have no bytes, and other forms than documents as many more as they need.
+    record_bytes = load.record_bytes if load.changes is None and load.form == DOCUMENT else 0
     delivery = Delivery(producer, load.topic, probe_every(load), record_bytes)
     return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before, dataset).to_the_end()
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError, field
 
 from loadgen.changes import Changes
 from loadgen.errors import OptionsError
+from loadgen.forms import DOCUMENT, Form
 from loadgen.reading import parse_json
 
 __all__ = ["NOAA", "Acks", "Compression", "Load", "Pace", "load_from"]
@@ -40,7 +41,15 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     )
     keys: int = Field(KEYS, ge=1, le=1_000_000, description="How many distinct keys, taken in turn")
     record_bytes: int = Field(
-        0, ge=0, le=1_000_000, description="Exact length of every record's value in bytes; 0 for no padding"
+        0,
+        ge=0,
+        le=1_000_000,
+        description="Exact length of every record as a document, in bytes, whatever its form adds; 0 for no padding",
+    )
+    form: Form = Field(
+        DOCUMENT,
+        description="What a value is: document, the JSON as it is; row, with its values as columns; either with "
+        "-debezium, in the envelope of Debezium's change events; and last with -schema, with Kafka Connect's schema",
     )
     records: str = Field(
         NOAA,
@@ -116,10 +125,17 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
                 )
             if self.pace != "even":
                 raise ValueError("pace: records of noaa have no times of their own; leave it out, or name a topic")
-        elif self.record_bytes or self.keys != KEYS:
+        elif self.record_bytes or self.keys != KEYS or self.form != DOCUMENT:
             raise ValueError(
-                f"records: found {self.records!r}, whose sizes and keys are their own; leave record_bytes and keys out"
+                f"records: found {self.records!r}, whose sizes, keys and form are their own; leave record_bytes, keys"
+                " and form out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _changes_are_documents(self) -> Load:
+        if self.changes is not None and self.form != DOCUMENT:
+            raise ValueError(f"form: found {self.form!r}; changes are made of documents alone; leave it out")
         return self
 
     @property

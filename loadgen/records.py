@@ -1,5 +1,7 @@
 """Makes records: each is a NOAA water-level response as UTF-8 JSON, with what the benchmark needs, and unique.
 
+As a document, which is the usual one of the forms in `loadgen.forms`, it is
+
     {"metadata": {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659", "location": "..."},
      "data": [{"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}],
      "bench": {"run": "...", "seq": 123456, "due_us": 1769879160000000, "sent_us": 1769879160000123, "pad": "..."}}
@@ -21,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loadgen.errors import OptionsError
+from loadgen.forms import DOCUMENT, Wording, wording_of
 from loadgen.options import Load
 from loadgen.tide import Station, Tide, load_stations
 
@@ -68,7 +71,6 @@ LARGEST_BATCH = 500
 POOL_BYTES = 4 << 20
 TIME_BYTES = len("2026-01-31 17:06")
 MICROSECONDS_BYTES = 16  # from the year 2001 to 2286
-PAD_OPENING = ', "pad": "'
 PAD_ALPHABET = bytes(code for code in range(0x21, 0x7F) if chr(code) not in '"\\')
 GAUGE_OFFSETS_MM = 41
 ROUNDS_AT_ONCE, BATCHES_AT_ONCE = 256, 40
@@ -119,32 +121,44 @@ class RecordMaker:
         # One batch longer than the keys, so that a batch is one slice even where the keys start again.
         turns = list(islice(cycle(gauges(stations, load.keys)), load.keys + LARGEST_BATCH))
         self._ids = [name for name, _, _ in turns]
-        self._heads = [_head(name, stations[station]) for name, station, _ in turns]
-        self._head_bytes = np.array([len(head) for head in self._heads])
+        # Padding makes documents equally long; in another form they have the same padding.
+        self._wording, plain = wording_of(load.form), wording_of(DOCUMENT)
+        self._heads, plain_heads = (
+            [_head(name, stations[station], wording) for name, station, _ in turns] for wording in (self._wording, plain)
+        )
+        self._head_bytes = np.array([len(head) for head in plain_heads])
         self._station = np.array([station for _, station, _ in turns])
         self._offset_mm = gauge_offsets_mm([number for _, _, number in turns])
 
         self._lowest_mm = -self._tide.highest_mm - GAUGE_OFFSETS_MM
-        after = '"}], "bench": {"run": ' + json.dumps(load.run) + ', "seq": '
-        self._levels = [level_text(mm, after) for mm in range(self._lowest_mm, -self._lowest_mm + 1)]
-        self._level_bytes = np.array([len(text) for text in self._levels])
+        self._levels, plain_levels = (
+            [
+                level_text(mm, f"{wording.run}{json.dumps(load.run)}{wording.seq}", wording)
+                for mm in range(self._lowest_mm, -self._lowest_mm + 1)
+            ]
+            for wording in (self._wording, plain)
+        )
+        self._level_bytes = np.array([len(text) for text in plain_levels])
         self._first_round = self._last_round = 0
         self._round_levels = np.zeros((0, len(stations)), dtype=np.int64)
         self._round_times: list[str] = []
 
         self._record_bytes = load.record_bytes
-        texts = len('", "v": "') + len(', "due_us": ') + len(', "sent_us": ') + len(PAD_OPENING) + len('"}}')
-        self._fixed_bytes = TIME_BYTES + 2 * MICROSECONDS_BYTES + texts
+        self._fixed_bytes = _fixed_bytes(plain)
         longest = int(self._head_bytes.max() + self._level_bytes.max()) + self._fixed_bytes
         self.smallest_bytes = longest + len(str(load.largest_seq))
         """The smallest possible `record_bytes` of the load."""
+        # The parts that a form changes are as much longer in every record.
+        self.form_bytes = _fixed_bytes(self._wording) - self._fixed_bytes
+        self.form_bytes += len(self._heads[0]) - len(plain_heads[0]) + len(self._levels[0]) - len(plain_levels[0])
+        """By how many bytes a value is longer in the load's form than as a document."""
         if load.record_bytes and load.record_bytes < self.smallest_bytes:
             raise OptionsError(
                 f"record_bytes: found {load.record_bytes}; the longest record of this load needs "
                 f"{self.smallest_bytes}, so give at least that, or 0 for no padding"
             )
-        self.largest_bytes = (load.record_bytes or self.smallest_bytes) + max(map(len, self._ids))
-        self.mean_bytes = load.record_bytes or self.smallest_bytes
+        self.mean_bytes = (load.record_bytes or self.smallest_bytes) + self.form_bytes
+        self.largest_bytes = self.mean_bytes + max(map(len, self._ids))
         self._random = np.random.default_rng()
         self._pool_at = 0
         self._pool = ""
@@ -209,23 +223,24 @@ class RecordMaker:
         due_us: int | Sequence[int],
         sent_us: int,
     ) -> list[Message]:
-        text, count = self._levels, len(ids)
+        text, count, to = self._levels, len(ids), self._wording
+        opening, v, due_us_opens = to.opening, to.v, to.due_us
         dues = repeat(str(due_us), count) if isinstance(due_us, int) else due_us
         numbers = range(seq, seq + count)
         if not self._record_bytes:
-            tail = f', "sent_us": {sent_us}}}}}'
+            tail = f"{to.sent_us}{sent_us}{to.end}{to.closing(sent_us)}"
             return [
-                {"key": key, "value": f'{head}{time}", "v": "{text[level]}{number}, "due_us": {due}{tail}'}
+                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{due_us_opens}{due}{tail}"}
                 for key, head, time, level, number, due in zip(
                     ids, heads, times, levels.tolist(), numbers, dues, strict=True
                 )
             ]
-        tail = f', "sent_us": {sent_us}{PAD_OPENING}'
+        tail, end = f"{to.sent_us}{sent_us}{to.pad}", f"{to.end_of_pad}{to.closing(sent_us)}"
         fixed = self._fixed_bytes + len(str(seq))
         pads = self._record_bytes - fixed - head_bytes - self._level_bytes[levels]
         pool, cuts = self._pool, self._cuts(pads)
         return [
-            {"key": key, "value": f'{head}{time}", "v": "{text[level]}{number}, "due_us": {due}{tail}{pool[a:b]}"}}}}'}
+            {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{due_us_opens}{due}{tail}{pool[a:b]}{end}"}
             for key, head, time, level, number, due, a, b in zip(
                 ids, heads, times, levels.tolist(), numbers, dues, cuts, cuts[1:], strict=False
             )
@@ -270,15 +285,22 @@ def _bytes_of(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("ascii")
 
 
-def _head(name: str, station: Station) -> str:
+def _head(name: str, station: Station, wording: Wording) -> str:
     """The beginning of a record of the gauge `name`, up to its time."""
     place = {"lat": station.lat, "lon": station.lon, "location": f"{station.lat},{station.lon}"}
-    return '{"metadata": ' + json.dumps({"id": name, "name": station.name, **place}) + ', "data": [{"t": "'
+    return wording.head({"id": name, "name": station.name, **place})
 
 
-def level_text(mm: int, after: str) -> str:
+def level_text(mm: int, after: str, wording: Wording) -> str:
     """The middle of a record, from its level in mm up to its quality, and what comes then."""
     # The samples' deviation (s) and the flags (f) are made up, by a hash of the level.
     stirred = mm * 2_654_435_761 >> 7
     sigma, flagged = 2 + stirred % 60, int(stirred % 53 == 0)
-    return f'{mm / 1000:.3f}", "s": "0.{sigma:03d}", "f": "{flagged},0,0,0", "q": "p{after}'
+    return f"{mm / 1000:.3f}{wording.s}{sigma:03d}{wording.f}{flagged}{wording.q}{after}"
+
+
+def _fixed_bytes(wording: Wording) -> int:
+    """The bytes of a padded record that are neither in its head, nor with its level, nor its number, nor padding."""
+    begin = (wording.opening, wording.v, wording.due_us, wording.sent_us)
+    texts = (*begin, wording.pad, wording.end_of_pad, wording.closing(10**15))
+    return TIME_BYTES + 2 * MICROSECONDS_BYTES + sum(map(len, texts))
