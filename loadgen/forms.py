@@ -5,16 +5,16 @@
     ...-debezium       {"before": null, "after": RECORD, "source": {...}, "transaction": null, "op": "c", "ts_ms": ...}
     ...-schema         {"schema": {...}, "payload": RECORD}
 
-A row has a document's values as columns, named as Kafka Connect's transform Flatten names them with "_": what a table of
-columns takes, and what a relational source sends. The envelope is that of an insertion, as Debezium's PostgreSQL source
-sends it. The schema is Kafka Connect's, as JsonConverter with `schemas.enable` writes it into every value.
+A row has a document's values as columns: what a table takes, and what a relational source sends. The envelope is that
+of an insertion, as Debezium's PostgreSQL source sends it. The schema is Kafka Connect's, as JsonConverter with
+`schemas.enable` writes it into every value.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "FORMS",
     "Form",
     "Wording",
+    "added_bytes",
     "has_envelope",
     "has_schema",
     "is_row",
@@ -55,6 +56,8 @@ _SOURCE = {"version": "3.6.0.Final", "connector": "postgresql", "name": "noaa", 
 _TABLE = "tides"
 _ROW = f"noaa.public.{_TABLE}"
 _TIMES = ("ts_ms", "ts_us", "ts_ns")
+# All times have as many digits until the year 2286.
+_SOME_TIME_US = 10**15
 
 Json = dict[str, Any]
 
@@ -140,6 +143,17 @@ def wording_of(form: Form) -> Wording:
     )
 
 
+def added_bytes(form: Form) -> int:
+    """By how many bytes a padded record is longer in that form than as a document."""
+
+    def constant_bytes(wording: Wording) -> int:
+        parts = [getattr(wording, part.name) for part in fields(wording) if part.name not in ("form", "end")]
+        station = dict.fromkeys(_MEMBERS["metadata"], "")
+        return sum(map(len, (*parts, wording.head(station), wording.closing(_SOME_TIME_US))))
+
+    return constant_bytes(wording_of(form)) - constant_bytes(wording_of(DOCUMENT))
+
+
 def record_in(value: Any, form: Form) -> Any:
     """The record in a value of that form, as Python's json reads both. Raises KeyError or TypeError if it has none."""
     record = value["payload"] if has_schema(form) else value
@@ -189,8 +203,8 @@ def _field(kind: str, name: str, *, optional: bool) -> Json:
     return {"type": kind, "optional": optional, "field": name}
 
 
-def _struct(fields: list[Json], name: str | None = None) -> Json:
-    return {"type": "struct", "fields": fields, **({} if name is None else {"name": name})}
+def _struct(members: list[Json], name: str | None = None) -> Json:
+    return {"type": "struct", "fields": members, **({} if name is None else {"name": name})}
 
 
 def _source(sent_us: int) -> Json:
@@ -215,8 +229,8 @@ def _source(sent_us: int) -> Json:
 def _source_schema() -> Json:
     optional = ("sequence", "snapshot", "ts_us", "ts_ns", "txId", "lsn", "xmin")
     texts = (*_SOURCE, "snapshot", "sequence", "table")
-    fields = [_field("string" if name in texts else "int64", name, optional=name in optional) for name in _source(0)]
-    return _struct(fields, name="io.debezium.connector.postgresql.Source")
+    members = [_field("string" if name in texts else "int64", name, optional=name in optional) for name in _source(0)]
+    return _struct(members, name="io.debezium.connector.postgresql.Source")
 
 
 def _transaction_schema() -> Json:

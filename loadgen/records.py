@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loadgen.errors import OptionsError
-from loadgen.forms import DOCUMENT, Wording, wording_of
+from loadgen.forms import DOCUMENT, Wording, added_bytes, wording_of
 from loadgen.options import Load
 from loadgen.tide import Station, Tide, load_stations
 
@@ -124,7 +124,7 @@ class RecordMaker:
         # Padding makes documents equally long; in another form they have the same padding.
         self._wording, plain = wording_of(load.form), wording_of(DOCUMENT)
         self._heads, plain_heads = (
-            [_head(name, stations[station], wording) for name, station, _ in turns] for wording in (self._wording, plain)
+            [_head(name, stations[station], words) for name, station, _ in turns] for words in (self._wording, plain)
         )
         self._head_bytes = np.array([len(head) for head in plain_heads])
         self._station = np.array([station for _, station, _ in turns])
@@ -144,20 +144,17 @@ class RecordMaker:
         self._round_times: list[str] = []
 
         self._record_bytes = load.record_bytes
-        self._fixed_bytes = _fixed_bytes(plain)
+        texts = (plain.v, plain.due_us, plain.sent_us, plain.pad, plain.end_of_pad)
+        self._fixed_bytes = TIME_BYTES + 2 * MICROSECONDS_BYTES + sum(map(len, texts))
         longest = int(self._head_bytes.max() + self._level_bytes.max()) + self._fixed_bytes
         self.smallest_bytes = longest + len(str(load.largest_seq))
         """The smallest possible `record_bytes` of the load."""
-        # The parts that a form changes are as much longer in every record.
-        self.form_bytes = _fixed_bytes(self._wording) - self._fixed_bytes
-        self.form_bytes += len(self._heads[0]) - len(plain_heads[0]) + len(self._levels[0]) - len(plain_levels[0])
-        """By how many bytes a value is longer in the load's form than as a document."""
         if load.record_bytes and load.record_bytes < self.smallest_bytes:
             raise OptionsError(
                 f"record_bytes: found {load.record_bytes}; the longest record of this load needs "
                 f"{self.smallest_bytes}, so give at least that, or 0 for no padding"
             )
-        self.mean_bytes = (load.record_bytes or self.smallest_bytes) + self.form_bytes
+        self.mean_bytes = (load.record_bytes or self.smallest_bytes) + added_bytes(load.form)
         self.largest_bytes = self.mean_bytes + max(map(len, self._ids))
         self._random = np.random.default_rng()
         self._pool_at = 0
@@ -224,13 +221,13 @@ class RecordMaker:
         sent_us: int,
     ) -> list[Message]:
         text, count, to = self._levels, len(ids), self._wording
-        opening, v, due_us_opens = to.opening, to.v, to.due_us
+        opening, v, then = to.opening, to.v, to.due_us
         dues = repeat(str(due_us), count) if isinstance(due_us, int) else due_us
         numbers = range(seq, seq + count)
         if not self._record_bytes:
             tail = f"{to.sent_us}{sent_us}{to.end}{to.closing(sent_us)}"
             return [
-                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{due_us_opens}{due}{tail}"}
+                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}"}
                 for key, head, time, level, number, due in zip(
                     ids, heads, times, levels.tolist(), numbers, dues, strict=True
                 )
@@ -240,7 +237,10 @@ class RecordMaker:
         pads = self._record_bytes - fixed - head_bytes - self._level_bytes[levels]
         pool, cuts = self._pool, self._cuts(pads)
         return [
-            {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{due_us_opens}{due}{tail}{pool[a:b]}{end}"}
+            {
+                "key": key,
+                "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{pool[a:b]}{end}",
+            }
             for key, head, time, level, number, due, a, b in zip(
                 ids, heads, times, levels.tolist(), numbers, dues, cuts, cuts[1:], strict=False
             )
@@ -297,10 +297,3 @@ def level_text(mm: int, after: str, wording: Wording) -> str:
     stirred = mm * 2_654_435_761 >> 7
     sigma, flagged = 2 + stirred % 60, int(stirred % 53 == 0)
     return f"{mm / 1000:.3f}{wording.s}{sigma:03d}{wording.f}{flagged}{wording.q}{after}"
-
-
-def _fixed_bytes(wording: Wording) -> int:
-    """The bytes of a padded record that are neither in its head, nor with its level, nor its number, nor padding."""
-    begin = (wording.opening, wording.v, wording.due_us, wording.sent_us)
-    texts = (*begin, wording.pad, wording.end_of_pad, wording.closing(10**15))
-    return TIME_BYTES + 2 * MICROSECONDS_BYTES + sum(map(len, texts))

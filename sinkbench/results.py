@@ -439,6 +439,8 @@ class _OfCell(_Record):
     overrides: dict[str, str] = {}
     target: str | None = None
     """The file that said what the index or table was like; None: the sink's own."""
+    form: str = "document"
+    """What its records are on the topic: a document or a row, with an envelope and a schema or without."""
     connector: str | None = None
     """The class of the connector, as its configuration names it; None of an earlier sinkbench, or if none was made."""
     records_per_write: Amount | None = None

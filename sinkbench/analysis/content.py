@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from loadgen.forms import DOCUMENT, Form, is_row, record_in
+
 __all__ = ["Content", "compare_content", "documents_of"]
 
 # A sentence names so many members of each kind.
@@ -30,15 +32,17 @@ class Content:
     how: str = ""
 
 
-def documents_of(values: Iterable[bytes | None], run: str) -> dict[int, Any]:
-    """The documents of a topic's records by their `bench.seq`; what is none of the load `run` is left out."""
+def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT) -> dict[int, Any]:
+    """The documents, or rows, of a topic's records by their `bench.seq`; what is none of the load `run` is left out."""
     found: dict[int, Any] = {}
     for value in values:
         # Whatever somebody else has written to the topic: it may be nested too deep, or its number be infinite.
         with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            document = json.loads(value or b"null")
-            if document["bench"]["run"] == run:
-                found[int(document["bench"]["seq"])] = document
+            document = record_in(json.loads(value or b"null"), form)
+            bench = document if is_row(form) else document["bench"]
+            opening = "bench_" if is_row(form) else ""
+            if bench[f"{opening}run"] == run:
+                found[int(bench[f"{opening}seq"])] = document
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from loadgen.forms import Form
 from sinkbench.analysis.limits import CONNECT, KAFKA
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.limits.consume import connect_limit, kafka_limit
@@ -114,16 +115,16 @@ def jobs(bench: Bench, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     reading = Names.of(f"{token}_limit")
     # Any pipeline will do for Connect's limit: its connector gets no records.
     lead = {cell.tasks: cell for cell in reversed(cells) if cell.label == cells[0].label}
-    numbers = sorted(lead)
+    numbers, form = sorted(lead), cells[0].form
     sinks = dict.fromkeys(cell.sink for cell in cells)
 
     def kafka(observer: Observer) -> Tuned:
-        with _topic(bench, reading, observer) as records:
+        with _topic(bench, reading, form, observer) as records:
             observer.phase("reading by a plain consumer group")
             return step_up(lambda number: kafka_limit(bench, reading, records, number, observer.progress), numbers)
 
     def connect(observer: Observer) -> Tuned:
-        with _topic(bench, reading, observer) as records:
+        with _topic(bench, reading, form, observer) as records:
             observer.phase("reading by Connect")
             return step_up(
                 lambda number: connect_limit(bench, lead[number], reading, records, observer.progress), numbers
@@ -147,11 +148,12 @@ def _sink_job(bench: Bench, sink: str, way: str, token: str) -> LimitJob:
 
 
 @contextmanager
-def _topic(bench: Bench, names: Names, observer: Observer) -> Iterator[int]:
+def _topic(bench: Bench, names: Names, form: Form, observer: Observer) -> Iterator[int]:
     """Loads a topic and removes it in the end; yields its number of records. Raises TrialFailed or StackError."""
-    records = max(min(TOPIC_RECORDS, int(TOPIC_BYTES / bench.record_bytes)), least_records(bench.record_bytes))
-    bench.check_disk(records)
+    size = bench.value_bytes(form)
+    records = max(min(TOPIC_RECORDS, int(TOPIC_BYTES / size)), least_records(size))
+    bench.check_disk(records, form=form)
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
         observer.phase("loading the topic")
-        bench.load(names, records, lambda done: observer.progress(done, records))
+        bench.load(names, records, lambda done: observer.progress(done, records), form=form)
         yield records

@@ -29,7 +29,8 @@ POLL_SECONDS = 0.5
 CHILD = "loadgen"
 # The keys of a plan's load that are options of loadgen, too.
 _SHARED = {
-    "partitions", "replication", "keys", "changes", "record_bytes", "compression", "acks", "linger_ms", "batch_bytes",
+    "partitions", "replication", "keys", "changes", "record_bytes", "form", "compression", "acks", "linger_ms",
+    "batch_bytes",
 }  # fmt: skip
 _OF_NOAA = {"keys", "record_bytes"}
 

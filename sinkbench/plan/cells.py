@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from loadgen.forms import DOCUMENT, Form
 from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan
 
@@ -36,6 +37,8 @@ class Cell:
     """The file that says what its index or table is like, absolute or in the checkout; None: the sink's own."""
     rows_before: int = 0
     """Rows that are put into the index or table before each trial."""
+    form: Form = DOCUMENT
+    """What a record is on the topic."""
 
     @property
     def tasks(self) -> int:
@@ -76,6 +79,7 @@ class Cell:
             "tasks_per_worker": self.multiple,
             "overrides": dict(self.overrides),
             "target": self.target,
+            "form": self.form,
             "reads_per_second": self.reads,
         }
 
@@ -107,6 +111,7 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
                 probes=entry.probes,
                 target=entry.target,
                 rows_before=entry.rows_before,
+                form=plan.form_of(entry),
             )
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
 
+from loadgen.forms import DOCUMENT, Form, is_row
 from sinkbench.errors import PlanError
 from sinkbench.plan.connectors import known_pipelines
 from sinkbench.plan.prices import Prices
@@ -212,6 +213,22 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
+    def _forms_are_made(self) -> Self:
+        others = {"load.records": self.load.own, "load.changes": self.load.changes is not None}
+        for index, entry in enumerate(self.pipelines):
+            form, place = self.form_of(entry), ("load",) if entry.form is None else ("pipelines", index)
+            if form == DOCUMENT:
+                continue
+            found = next((key for key, given in others.items() if given), "rows_before" if entry.rows_before else None)
+            if found is not None:
+                text = f"form: {form} is made of noaa's records alone, each stored once; leave out form or {found}"
+                raise mistake(text, *place, "form")
+            if self.queries is not None and is_row(form):
+                text = f"queries ask for the members of documents, which form {form} has not; leave out queries or form"
+                raise mistake(text, *place, "form")
+        return self
+
+    @model_validator(mode="after")
     def _rescale_has_steps(self) -> Self:
         for index, entry in enumerate(self.pipelines):
             if self.mode == "rescale" and len(self.multiples_of(entry)) < 2:
@@ -257,6 +274,10 @@ class Plan(Section):
         """An entry's own multiples, else the plan's."""
         return self.multiples if entry.multiples is None else entry.multiples
 
+    def form_of(self, entry: PipelineEntry) -> Form:
+        """The form of an entry's records: its own, else the load's."""
+        return self.load.form if entry.form is None else entry.form
+
     def rates_of(self, entry: PipelineEntry) -> tuple[float, ...]:
         """The rates offered to an entry: its own, else those under `sustain`."""
         return (self.sustain.records_per_second or ()) if entry.records_per_second is None else entry.records_per_second
@@ -277,6 +298,8 @@ class Plan(Section):
         """
         load = self.load if records is None else self.load.of(records)
         made = "load.changes" if self.load.changes is not None else "rows_before" if self._has_rows_before else None
+        if any(self.form_of(entry) != DOCUMENT for entry in self.pipelines):
+            made = "form"
         if load.own and made is not None:
             raise PlanError(f"--records: {made} of the plan makes records as noaa's are; name a plan without it")
         if key is not None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from loadgen.changes import shares_add_up
+from loadgen.forms import DOCUMENT, Form
 from loadgen.options import NOAA
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, mistake, shown
@@ -96,7 +97,7 @@ Reads = Annotated[
 # Fits the longest station name and key, with every number at its longest.
 LEAST_RECORD_BYTES = 360
 # Keys of a load that are for the one kind of records or the other.
-_OF_NOAA = ("keys", "record_bytes", "changes")
+_OF_NOAA = ("keys", "record_bytes", "form", "changes")
 _OF_OWN = ("key", "pace", "cluster")
 
 
@@ -117,6 +118,7 @@ class PipelineEntry(Section):
         description="file that says what the index or table is like: an index body, or SQL that makes the table"
         " `tides`; beside the plan or in the checkout (default: the sink's own)",
     )
+    form: Form | None = Field(default=None, description="form of the records of this pipeline, instead of the load's")
     rows_before: Annotated[int, Field(ge=0, le=10**9)] = Field(
         default=0, description="rows that are put into the index or table before each trial; none of the trial's own"
     )
@@ -208,7 +210,12 @@ class PlanLoad(Section):
         description="shares of inserts, updates and deletes of these keys; null: every record is one of its own",
     )
     record_bytes: Annotated[int, Field(ge=LEAST_RECORD_BYTES, le=1_000_000)] = Field(
-        default=512, description="size of a record's value, in bytes"
+        default=512, description="size of a record as a document, in bytes, whatever its form adds to that"
+    )
+    form: Form = Field(
+        default=DOCUMENT,
+        description="what the value of a record is: a document, or a row of columns; either in the envelope of"
+        " Debezium's change events (-debezium), and with Kafka Connect's schema in each (-schema)",
     )
     records: Annotated[str, Field(min_length=1)] = Field(
         default=NOAA,

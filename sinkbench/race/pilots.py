@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from loadgen.forms import Form
 from sinkbench.analysis.limits import GENERATOR
 from sinkbench.analysis.words import percent
 from sinkbench.live.events import Events
@@ -43,13 +44,12 @@ class Pilots:
         self._bench = bench
         self._journal = journal
         self._events = events
-        wanted = int(2 * bench.plan.drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
-        self._records = max(min(wanted, int(PILOT_BYTES / bench.record_bytes)), least_records(bench.record_bytes))
         self._taken = 0
-        self._shared = Names.of(f"{journal.token}_pilot")
+        # A topic of each form, and how many records it has; all stay until the last pilot.
+        self._shared: dict[Form, tuple[Names, int]] = {}
 
     def take(self, cells: Sequence[Cell], sizes: Sizes, begin: Callable[[Cell, int, float], None]) -> None:
-        """Goes round the cells, all on one topic, until each is warm or the plan's time for that is spent.
+        """Goes round the cells, a topic for each form, until each is warm or the plan's time for that is spent.
 
         Args:
             cells: one of each place.
@@ -57,12 +57,9 @@ class Pilots:
             begin: is called before each pilot, with its cell, the number of pilots of this round from it on, and the
                 seconds that are left for all rounds.
         """
-        events, records = self._events, self._records
         try:
-            self._bench.check_disk(records)
-            events.phase("loading the pilots' topic")
-            loaded = self._bench.load(self._shared, records, lambda done: events.progress(done, records))
-            self._calibrate(loaded.records_per_second)
+            for form in dict.fromkeys(cell.form for cell in cells):
+                self._load(form)
             visits: dict[str, list[Pilot]] = {cell.place: [] for cell in cells}
             drain = self._bench.plan.drain
             # What a pilot takes at least, to tell anything.
@@ -79,7 +76,20 @@ class Pilots:
                 waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]
             self._tell_of(waiting)
         finally:
-            self._bench.kafka.delete_topic(self._shared.topic)
+            for names, _ in self._shared.values():
+                self._bench.kafka.delete_topic(names.topic)
+            self._shared.clear()
+
+    def _load(self, form: Form) -> None:
+        size, before = self._bench.value_bytes(form), len(self._shared)
+        wanted = int(2 * self._bench.plan.drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
+        records = max(min(wanted, int(PILOT_BYTES / size)), least_records(size))
+        names = Names.of(f"{self._journal.token}_pilot{f'_{before + 1}' if before else ''}")
+        self._bench.check_disk(records, form=form)
+        self._events.phase("loading the pilots' topic")
+        self._shared[form] = names, records
+        loaded = self._bench.load(names, records, lambda done: self._events.progress(done, records), form=form)
+        self._calibrate(loaded.records_per_second)
 
     def _is_warm(self, visits: Sequence[Pilot]) -> bool:
         return is_warm(visits, self._bench.plan.drain.compiling_percent / 100)
@@ -92,11 +102,12 @@ class Pilots:
     def _take(self, cell: Cell, sizes: Sizes, seconds_left: float) -> Pilot:
         self._events.phase("pilot")
         self._taken += 1
-        names = Names(self._shared.trial, self._shared.topic, f"{self._shared.connector}_{self._taken}")
+        shared, records = self._shared[cell.form]
+        names = Names(shared.trial, shared.topic, f"{shared.connector}_{self._taken}")
         with cleaning(lambda: self._bench.clean(cell, names, topic=False)):
             # A pilot warms JVMs up; to put rows in for it would take longer than itself.
             bare = replace(cell, rows_before=0)
-            found = take_pilot(Trial(self._bench, bare, names, self._records, self._events), seconds_left)
+            found = take_pilot(Trial(self._bench, bare, names, records, self._events), seconds_left)
             recover(self._bench, self._events)
             # Now that it has an index, or a table, as all trials will have.
             self._journal.add_sink(cell.sink, self._bench.sink(cell.sink).settings(names.target))

@@ -20,6 +20,7 @@ from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.forms import check_forms
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
 from sinkbench.plan.targets import check_targets, file_hashes
@@ -96,6 +97,7 @@ def _run_plan(
     if plan.queries is not None:
         load_queries(CHECKOUT / plan.queries)
     check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
+    check_forms(plan, CHECKOUT / "connectors", {kind.name: kind.columns for kind in sink_kinds()})
     check_writable(results)
     with _Session(stack, plan, cells, console, records) as session:
         environment = session.open(live_port)

@@ -159,6 +159,7 @@ class SinkKind(DeclaredSink):
         rules: the causes that can limit a trial within it. They look at the signs that its readings hold.
         target_ending: how the names of files end that say what an index or table is like, such as `.sql`; None: the
             sink takes none, and a plan must not name one for it.
+        columns: whether it can audit records whose members are columns: those of the forms that begin with `row`.
         stamps: whether it keeps the time of every insertion, so that `stamped_rate` needs no probes.
         rejected: the sign that counts the writes that it has rejected; None if it has none.
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
@@ -173,6 +174,7 @@ class SinkKind(DeclaredSink):
     ways: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     target_ending: str | None = None
+    columns: bool = False
     stamps: bool = False
     rejected: str | None = None
     clients: tuple[str, ...] = ()

@@ -84,6 +84,7 @@ COLUMNS: dict[str, Column] = {
         VARCHAR, lambda _, cell: json.dumps(cell.overrides, ensure_ascii=False) if cell.overrides else None
     ),
     "target": Column(VARCHAR, lambda _, cell: cell.target),
+    "form": Column(VARCHAR, lambda _, cell: cell.form),
     "trials": Column(BIGINT, lambda _, cell: cell.trials),
     "valid_trials": Column(BIGINT, lambda _, cell: len(_of(usable_rate(cell), "values") or [])),
     "offered_records_per_second": Column(DOUBLE, lambda _, cell: cell.offered_records_per_second),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from loadgen.changes import Changes
 from loadgen.changestream import last_versions
+from loadgen.forms import DOCUMENT, Form, added_bytes
 from loadgen.options import load_from
 from loadgen.records import key_names, records_of
 from loadgen.topic import topic_config
@@ -95,8 +96,12 @@ class Bench:
 
     @property
     def record_bytes(self) -> float:
-        """The mean size of a record's value, in bytes."""
+        """The mean size of a record as a document, in bytes."""
         return self.plan.load.record_bytes if self.records is None else self.records.facts.mean_bytes
+
+    def value_bytes(self, form: Form) -> float:
+        """The mean size of a record's value in a topic, in bytes."""
+        return self.record_bytes + added_bytes(form)
 
     @property
     def _largest_bytes(self) -> int:
@@ -159,7 +164,7 @@ class Bench:
         variables = self.stack.endpoints.connect_variables
         return {key: _filled_in(value, variables) for key, value in changed.items()}
 
-    def check_disk(self, records: int, rows_before: int = 0) -> None:
+    def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
         """Makes sure that a trial of so many records, after so many rows that are there before, fits on the disk.
 
         Raises:
@@ -167,7 +172,7 @@ class Bench:
                 and what is being merged or checkpointed), and a gigabyte stays free.
         """
         free = self.stack.free_bytes()
-        needed = (records * 4 + rows_before * 3) * self.record_bytes + 1_000_000_000
+        needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
         if free is not None and free < needed:
             raise TrialFailed(
                 f"{records:,} records need {needed / 1e9:.1f} GB of free disk space, there are {free / 1e9:.1f} GB; "
@@ -182,13 +187,15 @@ class Bench:
         progress: Callable[[int], None],
         rate: float | None = None,
         stop: threading.Event | None = None,
+        form: Form = DOCUMENT,
     ) -> Loaded:
-        """Fills the trial's topic and says what came of it; see `Loadgens.load`.
+        """Fills the trial's topic with records of that form and says what came of it; see `Loadgens.load`.
 
         Raises:
             TrialFailed: not all records were acknowledged, or `stop` was set.
         """
-        done = self._loadgens.load(names.topic, names.trial, records, self.plan.load, progress, rate, stop)
+        load = self.plan.load.model_copy(update={"form": form})
+        done = self._loadgens.load(names.topic, names.trial, records, load, progress, rate, stop)
         ends = self.kafka.end_offsets(names.topic).values()
         return Loaded(
             sent=done.sent,
@@ -387,7 +394,7 @@ class Bench:
         # Of what changes the sink keeps the last versions.
         count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / self.record_bytes)))
         values = self.kafka.some_records(names.topic, count, last=self.plan.load.changes is not None)
-        sent = documents_of(values, names.trial)
+        sent = documents_of(values, names.trial, cell.form)
         return compare_content(sent, ask(names.target, names.trial, sorted(sent)))
 
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:

@@ -42,7 +42,13 @@ class Offering:
             self._began = time.monotonic()
             trial = self._trial
             self._future = self._pool.submit(
-                trial.bench.load, trial.names, trial.records, lambda done: None, self._rate, self._stop
+                trial.bench.load,
+                trial.names,
+                trial.records,
+                lambda done: None,
+                self._rate,
+                self._stop,
+                trial.cell.form,
             )
 
     def check(self) -> None:

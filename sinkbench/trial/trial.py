@@ -157,7 +157,7 @@ class Trial:
 
     def reset(self) -> None:
         """Makes an empty target in the sink. Raises TrialFailed if so many records do not fit the disk."""
-        self.bench.check_disk(self.records, self.cell.rows_before)
+        self.bench.check_disk(self.records, self.cell.rows_before, self.cell.form)
         self.observer.phase("resetting the sink")
         self.bench.create_target(self.cell, self.names)
         if self.cell.rows_before:
@@ -174,7 +174,9 @@ class Trial:
     def load(self) -> None:
         """Fills the topic. Raises TrialFailed unless it then holds every record."""
         self.observer.phase("loading the topic")
-        self.loaded = self.bench.load(self.names, self.records, lambda done: self.observer.progress(done, self.records))
+        self.loaded = self.bench.load(
+            self.names, self.records, lambda done: self.observer.progress(done, self.records), form=self.cell.form
+        )
         self.check_loaded()
 
     def check_loaded(self) -> None:

@@ -20,6 +20,7 @@ KIND = SinkKind(
     ways=("COPY", "INSERT"),
     rules=RULES,
     target_ending=".sql",
+    columns=True,
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,

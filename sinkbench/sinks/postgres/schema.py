@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from sinkbench.errors import StackError
+from sinkbench.sinks.postgres.audited import audited_in
 
 __all__ = ["MARK", "SCHEMA_TABLE", "FileError", "difference", "make", "names_one_of", "remove", "schema_comment"]
 
@@ -67,7 +68,7 @@ FUNCTIONS = """
 """
 MARKED = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
 # Where and what the audit reads.
-AUDITED = "SELECT payload #>> '{{bench,seq}}' FROM {}.{} LIMIT 0"
+AUDITED = "SELECT {} FROM {}.{} LIMIT 0"
 MOST_NAMED = 3
 COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -197,11 +198,15 @@ def _checked_table(connection: Connection, schema: str) -> int:
         raise FileError(f"its {SCHEMA_TABLE} is no table")
     if not connection.execute(IDENTITY, [table]).fetchall():
         raise FileError("the table needs an identity column, by which progress is seen")
-    audited = sql.SQL(AUDITED).format(sql.Identifier(schema), sql.Identifier(SCHEMA_TABLE))
+    seq = audited_in(connection, SCHEMA_TABLE, schema).seq
+    audited = sql.SQL(AUDITED).format(seq, sql.Identifier(schema), sql.Identifier(SCHEMA_TABLE))
     try:
         connection.execute(audited)
     except psycopg.errors.UndefinedColumn:
-        raise FileError('the table needs a column "payload", for the record') from None
+        raise FileError(
+            'the table needs a column "payload", for the record, or columns for its members, among them "bench_run" and'
+            ' "bench_seq"'
+        ) from None
     except psycopg.errors.UndefinedFunction:
         raise FileError('the table\'s column "payload" must be of jsonb or json') from None
     return int(table)

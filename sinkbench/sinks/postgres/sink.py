@@ -26,6 +26,7 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.postgres.asking import ask
+from sinkbench.sinks.postgres.audited import audited_in, documents, sequences
 from sinkbench.sinks.postgres.filling import fill
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
@@ -44,13 +45,9 @@ UNLOGGED = """
     OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))))
 """
 TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
-# COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
-COPY_HEADER_BYTES = 19
-COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
 CLOCK_QUESTIONS = 9
 # A connector's connections to PgBouncer are closed within so long after its tasks are gone: a put may still go on.
 CLOSING_SECONDS = 15.0
-COPY_TRAILER = b"\xff\xff"
 
 # What each backend does at this moment. WAL's waits have names of their own within LWLock and IO; a backend that waits
 # for its client while no transaction is open has nothing to do.
@@ -255,15 +252,17 @@ class PostgresSink:
         Raises:
             StackError: the table has no column "stored" with the time of insertion.
         """
+        of = audited_in(self._connection, target)
         query = sql.SQL(
-            "SELECT (payload #>> '{{bench,due_us}}')::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {} "
-            "WHERE payload #>> '{{bench,run}}' = %s AND (payload #>> '{{bench,seq}}')::bigint %% %s = 0"
-        ).format(sql.Identifier(target))
+            "SELECT ({due})::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {table} "
+            "WHERE {run} = %s AND ({seq})::bigint %% %s = 0"
+        ).format(due=of.due_us, table=sql.Identifier(target), run=of.run, seq=of.seq)
         try:
             rows = np.array(self._query(query, run, one_in), dtype=np.float64).reshape(-1, 2)
-        except psycopg.errors.UndefinedColumn:
+        except psycopg.errors.UndefinedColumn as error:
+            lacks = str(error).strip().splitlines()[0]
             raise StackError(
-                f'{self._schema_file}: the latency needs a column "stored" with the insertion time'
+                f'the latency needs a column "stored" with the insertion time, and when a record was due: {lacks}'
             ) from None
         offset_us, resolution_us = clock_offset([self._ask_clock() for _ in range(CLOCK_QUESTIONS)])
         return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
@@ -321,20 +320,8 @@ class PostgresSink:
         return None if size is None else int(size)
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-        query = sql.SQL(
-            "COPY (SELECT (payload #>> '{{bench,seq}}')::bigint FROM {} WHERE payload #>> '{{bench,run}}' = {} "
-            "AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT (FORMAT binary)"
-        ).format(sql.Identifier(target), sql.Literal(run))
-        rest, header = b"", COPY_HEADER_BYTES
-        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
-            for block in _joined(copy, 1 << 20):
-                rest, header = (rest + block)[header:], 0
-                whole = len(rest) // COPY_ROW.itemsize
-                rows = np.frombuffer(rest, dtype=COPY_ROW, count=whole)
-                rest = rest[whole * COPY_ROW.itemsize :]
-                yield rows["value"].astype(np.int64)
-        if rest != COPY_TRAILER:
-            raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
+        # A generator, so that what the client raises while it runs is mapped.
+        yield from sequences(self._connection, target, run)
 
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
         query = sql.SQL(
@@ -364,11 +351,7 @@ class PostgresSink:
         return SinkBloat(int(dead), int(deadlocks), int(rollbacks), self.disk_bytes(target))
 
     def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
-        query = sql.SQL(
-            "SELECT payload #>> '{{bench,seq}}', payload FROM {} WHERE payload #>> '{{bench,run}}' = %s "
-            "AND payload #>> '{{bench,seq}}' = ANY(%s)"
-        ).format(sql.Identifier(target))
-        return {int(seq): document for seq, document in self._query(query, run, [str(seq) for seq in seqs])}
+        return documents(self._connection, target, run, seqs)
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._connection, target, query, ASK_SECONDS, explain=explain)
@@ -410,16 +393,3 @@ class _Stamps(AbstractContextManager["_Stamps"]):
 
     def read(self, run: str, one_in: int) -> Arrivals:
         return self.sink.stamps(self.target, run, one_in)
-
-
-def _joined(blocks: Iterator[Any] | psycopg.Copy, least_bytes: int) -> Iterator[bytes]:
-    """The same bytes in pieces of at least `least_bytes`: COPY hands out a few rows at a time."""
-    gathered: list[bytes] = []
-    size = 0
-    for block in blocks:
-        gathered.append(bytes(block))
-        size += len(block)
-        if size >= least_bytes:
-            yield b"".join(gathered)
-            gathered, size = [], 0
-    yield b"".join(gathered)

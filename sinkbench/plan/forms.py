@@ -1,0 +1,125 @@
+"""Whether converter and transforms of a connector fit the form of its records, as far as its configuration shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadgen.forms import DOCUMENT, Form, has_envelope, has_schema, is_row
+from sinkbench.errors import PlanError
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.plan import Plan
+
+__all__ = ["check_forms", "misfit"]
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+# Hand the value on as it is.
+PLAIN_CONVERTERS = (
+    "org.apache.kafka.connect.storage.StringConverter",
+    "org.apache.kafka.connect.converters.ByteArrayConverter",
+)
+JDBC = "io.debezium.connector.jdbc.JdbcSinkConnector"
+UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
+AFTER = "org.apache.kafka.connect.transforms.ExtractField$Value"
+# None of them gives a schema to a value that has none, or makes text of a struct.
+KAFKAS_OWN = "org.apache.kafka.connect.transforms."
+SCHEMAS, CONTENT = "value.converter.schemas.enable", "value.converter.schema.content"
+
+
+def check_forms(plan: Plan, connectors: Path, columns: Mapping[str, bool]) -> None:
+    """Makes sure that each pipeline of a plan can take, and its sink can audit, the form of its records.
+
+    Args:
+        connectors: folder of the connector files.
+        columns: whether a sink can audit rows, by its name.
+
+    Raises:
+        PlanError: one cannot; says where, and what to do.
+    """
+    for index, entry in enumerate(plan.pipelines):
+        form = plan.form_of(entry)
+        wrong = None
+        if is_row(form) and not columns.get(entry.sink, False):
+            wrong = f"the sink {entry.sink} is audited by the documents that it holds; name a form of documents"
+        elif is_row(form) and entry.target is None:
+            wrong = "the sink's own table has no columns for its values; name a target, as postgres/targets/row.sql"
+        elif not plan.load.own:
+            config = {**read_connector(connectors / f"{entry.pipeline}.json"), **entry.overrides}
+            wrong = misfit({key: str(value).strip() for key, value in config.items()}, form)
+        if wrong is not None:
+            where = plan.where(*(("load", "form") if entry.form is None and form != DOCUMENT else ("pipelines", index)))
+            raise PlanError(f"{where}: {entry.shown_name}: form {form}: {wrong}")
+
+
+def misfit(config: Mapping[str, str], form: Form) -> str | None:
+    """Why a connector cannot take records of that form, and what to do; None if nothing shows that it cannot.
+
+    Args:
+        config: of the connector. Where it names no converter, that of the workers is not known.
+    """
+    converter = config.get("value.converter")
+    if converter in PLAIN_CONVERTERS:
+        name = converter.rpartition(".")[2]
+        stored = f"{name} hands the value on as it is, with all that is around the record"
+        return None if form == DOCUMENT else f"{stored}; name form {DOCUMENT}, or take JsonConverter"
+    if converter != JSON_CONVERTER:
+        return None
+    return _misread(config, form) or _not_unwrapped(config, form) or _unwritable(config, form)
+
+
+def _misread(config: Mapping[str, str], form: Form) -> str | None:
+    """Why JsonConverter fails on the records, or takes their schema for data."""
+    # So it is, unless somebody sets it.
+    expects = config.get(SCHEMAS, "true").lower() != "false"
+    if expects and config.get(CONTENT):
+        if has_schema(form):
+            return f"{CONTENT} is for records without a schema, and these have one; leave either out"
+        return None
+    if expects and not has_schema(form):
+        found = f"{SCHEMAS} is true{'' if SCHEMAS in config else ' by default'}, and these records have no schema"
+        return f"{found}; set it to false, give the schema as {CONTENT}, or name form {form}-schema"
+    if not expects and has_schema(form):
+        plain = form.removesuffix("-schema")
+        return f"{SCHEMAS} is false, so the schema in each record would be data; set it to true, or name form {plain}"
+    return None
+
+
+def _not_unwrapped(config: Mapping[str, str], form: Form) -> str | None:
+    """Why the record stays in its envelope, or is looked for in one that is not there."""
+    kinds = _transforms(config)
+    after = any(kind == AFTER and config.get(f"transforms.{name}.field") == "after" for name, kind in kinds.items())
+    unwrap = UNWRAP in kinds.values()
+    if not has_envelope(form):
+        wrong = f"{AFTER} looks for the record in Debezium's envelope, and finds nothing"
+        return f"{wrong}; leave it out, or name a form with -debezium" if after else None
+    if after:
+        return None
+    structs = _makes_structs(config)
+    if unwrap and not structs:
+        return f"{UNWRAP} leaves records without a schema as they are; take {AFTER} with field after"
+    if unwrap or (structs and config.get("connector.class") == JDBC):
+        return None
+    return f"nothing takes the record out of Debezium's envelope; add {UNWRAP if structs else AFTER} to transforms"
+
+
+def _unwritable(config: Mapping[str, str], form: Form) -> str | None:
+    """Why Debezium's JDBC sink cannot write the records: it writes structs of plain values, each into a column."""
+    if config.get("connector.class") != JDBC:
+        return None
+    if not all(kind.startswith(KAFKAS_OWN) or kind == UNWRAP for kind in _transforms(config).values()):
+        return None
+    if not _makes_structs(config):
+        return f"the JDBC sink writes no record without a schema; set {SCHEMAS} to true and give one as {CONTENT}"
+    if not is_row(form):
+        return "the JDBC sink writes no members of members, which have no column; name a form that begins with row"
+    return None
+
+
+def _makes_structs(config: Mapping[str, str]) -> bool:
+    return config.get(SCHEMAS, "true").lower() != "false"
+
+
+def _transforms(config: Mapping[str, str]) -> dict[str, str]:
+    """The class of each transform, by its name, in turn."""
+    names = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
+    return {name: config.get(f"transforms.{name}.type", "") for name in names}
