@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from loadgen.forms import DOCUMENT, Form, has_envelope, has_schema, is_row
+from loadgen.forms import DOCUMENT, Form, has_envelope, has_schema, is_row, schema_of
+from loadgen.reading import parse_json
 from sinkbench.errors import PlanError
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
@@ -21,6 +23,7 @@ PLAIN_CONVERTERS = (
 JDBC = "io.debezium.connector.jdbc.JdbcSinkConnector"
 UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 AFTER = "org.apache.kafka.connect.transforms.ExtractField$Value"
+HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
 # None of them gives a schema to a value that has none, or makes text of a struct.
 KAFKAS_OWN = "org.apache.kafka.connect.transforms."
 SCHEMAS, CONTENT = "value.converter.schemas.enable", "value.converter.schema.content"
@@ -64,7 +67,7 @@ def misfit(config: Mapping[str, str], form: Form) -> str | None:
         return None if form == DOCUMENT else f"{stored}; name form {DOCUMENT}, or take JsonConverter"
     if converter != JSON_CONVERTER:
         return None
-    return _misread(config, form) or _not_unwrapped(config, form) or _unwritable(config, form)
+    return _misread(config, form) or _unwritable(config, form) or _not_unwrapped(config, form)
 
 
 def _misread(config: Mapping[str, str], form: Form) -> str | None:
@@ -74,7 +77,10 @@ def _misread(config: Mapping[str, str], form: Form) -> str | None:
     if expects and config.get(CONTENT):
         if has_schema(form):
             return f"{CONTENT} is for records without a schema, and these have one; leave either out"
-        return None
+        lacking = sorted(_required(config[CONTENT]) - {field["field"] for field in schema_of(form)["fields"]})
+        return (
+            f"{CONTENT} asks for {lacking[0]}, which these records do not have; give their schema" if lacking else None
+        )
     if expects and not has_schema(form):
         found = f"{SCHEMAS} is true{'' if SCHEMAS in config else ' by default'}, and these records have no schema"
         return f"{found}; set it to false, give the schema as {CONTENT}, or name form {form}-schema"
@@ -97,7 +103,7 @@ def _not_unwrapped(config: Mapping[str, str], form: Form) -> str | None:
     structs = _makes_structs(config)
     if unwrap and not structs:
         return f"{UNWRAP} leaves records without a schema as they are; take {AFTER} with field after"
-    if unwrap or (structs and config.get("connector.class") == JDBC):
+    if unwrap or (structs and config.get("connector.class") == JDBC and _keeps_structs(kinds.values())):
         return None
     return f"nothing takes the record out of Debezium's envelope; add {UNWRAP if structs else AFTER} to transforms"
 
@@ -113,6 +119,18 @@ def _unwritable(config: Mapping[str, str], form: Form) -> str | None:
     if not is_row(form):
         return "the JDBC sink writes no members of members, which have no column; name a form that begins with row"
     return None
+
+
+def _keeps_structs(kinds: Iterable[str]) -> bool:
+    """Whether the transforms leave an envelope as it is, so that the sink itself finds it."""
+    return all(kind.startswith(KAFKAS_OWN) and kind != HOIST for kind in kinds)
+
+
+def _required(content: str) -> set[str]:
+    """The fields that a record must have by the schema that a converter is given; of what is none Connect says so."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        return {str(field["field"]) for field in parse_json(content)["fields"] if not field.get("optional")}
+    return set()
 
 
 def _makes_structs(config: Mapping[str, str]) -> bool:

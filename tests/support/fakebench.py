@@ -253,10 +253,21 @@ class FakeBench:
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
         return []
 
-    def check_disk(self, records: int, rows_before: int = 0) -> None:
+    def value_bytes(self, form: str) -> float:
+        return self.record_bytes
+
+    def check_disk(self, records: int, rows_before: int = 0, form: str = "document") -> None:
         self.calls.append("check")
 
-    def load(self, names: Names, records: int, progress: Any, rate: float | None = None, stop: Any = None) -> Loaded:
+    def load(
+        self,
+        names: Names,
+        records: int,
+        progress: Any,
+        rate: float | None = None,
+        stop: Any = None,
+        form: str = "document",
+    ) -> Loaded:
         self.calls.append("load")
         self.there.add(f"topic {names.topic}")
         if self.refuses is not None:

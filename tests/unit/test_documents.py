@@ -33,7 +33,18 @@ NAMES = {"pipeline", "rescale", "scaling", "time of one record", "cell", "memory
 # The same of an export, and what counts trials or repeats the plan.
 UNMEASURED = {
     *("run", "complete", "resumed", "plan", "plan_sha256", "stack", "cell", "label", "pipeline", "sink", "mode"),
-    *("workers", "tasks", "tasks_per_worker", "tasks_before", "overrides", "target", "trials", "valid_trials", "notes"),
+    *(
+        "workers",
+        "tasks",
+        "tasks_per_worker",
+        "tasks_before",
+        "overrides",
+        "target",
+        "form",
+        "trials",
+        "valid_trials",
+        "notes",
+    ),
     "currency",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given
@@ -64,3 +65,14 @@ def test_of_a_topic_only_the_documents_of_the_load_are_taken() -> None:
     ours = b'{"bench": {"run": "r", "seq": 7}, "data": 1}'
     others = [b'{"bench": {"run": "s", "seq": 8}}', b'{"bench": {"run": "r"}}', b'{"bench": 1}', b"[]", b"no", b"\xff"]
     assert documents_of([*others, ours], "r") == {7: {"bench": {"run": "r", "seq": 7}, "data": 1}}
+
+
+def test_a_record_is_found_in_what_its_form_has_around_it() -> None:
+    row = {"data_v": "1.5", "bench_run": "r", "bench_seq": 7}
+    event = {"before": None, "after": row, "op": "c"}
+    values = [
+        json.dumps(each).encode() for each in ({"schema": {}, "payload": event}, {"payload": {"after": None}}, row)
+    ]
+    assert documents_of(values, "r", "row-debezium-schema") == {7: row}
+    assert documents_of(values, "r", "row") == {7: row}
+    assert documents_of(values, "r") == {}

@@ -50,6 +50,23 @@ def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Pat
     assert len(read_trials(folder.trials_path)) == 4
 
 
+def test_pilots_read_a_topic_of_their_records_form_and_trials_too(tmp_path: Path) -> None:
+    loaded: list[tuple[str, str]] = []
+
+    class Noting(FakeBench):
+        def load(self, names, records, progress, rate=None, stop=None, form="document"):  # type: ignore[no-untyped-def]
+            loaded.append((names.trial.split("_", 1)[1], form))
+            return super().load(names, records, progress, rate, stop, form)
+
+    rows = {"pipeline": "postgres/jdbc-row", "form": "row-schema"}
+    bench = Noting(plan(pipelines=["postgres/jdbc", rows, "elasticsearch/camel-bulk"], trials=1))
+    summary, _, _ = race(bench, tmp_path)
+    assert loaded[:2] == [("pilot", "document"), ("pilot_2", "row-schema")]
+    assert sorted(form for _, form in loaded[2:]) == ["document", "document", "row-schema"]
+    assert [cell.form for cell in summary.cells] == ["document", "row-schema", "document"]
+    assert bench.there == set()
+
+
 def test_the_time_left_falls_from_step_to_step_by_what_the_plan_says(tmp_path: Path) -> None:
     _, ui, _ = race(FakeBench(plan()), tmp_path)
     # Once a trial was taken, the time left follows from how long that took, which no test can tell.
@@ -65,7 +82,7 @@ def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: P
             self.rate = 50_000.0
             return super().audit(cell, names, records)
 
-        def load(self, names, records, progress, rate=None, stop=None):  # type: ignore[no-untyped-def]
+        def load(self, names, records, progress, rate=None, stop=None, form="document"):  # type: ignore[no-untyped-def]
             self.rate = 1_000.0 if names.trial.endswith("pilot") else 50_000.0
             return super().load(names, records, progress, rate, stop)
 

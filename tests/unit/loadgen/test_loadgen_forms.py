@@ -1,0 +1,110 @@
+"""The forms of a record: the same values in each, in what the converters and Debezium's sink expect around them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadgen import OptionsError, load_from
+from loadgen.forms import (
+    DOCUMENT,
+    FORMS,
+    Form,
+    added_bytes,
+    has_envelope,
+    has_schema,
+    is_row,
+    record_in,
+    schema_of,
+)
+from loadgen.records import RecordMaker
+
+DUE_US, SENT_US = 1769879160000000, 1769879160000123
+TYPES = {"string": str, "int64": int}
+
+
+def made(form: Form, first: int = 5, count: int = 3, **options: Any) -> list[str]:
+    load = load_from({"bootstrap": "b", "topic": "t", "count": 10_000_000, "keys": 300, "form": form, **options})
+    return [str(each["value"]) for each in RecordMaker(load).batch(first, count, DUE_US, SENT_US)]
+
+
+def flat(document: dict[str, Any]) -> dict[str, Any]:
+    """A document as a row."""
+    parts = {**document, "data": document["data"][0]}
+    return {f"{part}_{name}": value for part, members in parts.items() for name, value in members.items()}
+
+
+def check(value: Any, schema: dict[str, Any]) -> None:
+    """What JsonConverter asks of a value: every field in its turn, and nothing that is required absent."""
+    if value is None:
+        assert schema["optional"], schema
+    elif schema["type"] == "struct":
+        names = [field["field"] for field in schema["fields"]]
+        assert [name for name in names if name in value] == list(value)
+        for field in schema["fields"]:
+            check(value.get(field["field"]), field)
+    elif schema["type"] == "array":
+        for each in value:
+            check(each, schema["items"])
+    else:
+        assert isinstance(value, TYPES[schema["type"]]), (value, schema)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_holds_the_values_of_the_document(form: Form) -> None:
+    documents = [json.loads(value) for value in made(DOCUMENT)]
+    records = [record_in(json.loads(value), form) for value in made(form)]
+    assert records == ([flat(each) for each in documents] if is_row(form) else documents)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if has_schema(form)])
+@pytest.mark.parametrize("record_bytes", [0, 600])
+def test_a_schema_is_that_of_the_value_beside_it(form: Form, record_bytes: int) -> None:
+    value = json.loads(made(form, record_bytes=record_bytes)[0])
+    assert list(value) == ["schema", "payload"]
+    assert value["schema"] == schema_of(form)
+    check(value["payload"], value["schema"])
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if has_envelope(form)])
+def test_an_envelope_is_that_of_an_insertion(form: Form) -> None:
+    value = json.loads(made(form)[0])
+    event = value["payload"] if has_schema(form) else value
+    assert list(event) == ["before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"]
+    assert (event["before"], event["op"], event["ts_ms"]) == (None, "c", SENT_US // 1000)
+    assert event["source"]["table"] == "tides"
+    # By this ending Debezium's sink knows an envelope.
+    assert schema_of(form)["name"].endswith(".Envelope")
+
+
+@settings(max_examples=40, deadline=None)
+@given(form=st.sampled_from(FORMS), run=st.text(min_size=1, max_size=30), first=st.integers(0, 9_000_000))
+def test_a_form_adds_as_many_bytes_to_every_padded_record(form: Form, run: str, first: int) -> None:
+    values = made(form, first, 2, run=run, record_bytes=700)
+    assert {len(value.encode()) for value in values} == {700 + added_bytes(form)}
+    records = [record_in(json.loads(value), form) for value in values]
+    assert [each["bench_run"] if is_row(form) else each["bench"]["run"] for each in records] == [run] * 2
+
+
+def test_the_largest_record_is_known_beforehand() -> None:
+    load = {"bootstrap": "b", "topic": "t", "count": 10, "record_bytes": 700}
+    plain, other = (RecordMaker(load_from({**load, "form": form})) for form in ("document", "row-debezium-schema"))
+    assert other.largest_bytes - plain.largest_bytes == added_bytes("row-debezium-schema")
+    assert other.mean_bytes == 700 + added_bytes("row-debezium-schema")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"form": "rows"}, r"form: found 'rows'; input should be 'document', "),
+        ({"records": "mine.ndjson", "form": "row"}, "sizes, keys and form are their own"),
+        ({"changes": {"inserts": 0.5, "updates": 0.5}, "form": "row"}, "changes are made of documents alone"),
+    ],
+)
+def test_a_form_that_cannot_be_made_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionsError, match=said):
+        load_from({"bootstrap": "b", "topic": "t", "count": 10, **options})

@@ -1,0 +1,228 @@
+"""Which forms of records a plan may name, and which a connector's converter and transforms cannot read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from loadgen.forms import DOCUMENT, FORMS, Form, schema_of
+from sinkbench.errors import PlanError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.connectors import known_pipelines, read_connector
+from sinkbench.plan.forms import AFTER, CONTENT, JDBC, JSON_CONVERTER, SCHEMAS, UNWRAP, check_forms, misfit
+from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.settings import CHECKOUT
+
+CONNECTORS = CHECKOUT / "connectors"
+COLUMNS = {"postgres": True, "elasticsearch": False}
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+ROW = "target: postgres/targets/row.sql"
+# The forms that the connector files of this checkout can read.
+READABLE: dict[str, set[Form]] = {
+    "elasticsearch/camel-bulk-json": {"document", "row"},
+    "elasticsearch/camel-bulk-json-schema": {"document-schema", "row-schema"},
+    "elasticsearch/camel-bulk-debezium": {"document-debezium", "row-debezium"},
+    "elasticsearch/camel-bulk-debezium-schema": {
+        *("document-schema", "document-debezium-schema", "row-schema", "row-debezium-schema")
+    },
+    "elasticsearch/confluent": {"document", "row"},
+    "postgres/jdbc-document-schema": {"document-schema", "row-schema"},
+    "postgres/jdbc-row": {"row-schema", "row-debezium-schema"},
+    "postgres/jdbc-row-unwrap": {"row-schema", "row-debezium-schema"},
+    "postgres/jdbc-row-content": {"row"},
+    "postgres/jdbc-row-debezium-content": {"row-debezium"},
+}
+
+
+def read(folder: Path, *lines: str) -> Plan:
+    (folder / "mine.yaml").write_text("\n".join(lines) + "\n")
+    return load_plan(folder / "mine.yaml", CONNECTORS)
+
+
+def json_converter(**more: str) -> dict[str, str]:
+    return {"value.converter": JSON_CONVERTER, **more}
+
+
+@pytest.mark.parametrize("pipeline", known_pipelines(CONNECTORS))
+def test_a_connector_file_reads_the_forms_that_its_converter_is_made_for(pipeline: str) -> None:
+    config = {key: str(value) for key, value in read_connector(CONNECTORS / f"{pipeline}.json").items()}
+    assert {form for form in FORMS if misfit(config, form) is None} == READABLE.get(pipeline, {DOCUMENT})
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "form"), [("jdbc-row-content", "row"), ("jdbc-row-debezium-content", "row-debezium")]
+)
+def test_a_connector_file_has_the_schema_of_the_records_that_lack_it(pipeline: str, form: Form) -> None:
+    config = read_connector(CONNECTORS / "postgres" / f"{pipeline}.json")
+    assert json.loads(config[CONTENT]) == schema_of(form)
+
+
+@pytest.mark.parametrize(
+    ("config", "form", "said"),
+    [
+        ({"value.converter": STRING}, "row-schema", "StringConverter hands the value on as it is"),
+        (json_converter(), "row", f"{SCHEMAS} is true by default, and these records have no schema; set it to false"),
+        (json_converter(**{SCHEMAS: "True"}), "row", f"{SCHEMAS} is true, and these .* or name form row-schema"),
+        (
+            json_converter(**{SCHEMAS: "false"}),
+            "row-schema",
+            "the schema in each record would be data.* name form row$",
+        ),
+        (json_converter(**{CONTENT: "{}"}), "row-schema", "is for records without a schema, and these have one"),
+        (
+            json_converter(**{CONTENT: json.dumps(schema_of("row"))}),
+            "document",
+            "asks for bench_due_us, which these records do not have",
+        ),
+        (
+            json_converter(**{SCHEMAS: "false", "transforms": "a", "transforms.a.type": UNWRAP}),
+            "document-debezium",
+            "ExtractNewRecordState leaves records without a schema as they are",
+        ),
+        (
+            json_converter(
+                **{SCHEMAS: "false", "transforms": "a", "transforms.a.type": AFTER, "transforms.a.field": "after"}
+            ),
+            "document",
+            "looks for the record in Debezium's envelope, and finds nothing",
+        ),
+        (
+            json_converter(**{SCHEMAS: "false", "connector.class": JDBC}),
+            "row",
+            "the JDBC sink writes no record without a schema",
+        ),
+        (json_converter(**{"connector.class": JDBC}), "document-schema", "no members of members, which have no column"),
+        (
+            json_converter(**{"connector.class": "x"}),
+            "row-debezium-schema",
+            f"nothing takes the record .* add {UNWRAP}",
+        ),
+    ],
+)
+def test_a_converter_that_does_not_fit_is_named_with_what_to_do(config: dict[str, str], form: Form, said: str) -> None:
+    wrong = misfit(config, form)
+    assert wrong is not None
+    assert re.search(said, wrong), wrong
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"value.converter": "io.confluent.connect.avro.AvroConverter"},
+        # Whether this transform makes a struct nobody can tell from here.
+        json_converter(
+            **{SCHEMAS: "false", "connector.class": JDBC, "transforms": "a", "transforms.a.type": "my.Transform"}
+        ),
+    ],
+)
+def test_what_cannot_be_seen_from_the_file_is_not_refused(config: dict[str, str]) -> None:
+    assert misfit(config, "row") is None
+
+
+def test_a_schema_that_is_no_json_is_left_to_connect() -> None:
+    assert misfit(json_converter(**{CONTENT: "{not json"}), "row") is None
+
+
+def test_a_pipeline_has_its_own_form_or_the_loads(tmp_path: Path) -> None:
+    row = f"{{pipeline: postgres/jdbc-row, {ROW}, form: row-debezium-schema}}"
+    plan = read(
+        tmp_path,
+        "load: {form: row-schema}",
+        "pipelines:",
+        f"  - {{pipeline: postgres/jdbc-row-unwrap, {ROW}}}",
+        f"  - {row}",
+    )
+    cells = expand(plan, 3)
+    assert [cell.form for cell in cells] == ["row-schema", "row-debezium-schema"]
+    assert cells[1].identity()["form"] == "row-debezium-schema"
+    check_forms(plan, CONNECTORS, COLUMNS)
+    assert load_plan_again(tmp_path, plan).sha256 == plan.sha256
+
+
+def load_plan_again(folder: Path, plan: Plan) -> Plan:
+    (folder / "again.yaml").write_text(plan.show())
+    return load_plan(folder / "again.yaml", CONNECTORS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            [f"pipelines: [{{pipeline: postgres/jdbc-row, {ROW}}}]"],
+            r"mine\.yaml:1: postgres/jdbc-row: form document: value\.converter\.schemas\.enable is true",
+        ),
+        (
+            ["pipelines:", "  - {pipeline: postgres/jdbc-row, form: row-schema}"],
+            r"mine\.yaml:2: postgres/jdbc-row: form row-schema: .* name a target, as postgres/targets/row\.sql",
+        ),
+        (
+            ["load:", "  form: row-schema", "pipelines: [elasticsearch/camel-bulk-json-schema]"],
+            r"mine\.yaml:2: elasticsearch/camel-bulk-json-schema: .* name a form of documents",
+        ),
+        (
+            [
+                "pipelines:",
+                f"  - {{pipeline: postgres/jdbc-row, {ROW}, form: row-schema, overrides: {{{SCHEMAS}: false}}}}",
+            ],
+            "so the schema in each record would be data",
+        ),
+    ],
+)
+def test_a_pipeline_that_cannot_take_its_form_is_refused_with_its_line(
+    tmp_path: Path, lines: list[str], said: str
+) -> None:
+    with pytest.raises(PlanError, match=said):
+        check_forms(read(tmp_path, *lines), CONNECTORS, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            ["pipelines: [postgres/jdbc]", "load: {form: rows}"],
+            r"mine\.yaml:2: load\.form must be 'document', .* found 'rows'; did you mean 'row'",
+        ),
+        (
+            ["pipelines: [postgres/jdbc]", "load: {form: row, changes: {inserts: 0.5, updates: 0.5}}"],
+            r"mine\.yaml:2: form: row is made of .* leave out form or load\.changes",
+        ),
+        (
+            ["pipelines:", "  - {pipeline: postgres/jdbc, form: row, rows_before: 5}"],
+            r"mine\.yaml:2: form: row is made of .* leave out form or rows_before",
+        ),
+        (
+            ["pipelines:", "  - {pipeline: postgres/jdbc, form: row}", "load: {records: mine.ndjson}"],
+            r"mine\.yaml:2: form: row is made of .* leave out form or load\.records",
+        ),
+        (["pipelines: [postgres/jdbc]", "load: {records: a.ndjson, form: row}"], "'form' is for the records of noaa"),
+        (
+            ["queries: queries", "pipelines:", "  - {pipeline: postgres/jdbc, form: row-schema}"],
+            r"mine\.yaml:3: queries ask for the members of documents, which form row-schema has not",
+        ),
+    ],
+)
+def test_a_form_that_does_not_go_with_the_rest_of_the_plan_is_refused(
+    tmp_path: Path, lines: list[str], said: str
+) -> None:
+    with pytest.raises(PlanError, match=said):
+        read(tmp_path, *lines)
+
+
+def test_queries_are_asked_of_documents_whatever_their_form(tmp_path: Path) -> None:
+    plan = read(tmp_path, "queries: queries", "load: {form: document-schema}", "pipelines: [elasticsearch/camel-bulk]")
+    assert plan.load.form == "document-schema"
+
+
+def test_records_of_ones_own_have_no_form(tmp_path: Path) -> None:
+    plan = read(tmp_path, f"pipelines: [{{pipeline: postgres/jdbc-row, {ROW}, form: row-schema}}]")
+    with pytest.raises(PlanError, match="--records: form of the plan makes records as noaa's are"):
+        plan.with_records("mine.ndjson", None)
+
+
+def test_the_plan_of_converters_can_be_raced() -> None:
+    plan = load_plan(CHECKOUT / "plans" / "converters.yaml", CONNECTORS)
+    check_forms(plan, CONNECTORS, COLUMNS)
