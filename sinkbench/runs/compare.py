@@ -319,6 +319,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "mode": [one.mode, other.mode],
         "offered records/s": [f"{cell.offered_records_per_second or 0:g}" for cell in (one, other)],
         "pipeline": [one.pipeline, other.pipeline],
+        "form": [one.form, other.form],
         "probes": [_probes(run.plan, cell) for run, cell in ((a, one), (b, other))],
     }
     if one.mode == other.mode == "capacity":

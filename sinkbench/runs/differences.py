@@ -82,9 +82,16 @@ def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _load(run: StoredRun) -> dict[str, JsonValue]:
-    """A plan's load without how to get into a cluster; an earlier sinkbench loaded noaa's records, unsaid."""
+    """A plan's load without how to get into a cluster, and without the form, which each cell has.
+
+    An earlier sinkbench loaded noaa's records, unsaid.
+    """
     found = run.plan.get("load")
-    load = {key: value for key, value in found.items() if key != "cluster"} if isinstance(found, dict) else {}
+    load = (
+        {key: value for key, value in found.items() if key not in ("cluster", "form")}
+        if isinstance(found, dict)
+        else {}
+    )
     return {"records": NOAA, "pace": "even", **load}
 
 

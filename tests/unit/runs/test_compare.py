@@ -229,13 +229,15 @@ def test_other_records_are_not_comparable(load: dict[str, object], said: str) ->
     assert (cell.verdict, cell.why) == ("not comparable", said)
 
 
-def test_other_workers_stack_pipeline_or_probes_are_not_comparable() -> None:
+def test_other_workers_stack_pipeline_form_or_probes_are_not_comparable() -> None:
     a = kept({CELL: FAST})
     two = only(a, kept({replace(CELL, workers=2): SLOW}))
     assert (two.name, two.why) == ("postgres/jdbc@3x1 / postgres/jdbc@2x1", "workers 3 against 2")
     assert only(a, kept({CELL: SLOW}, {"stack": "compose"})).why == "stack local against compose"
     other = replace(CELL, pipeline="postgres/jdbc-tuned")
     assert only(a, kept({other: SLOW})).why == "pipeline postgres/jdbc against postgres/jdbc-tuned"
+    formed = replace(CELL, form="row-schema")
+    assert only(a, kept({formed: SLOW})).why == "form document against row-schema"
     unwatched = {"pipelines": [{"pipeline": "postgres/jdbc", "probes": False}]}
     assert only(a, kept({CELL: SLOW}, plan=unwatched)).why == "probes on against off"
 

@@ -1,0 +1,48 @@
+"""Records of every form through the connectors that read it: the sink holds each of them once, as it was sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loadgen.forms import FORMS
+from sinkbench.errors import ReasonCode
+from sinkbench.stack.local import LocalStack
+from tests.e2e.onetrial import one_trial
+
+RECORDS = 1_000
+ROW = "target: postgres/targets/row.sql"
+# A pipeline for each form, and what else it needs.
+PIPELINES = {
+    "document": "pipeline: elasticsearch/camel-bulk-json",
+    "document-schema": "pipeline: postgres/jdbc-document-schema",
+    "document-debezium": "pipeline: elasticsearch/camel-bulk-debezium",
+    "document-debezium-schema": "pipeline: elasticsearch/camel-bulk-debezium-schema",
+    "row": f"pipeline: postgres/jdbc-row-content, {ROW}",
+    "row-schema": f"pipeline: postgres/jdbc-row, {ROW}, overrides: {{schema.evolution: basic}}",
+    "row-debezium": f"pipeline: postgres/jdbc-row-debezium-content, {ROW}",
+    "row-debezium-schema": f"pipeline: postgres/jdbc-row, {ROW}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_stored_whole(stack: LocalStack, tmp_path: Path, form: str) -> None:
+    plan = f"pipelines: [{{{PIPELINES[form]}, form: {form}}}]\nload: {{keys: 500}}\n"
+    record, _ = one_trial(stack, tmp_path, plan, RECORDS)
+    assert record.failure is None
+    audit = record.audit
+    assert audit is not None
+    assert (audit.produced, audit.stored, audit.lost, audit.duplicates, audit.foreign) == (RECORDS, RECORDS, 0, 0, 0)
+    assert (audit.compared, audit.altered) == (64, 0)
+    assert record.form == form
+
+
+def test_the_jdbc_sink_writes_no_record_without_a_schema(stack: LocalStack, tmp_path: Path) -> None:
+    off = "value.converter.schemas.enable: false"
+    plan = (
+        f"pipelines: [{{pipeline: postgres/jdbc-row, {ROW}, form: row, overrides: {{{off}}}}}]\nload: {{keys: 500}}\n"
+    )
+    record, _ = one_trial(stack, tmp_path, plan, RECORDS)
+    assert record.reasons[0].code == ReasonCode.TASKS_FAILED
+    assert record.audit is None or record.audit.stored == 0
