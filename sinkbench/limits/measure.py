@@ -18,7 +18,7 @@ from sinkbench.plan.sizing import least_records
 from sinkbench.results import Limit, LimitInBlock, LimitStep
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Destination, sink_kind
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.kind import Observer
 from sinkbench.trial.names import Names
@@ -155,5 +155,5 @@ def _topic(bench: Bench, names: Names, form: Form, observer: Observer) -> Iterat
     bench.check_disk(records, form=form)
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
         observer.phase("loading the topic")
-        bench.load(names, records, lambda done: observer.progress(done, records), form=form)
+        bench.load(names, TopicLoad(records, form), lambda done: observer.progress(done, records))
         yield records

@@ -17,7 +17,7 @@ from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes
 from sinkbench.results import Limit
 from sinkbench.tables.stages import limit_line
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.drain import Pilot, take_pilot
 from sinkbench.trial.names import Names
@@ -88,7 +88,8 @@ class Pilots:
         self._bench.check_disk(records, form=form)
         self._events.phase("loading the pilots' topic")
         self._shared[form] = names, records
-        loaded = self._bench.load(names, records, lambda done: self._events.progress(done, records), form=form)
+        wanted = TopicLoad(records, form)
+        loaded = self._bench.load(names, wanted, lambda done: self._events.progress(done, records))
         self._calibrate(loaded.records_per_second)
 
     def _is_warm(self, visits: Sequence[Pilot]) -> bool:

@@ -43,7 +43,7 @@ from sinkbench.trial.readorders import Order
 from sinkbench.trial.sampler import Sampler, Sources, seldom
 from sinkbench.trial.sent import SentRecords
 
-__all__ = ["Bench", "Loaded", "jvm_signs"]
+__all__ = ["Bench", "Loaded", "TopicLoad", "jvm_signs"]
 
 # How often a sink is asked whether all is stored where nothing else is looked at.
 UNWATCHED_SECONDS = 2.0
@@ -61,6 +61,15 @@ RUN_BEFORE = "before"
 LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
+
+
+@dataclass(frozen=True)
+class TopicLoad:
+    """What a topic is to be loaded with: so many records of a form, at a rate per second or as fast as possible."""
+
+    records: int
+    form: Form = DOCUMENT
+    rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -183,19 +192,17 @@ class Bench:
     def load(
         self,
         names: Names,
-        records: int,
+        wanted: TopicLoad,
         progress: Callable[[int], None],
-        rate: float | None = None,
         stop: threading.Event | None = None,
-        form: Form = DOCUMENT,
     ) -> Loaded:
-        """Fills the trial's topic with records of that form and says what came of it; see `Loadgens.load`.
+        """Fills the trial's topic and says what came of it; see `Loadgens.load`.
 
         Raises:
             TrialFailed: not all records were acknowledged, or `stop` was set.
         """
-        load = self.plan.load.model_copy(update={"form": form})
-        done = self._loadgens.load(names.topic, names.trial, records, load, progress, rate, stop)
+        load = self.plan.load.model_copy(update={"form": wanted.form})
+        done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
         ends = self.kafka.end_offsets(names.topic).values()
         return Loaded(
             sent=done.sent,

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.trial.bench import Loaded
+from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.trial import Trial
 
 __all__ = ["Offering"]
@@ -41,15 +41,8 @@ class Offering:
         if self._future is None:
             self._began = time.monotonic()
             trial = self._trial
-            self._future = self._pool.submit(
-                trial.bench.load,
-                trial.names,
-                trial.records,
-                lambda done: None,
-                self._rate,
-                self._stop,
-                trial.cell.form,
-            )
+            wanted = TopicLoad(trial.records, trial.cell.form, self._rate)
+            self._future = self._pool.submit(trial.bench.load, trial.names, wanted, lambda done: None, self._stop)
 
     def check(self) -> None:
         """Raises TrialFailed if the load failed, or takes so long that the generator cannot do it."""

@@ -27,7 +27,7 @@ from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, SinkBloat, sink_kind
 from sinkbench.stack import NetworkBytes
-from sinkbench.trial.bench import Bench, Loaded
+from sinkbench.trial.bench import Bench, Loaded, TopicLoad
 from sinkbench.trial.company import Company
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.kind import Figures, Kind, Observer
@@ -174,9 +174,8 @@ class Trial:
     def load(self) -> None:
         """Fills the topic. Raises TrialFailed unless it then holds every record."""
         self.observer.phase("loading the topic")
-        self.loaded = self.bench.load(
-            self.names, self.records, lambda done: self.observer.progress(done, self.records), form=self.cell.form
-        )
+        wanted = TopicLoad(self.records, self.cell.form)
+        self.loaded = self.bench.load(self.names, wanted, lambda done: self.observer.progress(done, self.records))
         self.check_loaded()
 
     def check_loaded(self) -> None:

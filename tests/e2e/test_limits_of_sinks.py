@@ -27,7 +27,7 @@ from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.sinks.postgres.writers import SINGLY
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.names import PREFIX, Names
 from tests.e2e.races import a_race, left_behind
@@ -157,7 +157,7 @@ def test_nobody_reads_before_the_last_consumer_has_joined(bench: Bench, monkeypa
     monkeypatch.setattr(consume, "Clients", LateClients)
     names = Names.of("abcdef_limit")
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
-        bench.load(names, 100_000, lambda done: None)
+        bench.load(names, TopicLoad(100_000), lambda done: None)
         measured = consume.kafka_limit(bench, names, 100_000, 3, lambda done, total: None)
     # So few records may be read too fast for a rate, but all are read.
     assert measured.problem in (None, consume.TOO_SHORT)

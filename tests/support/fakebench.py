@@ -20,7 +20,7 @@ from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.sinks import SinkBloat, SinkSettings
 from sinkbench.stack import NetworkBytes, ServiceState
-from sinkbench.trial.bench import Loaded
+from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
 
@@ -259,15 +259,8 @@ class FakeBench:
     def check_disk(self, records: int, rows_before: int = 0, form: str = "document") -> None:
         self.calls.append("check")
 
-    def load(
-        self,
-        names: Names,
-        records: int,
-        progress: Any,
-        rate: float | None = None,
-        stop: Any = None,
-        form: str = "document",
-    ) -> Loaded:
+    def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
+        records, rate = wanted.records, wanted.rate
         self.calls.append("load")
         self.there.add(f"topic {names.topic}")
         if self.refuses is not None:

@@ -54,9 +54,9 @@ def test_pilots_read_a_topic_of_their_records_form_and_trials_too(tmp_path: Path
     loaded: list[tuple[str, str]] = []
 
     class Noting(FakeBench):
-        def load(self, names, records, progress, rate=None, stop=None, form="document"):  # type: ignore[no-untyped-def]
-            loaded.append((names.trial.split("_", 1)[1], form))
-            return super().load(names, records, progress, rate, stop, form)
+        def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
+            loaded.append((names.trial.split("_", 1)[1], wanted.form))
+            return super().load(names, wanted, progress, stop)
 
     rows = {"pipeline": "postgres/jdbc-row", "form": "row-schema"}
     bench = Noting(plan(pipelines=["postgres/jdbc", rows, "elasticsearch/camel-bulk"], trials=1))
@@ -82,9 +82,9 @@ def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: P
             self.rate = 50_000.0
             return super().audit(cell, names, records)
 
-        def load(self, names, records, progress, rate=None, stop=None, form="document"):  # type: ignore[no-untyped-def]
+        def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
             self.rate = 1_000.0 if names.trial.endswith("pilot") else 50_000.0
-            return super().load(names, records, progress, rate, stop)
+            return super().load(names, wanted, progress, stop)
 
     summary, ui, folder = race(WarmsUp(plan(pipelines=["postgres/jdbc"])), tmp_path)
     *short, first, _ = read_trials(folder.trials_path)
