@@ -88,8 +88,8 @@ class Pilots:
         self._bench.check_disk(records, form=form)
         self._events.phase("loading the pilots' topic")
         self._shared[form] = names, records
-        wanted = TopicLoad(records, form)
-        loaded = self._bench.load(names, wanted, lambda done: self._events.progress(done, records))
+        load = TopicLoad(records, form)
+        loaded = self._bench.load(names, load, lambda done: self._events.progress(done, records))
         self._calibrate(loaded.records_per_second)
 
     def _is_warm(self, visits: Sequence[Pilot]) -> bool:
