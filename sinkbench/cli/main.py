@@ -32,6 +32,7 @@ MODULES = {
     **dict.fromkeys(("race", "resume"), "race"),
     **dict.fromkeys(("compare", "runs", "export", "report"), "runs"),
     "propose": "propose",
+    "doctor": "doctor",
     "dlq": "dlq",
     "selftest": "selftest",
 }

@@ -230,6 +230,10 @@ class ConnectCluster:
         """Starts the connector's tasks that have FAILED once more; they begin at their last commit."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true", allow=(404,))
 
+    def stop(self, name: str) -> None:
+        """Ends a connector's tasks; it keeps its configuration and its offsets, and `/resume` starts it again."""
+        self._ask("PUT", f"/connectors/{name}/stop")
+
     def delete(self, name: str) -> None:
         """Deletes a connector; one that is not there is fine. Its tasks may still run for a moment."""
         self._ask("DELETE", f"/connectors/{name}", allow=(404,))

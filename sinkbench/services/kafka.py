@@ -15,6 +15,7 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
+    Message,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
@@ -125,25 +126,32 @@ class Kafka:
 
         Fewer if time is up. A tombstone has none.
         """
+        return [message.value() for message in self._some(topic, count, timeout_seconds, last=last)]
+
+    def some_keys(self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS) -> list[bytes | None]:
+        """The keys of about `count` of the topic's last records, as many of each partition; fewer if time is up."""
+        return [message.key() for message in self._some(topic, count, timeout_seconds, last=True)]
+
+    def _some(self, topic: str, count: int, timeout_seconds: float, *, last: bool) -> list[Message]:
         ends = {number: end for number, end in self.end_offsets(topic).items() if end > 0}
         each = -(-count // max(len(ends), 1))
         starts = {number: max(0, end - each if last else (end - each) // 2) for number, end in ends.items()}
         wanted = {number: range(start, min(ends[number], start + each)) for number, start in starts.items()}
         own = {"group.id": "sinkbench", "enable.auto.commit": False, "max.partition.fetch.bytes": FETCH_BYTES}
         consumer = Consumer({**self._settings, **own}, logger=SILENT)
-        values: list[bytes | None] = []
+        found: list[Message] = []
         try:
             # Without a subscription nobody joins a group, and nothing is committed.
             consumer.assign([TopicPartition(topic, number, offsets.start) for number, offsets in wanted.items()])
             missing, deadline = sum(map(len, wanted.values())), time.monotonic() + timeout_seconds
-            while len(values) < missing and time.monotonic() < deadline:
+            while len(found) < missing and time.monotonic() < deadline:
                 message = consumer.poll(0.2)
                 # Others follow the wanted ones of a partition; to pause it would take longer than to pass them by.
                 if message and not message.error() and message.offset() in wanted[message.partition()]:
-                    values.append(message.value())
+                    found.append(message)
         finally:
             consumer.close()
-        return values
+        return found
 
     def written(self) -> dict[str, int]:
         """How many records each topic has taken so far; empty if there are too many partitions to ask for them all.
@@ -175,6 +183,18 @@ class Kafka:
         except KafkaException:
             return 0
         return sum(max(p.offset, 0) for p in partitions if p.topic == topic and p.error is None)
+
+    def read_by(self, group: str) -> dict[str, int]:
+        """Sum of the offsets that `group` has committed, by topic; empty of one that has committed nothing."""
+        asked = [ConsumerGroupTopicPartitions(group)]
+        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
+        counts: dict[str, int] = {}
+        # It may be gone by now, or be none of what we may see.
+        with suppress(KafkaException):
+            for each in answer[group].result().topic_partitions:
+                if each.error is None and each.offset > 0:
+                    counts[each.topic] = counts.get(each.topic, 0) + each.offset
+        return counts
 
     def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
         """Waits until `group` has no members, so that nothing more is written. Raises StackError if it keeps some."""

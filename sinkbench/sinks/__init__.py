@@ -11,6 +11,7 @@ from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
 from sinkbench.sinks.kind import Sink, SinkKind
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.state import Checkup, Database, DataNode, Pooler, SearchCluster, SinkState, Target
 from sinkbench.sinks.writing import Destination, Refused, Writer
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import declared_sink, declared_sinks
@@ -18,14 +19,21 @@ from sinkbench.stack.registry import declared_sink, declared_sinks
 __all__ = [
     "ArrivalWatch",
     "Arrivals",
+    "Checkup",
+    "DataNode",
+    "Database",
     "Destination",
+    "Pooler",
     "Refused",
+    "SearchCluster",
     "Sink",
     "SinkBloat",
     "SinkKind",
     "SinkOthers",
     "SinkReading",
     "SinkSettings",
+    "SinkState",
+    "Target",
     "Writer",
     "open_sink",
     "open_writer",

@@ -17,6 +17,7 @@ from sinkbench.bottleneck.rules import Rule
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.proposal import Proposal
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.state import Checkup
 from sinkbench.sinks.writing import Destination, Writer
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import DeclaredSink
@@ -167,6 +168,7 @@ class SinkKind(DeclaredSink):
             not come about; None if it does, or cannot be tried. Asked where tasks have failed.
         propose: the file of an index or a table for records of somebody's own: is given what they are like, the
             checkout, and what they are called. None if it needs none.
+        checkup: how `sinkbench doctor` looks at it; None: it does not, and says so.
     """
 
     open: Callable[[Endpoints, Path], Sink]
@@ -180,3 +182,4 @@ class SinkKind(DeclaredSink):
     clients: tuple[str, ...] = ()
     refusal: Callable[[Mapping[str, str]], str | None] | None = None
     propose: Callable[[Survey, Path, str], Proposal] | None = None
+    checkup: Checkup | None = None

@@ -229,5 +229,9 @@ class Stack(Protocol):
         """The words of each running and visible service's command line, by its name."""
         return {}
 
+    def plugin_jars(self) -> dict[str, tuple[str, ...]]:
+        """The names of the jars in the plugin of each sink connector, by its class; empty if they cannot be seen."""
+        return {}
+
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         """The command that prints the last `lines` of a service's log. Raises StackError for an unknown service."""

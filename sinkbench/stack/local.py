@@ -20,6 +20,7 @@ from sinkbench.stack.distributions import ensure_distributions
 from sinkbench.stack.home import ACCOUNT, HOST, INDEX, Home
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.memory import resident_bytes
+from sinkbench.stack.plugins import jars_of
 from sinkbench.stack.processes import CpuClock, check_ports_free, command_line, end_leftovers, machine_cpu
 from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.sockets import TcpCounters
@@ -230,6 +231,10 @@ class LocalStack(Stack):
 
     def command_lines(self) -> dict[str, list[str]]:
         return {each.name: words for each in self.states() if each.pid and (words := command_line(each.pid))}
+
+    def plugin_jars(self) -> dict[str, tuple[str, ...]]:
+        # Each worker unpacks a user's own for itself, and all have the same.
+        return jars_of([self.settings.dist / "plugins", self.home / "data" / "connect" / "plugins-1"])
 
     # --- starting -----------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ TOUCHES = {
     "live": "trial services tables runs summary plan analysis",
     "environment": "trial sinks stack services plan analysis",
     "limits": "trial load sinks stack services summary plan analysis",
+    "doctor": "race environment trial sinks stack services plan analysis",
     "race": "limits live environment trial load sinks stack services tables runs summary plan bottleneck analysis",
 }
 ROOMS = {room: set(below.split()) for room, below in {**DECIDES, **TOUCHES}.items()}

@@ -6,6 +6,7 @@ from sinkbench.sinks.elasticsearch.propose import propose_index
 from sinkbench.sinks.elasticsearch.rules import RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE
 from sinkbench.sinks.elasticsearch.sink import REJECTED, open_elasticsearch
+from sinkbench.sinks.elasticsearch.state import CHECKUP
 from sinkbench.sinks.elasticsearch.writer import Bulk
 from sinkbench.sinks.kind import SinkKind
 
@@ -22,4 +23,5 @@ KIND = SinkKind(
     rejected=REJECTED,
     clients=("elasticsearch",),
     propose=propose_index,
+    checkup=CHECKUP,
 )

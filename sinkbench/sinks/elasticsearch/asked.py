@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Comparison", "compare", "fields_of", "is_same"]
+__all__ = ["Comparison", "compare", "fields_of", "flat_settings", "is_same", "seconds_of"]
 
 # What Elasticsearch sets of every index itself, and the numbers that it has unless somebody says otherwise.
 ITS_OWN = re.compile(
@@ -57,7 +57,7 @@ def compare(asked: Tree, found: Tree, fields: Tree | None = None) -> Comparison:
     settings = {name: value for name, value in found.get("settings", {}).items() if not _is_usual(name, value)}
     kept = {**found.get("defaults", {}), **found.get("settings", {})}
     parts = [
-        _differences("", _settings(asked.get("settings", {})), settings, kept),
+        _differences("", flat_settings(asked.get("settings", {})), settings, kept),
         _differences("", _of_all(mappings), _of_all(became), {**ALL, **dict(_leaves(defaults))}),
         *_of_fields(dict(_fields(mappings)), dict(_fields(became)), defaults),
     ]
@@ -75,6 +75,12 @@ def is_same(asked: Any, found: Any) -> bool:
     if isinstance(asked, Mapping) and isinstance(found, Mapping):
         return asked.keys() == found.keys() and all(is_same(value, found[name]) for name, value in asked.items())
     return _text(asked) == _text(found) or (None is not _quantity(asked) == _quantity(found))
+
+
+def seconds_of(value: Any) -> float | None:
+    """A time such as 30s or 500ms, in seconds, below 0 for never; None of what is none."""
+    found = _quantity(value)
+    return found[1] if found is not None and found[0] != "bytes" else None
 
 
 def _text(value: Any) -> str:
@@ -110,7 +116,7 @@ def _shown(value: Any) -> str:
     return "absent" if value is None else f'"{value}"' if value == "" else _text(value)
 
 
-def _settings(asked: Tree) -> dict[str, Any]:
+def flat_settings(asked: Tree) -> dict[str, Any]:
     """Settings as Elasticsearch names them: nested ones with dots, all of them below `index`; null asks for nothing."""
     flat = {name: value for name, value in _leaves(asked) if value is not None}
     return {name if name.startswith("index.") else f"index.{name}": value for name, value in flat.items()}

@@ -8,6 +8,7 @@ from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.rules import RULES
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.sink import open_postgres
+from sinkbench.sinks.postgres.state import CHECKUP
 from sinkbench.sinks.postgres.writers import SINGLY, Copy, Insert, InsertSingly
 
 __all__ = ["KIND"]
@@ -25,4 +26,5 @@ KIND = SinkKind(
     clients=("psycopg",),
     refusal=refusal,
     propose=propose_table,
+    checkup=CHECKUP,
 )

@@ -6,15 +6,16 @@ Dialect".
 
 from __future__ import annotations
 
-import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-__all__ = ["conninfo_of", "refusal"]
+from sinkbench.sinks.jdbcurl import given
+
+__all__ = ["conninfo_of", "read_only", "refusal"]
 
 SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
@@ -22,7 +23,6 @@ TIMEOUT_SECONDS = 5
 SHARED = ("user", "password", "sslmode")
 # libpq would look for a password in the home folder, and send it to whatever host a connector file names.
 NO_FILE = "/nonexistent"
-POOL = re.compile(r"(camel\.beans\.[^.]+\.)url")
 
 
 def refusal(config: Mapping[str, str]) -> str | None:
@@ -32,20 +32,64 @@ def refusal(config: Mapping[str, str]) -> str | None:
         PostgreSQL's answer, or why there is none, in one line. None if the connection comes about, or if the
         configuration describes none that can be tried from here: only the workers know its password, or its host.
     """
-    conninfo = conninfo_of(config)
-    if conninfo is None or not _is_host_here(str(conninfo_to_dict(conninfo)["host"])):
+    conninfo = _tried_from_here(config)
+    if conninfo is None:
         return None
     try:
-        # An empty password is none, but keeps libpq from that of the environment.
-        password = str(conninfo_to_dict(conninfo).get("password", ""))
-        mine = make_conninfo(conninfo, passfile=NO_FILE, password=password)
-        psycopg.connect(mine, connect_timeout=TIMEOUT_SECONDS).close()
+        psycopg.connect(_alone(conninfo), connect_timeout=TIMEOUT_SECONDS).close()
     except psycopg.OperationalError as error:
         # Without a password, that one is asked for tells nothing.
         if error.pgconn is not None and error.pgconn.needs_password and "password=" not in conninfo:
             return None
         return " ".join(str(error).strip().splitlines()[0].split())
     return None
+
+
+def read_only(config: Mapping[str, str], known: Iterable[str] = ()) -> bool | None:
+    """Whether what a connector's configuration connects to takes no writes: it follows another server, or is told so.
+
+    Args:
+        config: of the connector.
+        known: connection strings of servers whose password is known; one that only the workers know is taken from
+            there, if host, port and user are the same.
+
+    Returns:
+        None if the connection does not come about, or cannot be tried from here.
+    """
+    conninfo = _tried_from_here(config)
+    if conninfo is None:
+        return None
+    try:
+        own = _alone(_with_password(conninfo, known))
+        with psycopg.connect(own, connect_timeout=TIMEOUT_SECONDS, prepare_threshold=None) as connection:
+            rows = connection.execute("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'")
+            return bool(rows.fetchall()[0][0])
+    except psycopg.Error:
+        return None
+
+
+def _alone(conninfo: str) -> str:
+    """A connection string that takes no password from this machine."""
+    # An empty password is none, but keeps libpq from that of the environment.
+    password = str(conninfo_to_dict(conninfo).get("password", ""))
+    return make_conninfo(conninfo, passfile=NO_FILE, password=password)
+
+
+def _with_password(conninfo: str, known: Iterable[str]) -> str:
+    asked = conninfo_to_dict(conninfo)
+    if "password" in asked:
+        return conninfo
+    for each in map(conninfo_to_dict, known):
+        if each.get("password") and all(str(each.get(key)) == str(asked.get(key)) for key in ("host", "port", "user")):
+            return make_conninfo(conninfo, password=each["password"])
+    return conninfo
+
+
+def _tried_from_here(config: Mapping[str, str]) -> str | None:
+    """The connection string, if it leads to a host that is known here."""
+    conninfo = conninfo_of(config)
+    known = conninfo is not None and _is_host_here(str(conninfo_to_dict(conninfo)["host"]))
+    return conninfo if known else None
 
 
 def _is_host_here(host: str) -> bool:
@@ -59,10 +103,9 @@ def _is_host_here(host: str) -> bool:
 def conninfo_of(config: Mapping[str, str]) -> str | None:
     """libpq's connection string for `connection.url`, `.username` and `.password`; None if the URL is no such address.
 
-    The Camel sink has these as properties of a bean, its pool: `camel.beans.NAME.url` and so on. A value with a
-    variable in it, which only the workers know, is left out. Without the host there is no address.
+    A value with a variable in it, which only the workers know, is left out. Without the host there is no address.
     """
-    url, user, password = _given(config)
+    url, user, password = given(config)
     address, _, query = url.removeprefix(SCHEME).partition("?")
     if not url.startswith(f"{SCHEME}//") or "${" in address:
         return None
@@ -84,12 +127,3 @@ def conninfo_of(config: Mapping[str, str]) -> str | None:
     if any("\0" in value for value in parts.values()):
         return None
     return make_conninfo("", **{key: value for key, value in parts.items() if value and "${" not in value})
-
-
-def _given(config: Mapping[str, str]) -> tuple[str, str, str]:
-    """URL, user and password as they are in the configuration; empty where it has none."""
-    pool = next((found[1] for key in config if (found := POOL.fullmatch(key))), None)
-    if pool is not None:
-        return config[f"{pool}url"], config.get(f"{pool}username", ""), config.get(f"{pool}password", "")
-    user = config.get("connection.username") or config.get("connection.user") or ""
-    return config.get("connection.url", ""), user, config.get("connection.password", "")

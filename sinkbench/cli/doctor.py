@@ -1,0 +1,95 @@
+"""The command that looks for what would spoil a race: `doctor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sinkbench.cli.options import OnStack, commands, say, the_stack
+from sinkbench.doctor.diagnosis import Diagnosis, diagnose
+from sinkbench.doctor.look import look
+from sinkbench.doctor.mend import mend
+from sinkbench.doctor.rules import RULES
+from sinkbench.doctor.words import as_values, changes_since, finding_lines, lines
+from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError
+from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.secrets import redacted_values
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import stamping_sinks
+from sinkbench.stack import Stack
+
+__all__ = ["app"]
+
+app = commands()
+
+
+@app.command()
+def doctor(
+    plan: Annotated[Path | None, typer.Argument(help="what a race would run (default: only what is there)")] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="look again and again, until Ctrl-C, and print what is new and what is gone")
+    ] = False,
+    every: Annotated[float, typer.Option(min=1, help="seconds between two looks of --watch")] = 5.0,
+    fix: Annotated[bool, typer.Option("--fix", help="mend what can be undone, and say how to undo it")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print it for a program")] = False,
+    stack_name: OnStack = None,
+) -> None:
+    """Looks for what would spoil a race of PLAN, or spoils what runs now, and says how to mend it. Starts nothing.
+
+    Exit code 1 if something would spoil the race.
+    """
+    if watch and (fix or as_json):
+        raise SettingsError("--watch only looks; leave out --fix and --json")
+    wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors", stamping_sinks())
+    stack = the_stack(stack_name)
+    found = _examined(stack, wanted, sample=not watch)
+    if as_json:
+        sys.stdout.write(json.dumps(redacted_values(as_values(found)), indent=2) + "\n")
+    else:
+        for line in lines(found):
+            say(line)
+    if watch:
+        _watch(stack, wanted, found, every)
+    if fix:
+        mended = list(_mended(stack, found))
+        if mended:
+            found = _examined(stack, wanted, sample=True)
+        say(f"{len(mended)} mended" if mended else "nothing here can be mended so that it can be undone")
+    if found.spoilt:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _examined(stack: Stack, plan: Plan | None, *, sample: bool) -> Diagnosis:
+    return diagnose(look(stack, CHECKOUT, plan, sample=sample), RULES)
+
+
+def _mended(stack: Stack, found: Diagnosis) -> list[str]:
+    done = []
+    for line in mend(stack, CHECKOUT, found):
+        say(line)
+        done.append(line)
+    return done
+
+
+def _watch(stack: Stack, plan: Plan | None, found: Diagnosis, seconds: float) -> None:
+    """Until somebody ends it."""
+    say(f"looking every {seconds:g} s; Ctrl-C ends it")
+    while True:
+        time.sleep(seconds)
+        now = _examined(stack, plan, sample=False)
+        new, gone, told = changes_since(found, now)
+        clock = f"{datetime.now():%H:%M:%S}"
+        for each in new:
+            for number, line in enumerate(finding_lines(each)):
+                say(f"{clock} new: {line}" if number == 0 else line)
+        for each in gone:
+            say(f"{clock} gone: {each.found.subject}: {each.code}")
+        for line in told:
+            say(f"{clock} {line}")
+        found = now

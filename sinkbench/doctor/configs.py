@@ -1,0 +1,118 @@
+"""What a connector's configuration says of itself: its sink, its pool, whether it batches. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from sinkbench.sinks.jdbcurl import JdbcUrl, given, jdbc_url
+
+__all__ = ["Pool", "leads_to", "one_by_one", "pool_of", "sink_of"]
+
+DEBEZIUM = "io.debezium.connector.jdbc.JdbcSinkConnector"
+# These keep one connection for each task.
+OF_ONE = ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.JdbcSinkConnector")
+CAMEL_URL = "camel.sink.url"
+_BEAN_URL = re.compile(r"(camel\.beans\.[^.]+)\.url")
+# The sinks whose database has another name in JDBC, and those that are written to by HTTP.
+_SCHEMES = {"postgresql": "postgres"}
+_POOLER_VARIABLE = "${env:PGBOUNCER_HOST}"
+_LOOPBACK = ("localhost", "::1", "[::1]")
+_PORTS = {"postgresql": "5432"}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The connections of one task.
+
+    Attributes:
+        least: that it opens at once.
+        most: that it may open.
+        mend: the setting that makes it smaller; "" if there is none.
+    """
+
+    least: int
+    most: int
+    mend: str
+
+
+def sink_of(config: Mapping[str, str]) -> str | None:
+    """The name of the sink that a configuration writes to; None if that cannot be told."""
+    url = jdbc_url(config)
+    if url is not None:
+        return _SCHEMES.get(url.kind, url.kind)
+    if config.get(CAMEL_URL, "").startswith("elasticsearch:") or "Elasticsearch" in config.get("connector.class", ""):
+        return "elasticsearch"
+    return None
+
+
+def pool_of(config: Mapping[str, str]) -> Pool | None:
+    """The pool of each task of a JDBC connector; None if it has none, or is of a kind that is not known here."""
+    kind = config.get("connector.class", "")
+    if kind == DEBEZIUM:
+        least = _number(config, "connection.pool.min_size", 5)
+        most = _number(config, "connection.pool.max_size", 32)
+        return Pool(least, max(least, most), "connection.pool.min_size and connection.pool.max_size")
+    if kind in OF_ONE:
+        return Pool(1, 1, "")
+    bean = next((found[1] for key in config if (found := _BEAN_URL.fullmatch(key))), None)
+    if bean is None:
+        return None
+    made = config.get(bean, "")
+    if made.endswith("BasicDataSource"):
+        return Pool(1, _number(config, f"{bean}.maxTotal", 8), f"{bean}.maxTotal")
+    if made.endswith("HikariDataSource"):
+        most = _number(config, f"{bean}.maximumPoolSize", 10)
+        return Pool(min(most, _number(config, f"{bean}.minimumIdle", most)), most, f"{bean}.maximumPoolSize")
+    return None
+
+
+def leads_to(config: Mapping[str, str], raw: Mapping[str, str], pooler: str | None) -> bool | None:
+    """Whether a JDBC URL leads to the pooler at `pooler` (host:port); None without such a URL.
+
+    `raw` is the same configuration before its variables were filled in: within a network of containers the pooler has
+    another address than here.
+    """
+    url = jdbc_url(config)
+    if url is None:
+        return None
+    if _POOLER_VARIABLE in given(raw)[0]:
+        return True
+    return pooler is not None and any(_place(host, url) == _place(pooler, url) for host in url.hosts)
+
+
+def _place(host: str, url: JdbcUrl) -> str:
+    name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
+    return f"{'127.0.0.1' if name in _LOOPBACK else name}:{port or _PORTS.get(url.kind, '')}"
+
+
+def one_by_one(config: Mapping[str, str]) -> str | None:
+    """What makes a connector send a request or a statement for each record, with the setting; None if nothing does."""
+    url = config.get(CAMEL_URL)
+    if url is not None:
+        return _camel_one_by_one(url, config)
+    for key in ("batch.size", "consumer.override.max.poll.records"):
+        if _number(config, key, 500) <= 1:
+            return f"{key} is {config[key]}; raise it to 500 or more"
+    return None
+
+
+def _camel_one_by_one(url: str, config: Mapping[str, str]) -> str | None:
+    scheme, options = url.partition(":")[0], dict(parse_qsl(url.partition("?")[2]))
+    batch = {"elasticsearch": ("operation", "Bulk"), "sql": ("batch", "true")}.get(scheme)
+    if batch is not None and options.get(batch[0], "").lower() != batch[1].lower():
+        was = f"{batch[0]}={options[batch[0]]}" if batch[0] in options else f"no {batch[0]}"
+        return f"{CAMEL_URL} has {was}; set {batch[0]}={batch[1]}, and an aggregate as in camel-bulk.json"
+    if "camel.beans.aggregate" not in config:
+        return "there is no camel.beans.aggregate, without which camel.aggregation.size does nothing; set it"
+    if _number(config, "camel.aggregation.size", 10) <= 1:
+        return f"camel.aggregation.size is {config['camel.aggregation.size']}; raise it to 500 or more"
+    return None
+
+
+def _number(config: Mapping[str, str], key: str, default: int) -> int:
+    # What is no number Connect refuses itself; a variable that nobody has filled in is not known.
+    text = str(config.get(key, "")).strip()
+    return int(text) if text.lstrip("-").isdigit() else default

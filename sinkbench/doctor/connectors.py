@@ -1,0 +1,155 @@
+"""The connectors: those that are there, as Connect knows them, and those that the cells of a plan would make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sinkbench.doctor.configs import leads_to, sink_of
+from sinkbench.doctor.facts import Connector
+from sinkbench.errors import ConnectError, PlanError, ServiceError, TargetError
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.connectors import read_connector
+from sinkbench.services.connect import ConnectCluster, placement
+from sinkbench.sinks import SinkState, Target, sink_kind
+from sinkbench.sinks.jdbcurl import jdbc_url
+from sinkbench.stack import Endpoints
+from sinkbench.trial.bench import VARIABLE
+from sinkbench.trial.names import is_ours
+
+__all__ = ["Around", "connectors_of", "connectors_there", "driver_of"]
+
+_DRIVER = re.compile(r"postgresql-(\d[\w.]*?)\.jar")
+
+
+@dataclass
+class Around:
+    """What a connector's configuration is looked at with.
+
+    Attributes:
+        endpoints: of the stack.
+        connect: its workers; None if they do not answer.
+        states: what the sinks have told, by name.
+        jars: those of each plugin, by its connector's class.
+    """
+
+    endpoints: Endpoints
+    connect: ConnectCluster | None
+    states: Mapping[str, SinkState]
+    jars: Mapping[str, Sequence[str]]
+    _read_only: dict[str, bool | None] = field(default_factory=dict)
+
+    def complete(self, connector: Connector) -> Connector:
+        """The connector with what its configuration, as it is in `config`, leads to."""
+        raw = {**connector.config}
+        config = self._filled_in(raw)
+        url = jdbc_url(config)
+        sink = connector.sink or sink_of(config)
+        state = self.states.get(sink or "", SinkState())
+        poolers = [each.pooler.address for each in self.states.values() if each.pooler is not None]
+        return Connector(
+            **{
+                **vars(connector),
+                "config": config,
+                "sink": sink,
+                "url": url,
+                "pooled": leads_to(config, raw, next(iter(poolers), None)),
+                "read_only": None if url is None or sink is None else self._tried(sink, config),
+                "driver": driver_of(self.jars.get(config.get("connector.class", ""), ())),
+                "target": connector.target if connector.planned else state.target,
+            }
+        )
+
+    def _filled_in(self, raw: Mapping[str, str]) -> dict[str, str]:
+        """The configuration with its variables filled in, as far as the stack file or the workers know them."""
+        known = self.endpoints.connect_variables
+        config = {key: VARIABLE.sub(lambda found: known.get(found[1], found[0]), value) for key, value in raw.items()}
+        if self.connect is None or not any(VARIABLE.search(value) for value in config.values()):
+            return config
+        # A configuration that is refused is told by others; here its values are only not known.
+        with suppress(ServiceError):
+            values = self.connect.validate(config).values
+            config |= {key: value for key, value in values.items() if key in config}
+        return config
+
+    def _tried(self, sink: str, config: Mapping[str, str]) -> bool | None:
+        """Whether what the configuration connects to takes no writes; each database is asked once."""
+        place = f"{config.get('connection.url')} {config.get('connection.username')} {sink}"
+        if place not in self._read_only:
+            checkup = None if sink not in self.endpoints.sinks else sink_kind(sink).checkup
+            ask = None if checkup is None else checkup.read_only
+            self._read_only[place] = None if ask is None else ask(self.endpoints, config)
+        return self._read_only[place]
+
+
+def driver_of(jars: Sequence[str]) -> str | None:
+    """The version of PostgreSQL's JDBC driver among the jars of a plugin; None if it is not there."""
+    return next((found[1] for jar in jars if (found := _DRIVER.fullmatch(jar))), None)
+
+
+def connectors_there(around: Around) -> list[Connector]:
+    """All connectors that Connect has. Raises ServiceError if it does not answer."""
+    found: list[Connector] = []
+    connect = around.connect
+    for name in [] if connect is None else connect.connectors():
+        try:
+            config, status = connect.config(name), connect.status(name)
+        except ConnectError:
+            # A trial's may be gone by now.
+            continue
+        if status is None:
+            continue
+        connector = Connector(
+            name=name,
+            label=name,
+            config=config,
+            tasks=len(status.tasks) or int(config.get("tasks.max", 1)),
+            trials=is_ours(name),
+            state=status.state,
+            # While Connect deals the tasks out anew, their places mean nothing.
+            placement=placement(status, around.endpoints.worker_ids) if status.settled(len(status.tasks)) else {},
+            failed=len(status.failed),
+            cause=status.cause(),
+        )
+        found.append(around.complete(connector))
+    return found
+
+
+def connectors_of(cells: Sequence[Cell], around: Around, checkout: Path) -> tuple[list[Connector], list[str]]:
+    """What the cells of a plan would make, and why some of it would not come about, a line each."""
+    found: list[Connector] = []
+    refusals: list[str] = []
+    targets: dict[str, Target | None] = {}
+    for cell in cells:
+        try:
+            config = {key: str(value) for key, value in _config_of(cell, checkout).items()}
+            if cell.label not in targets:
+                targets[cell.label] = _target_of(cell, checkout)
+        except (PlanError, TargetError) as error:
+            refusals += str(error).splitlines()
+            continue
+        connector = Connector(
+            name=cell.key,
+            label=cell.label,
+            config=config,
+            tasks=cell.tasks,
+            planned=True,
+            sink=cell.sink,
+            target=targets[cell.label],
+        )
+        found.append(around.complete(connector))
+    return found, list(dict.fromkeys(refusals))
+
+
+def _config_of(cell: Cell, checkout: Path) -> dict[str, object]:
+    # A trial's own topic is named when it begins.
+    config = read_connector(checkout / "connectors" / f"{cell.pipeline}.json")
+    return {**config, **cell.overrides, "name": "preflight", "topics": "preflight", "tasks.max": str(cell.tasks)}
+
+
+def _target_of(cell: Cell, checkout: Path) -> Target | None:
+    checkup = sink_kind(cell.sink).checkup
+    return None if checkup is None else checkup.target(checkout / (cell.target or checkup.file))

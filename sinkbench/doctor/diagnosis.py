@@ -1,0 +1,133 @@
+"""What the rules find, sorted; and what they could not look at, with the reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sinkbench.doctor.facts import Area, Facts
+
+__all__ = ["DOCS", "Change", "Diagnosis", "Finding", "Found", "NotSeen", "Rule", "diagnose"]
+
+DOCS = "docs/doctor.md"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change that mends something and can be undone.
+
+    Attributes:
+        sink, index, setting, value: a setting of an index, and what it becomes; None: its default. `sink` is None for
+            a connector that is stopped, whose name is `index`.
+    """
+
+    sink: str | None
+    index: str
+    setting: str = ""
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rule has found.
+
+    Attributes:
+        subject: what it is about: a connector, a cell, a topic, an index ...
+        what: what is the matter, with the figures.
+        why: why that matters.
+        mend: the command or the setting that mends it.
+        spoils: whether the figures of a race could not be used; else it is worth knowing.
+        change: what `--fix` does about it.
+    """
+
+    subject: str
+    what: str
+    why: str
+    mend: str
+    spoils: bool = False
+    change: Change | None = None
+
+
+@dataclass(frozen=True)
+class NotSeen:
+    """That a rule lacks what it needs to know about a subject, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that is looked at.
+
+    Attributes:
+        code: its name, always the same, which is its heading in docs/doctor.md.
+        needs: what must have been seen.
+        find: what it finds.
+    """
+
+    code: str
+    needs: tuple[Area, ...]
+    find: Callable[[Facts], Iterable[Found | NotSeen]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a rule has found, with the rule's code."""
+
+    code: str
+    found: Found
+
+    @property
+    def docs(self) -> str:
+        """Where it is explained."""
+        return f"{DOCS}#{self.code}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What stays the same while the figures change."""
+        return self.code, self.found.subject
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What came of all rules.
+
+    Attributes:
+        findings: those that spoil a race first.
+        looked_at: codes of the rules that saw all that they need.
+        unseen: why the others did not, by code.
+    """
+
+    findings: tuple[Finding, ...]
+    looked_at: tuple[str, ...]
+    unseen: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether something would spoil a race."""
+        return any(each.found.spoils for each in self.findings)
+
+
+def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
+    """Asks every rule that has what it needs."""
+    findings: list[Finding] = []
+    looked_at: list[str] = []
+    unseen: dict[str, str] = {}
+    for rule in rules:
+        missing = next((facts.unseen[area] for area in rule.needs if area in facts.unseen), None)
+        if missing is not None:
+            unseen[rule.code] = missing
+            continue
+        answers = list(rule.find(facts))
+        findings += [Finding(rule.code, each) for each in answers if isinstance(each, Found)]
+        reasons = list(dict.fromkeys(each.why for each in answers if isinstance(each, NotSeen)))
+        if reasons:
+            unseen[rule.code] = "; ".join(reasons)
+        else:
+            looked_at.append(rule.code)
+    return Diagnosis(tuple(_sorted(findings)), tuple(looked_at), unseen)
+
+
+def _sorted(findings: Sequence[Finding]) -> Iterator[Finding]:
+    yield from (each for each in findings if each.found.spoils)
+    yield from (each for each in findings if not each.found.spoils)

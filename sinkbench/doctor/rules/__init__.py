@@ -1,0 +1,19 @@
+"""The rules, by subject: each decides on facts alone, and has its heading in docs/doctor.md. Pure."""
+
+from __future__ import annotations
+
+from sinkbench.doctor.diagnosis import Rule
+from sinkbench.doctor.rules import connections, delivery, indices, jdbc, machine, records, tasks
+
+__all__ = ["RULES"]
+
+RULES: tuple[Rule, ...] = (
+    *tasks.RULES,
+    *records.RULES,
+    *connections.RULES,
+    *jdbc.RULES,
+    *indices.RULES,
+    *delivery.RULES,
+    *machine.RULES,
+)
+"""All of them, in the order of the page."""

@@ -1,0 +1,87 @@
+"""The machine: memory, open files, disk. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
+from sinkbench.doctor.facts import Area, Facts
+
+__all__ = ["RULES"]
+
+# A JVM takes about half as much again as its heap; PostgreSQL and the controller need some, too.
+BESIDE_HEAP, OTHERS_BYTES = 1.5, 1_000_000_000
+# With less than this the kernel begins to end processes.
+LEAST_AVAILABLE_BYTES = 500_000_000
+# A JVM in a container needs a third more than its heap, at the least.
+TIGHT = 4 / 3
+# Elasticsearch does not start off loopback with fewer; others open a file for each segment of each partition.
+ELASTICSEARCH_FILES, LEAST_FILES = 65_535, 4_096
+
+
+def little_memory(facts: Facts) -> Iterator[Found]:
+    machine = facts.machine
+    if machine.available_bytes is not None:
+        needed = 0.0 if machine.up else BESIDE_HEAP * (machine.heap_bytes or 0) + OTHERS_BYTES
+        available = f"{machine.available_bytes / 1e9:.1f} GB of memory are available"
+        if machine.available_bytes < max(needed, LEAST_AVAILABLE_BYTES):
+            wants = f", and the stack takes about {needed / 1e9:.1f} GB" if needed else ""
+            yield Found(
+                "machine",
+                f"{available}{wants}",
+                "what does not fit is swapped, or the kernel ends a service in the middle of a trial",
+                "end other programs, or lower SINKBENCH_KAFKA_HEAP, SINKBENCH_CONNECT_HEAP,"
+                " SINKBENCH_ELASTICSEARCH_HEAP or SINKBENCH_WORKERS",
+                spoils=True,
+            )
+    for service, (limit, heap) in machine.limits.items():
+        if limit < TIGHT * heap:
+            yield Found(
+                service,
+                f"its container may have {limit / 1e9:.1f} GB, and its heap is {heap / 1e9:.1f} GB",
+                "a JVM needs about half as much memory again as its heap; a container that asks for more is killed",
+                f"raise SINKBENCH_{service.upper()}_MEMORY, or lower SINKBENCH_{service.upper()}_HEAP",
+                spoils=limit < heap,
+            )
+
+
+def few_files(facts: Facts) -> Iterator[Found | NotSeen]:
+    if Area.FILES in facts.unseen:
+        yield NotSeen(facts.unseen[Area.FILES])
+    nodes = {
+        f"{name} ({node.name})": node.files
+        for name, state in facts.sinks.items()
+        if state.cluster is not None
+        for node in state.cluster.nodes
+        if node.files is not None and node.files >= 0
+    }
+    for service, files in {**facts.machine.files, **nodes}.items():
+        wanted = ELASTICSEARCH_FILES if service in nodes else LEAST_FILES
+        if files < wanted:
+            yield Found(
+                service,
+                f"it may have {files:,} files and connections open",
+                "a service without another one fails in the middle of a trial; Elasticsearch does not start with fewer"
+                f" than {ELASTICSEARCH_FILES:,}, unless it is on loopback",
+                f"ulimit -n {ELASTICSEARCH_FILES} before `sinkbench up`; LimitNOFILE where a service manager starts it",
+                spoils=files < LEAST_FILES,
+            )
+
+
+def little_disk(facts: Facts) -> Iterator[Found]:
+    free, least = facts.machine.free_bytes, facts.machine.least_free_bytes
+    if free is not None and free < least:
+        yield Found(
+            "disk",
+            f"{free / 1e9:.1f} GB free where the services keep their data, at least {least / 1e9:.0f} GB are needed",
+            "a race does not begin",
+            "free some, or (local stack) set SINKBENCH_HOME to a folder on another disk",
+            spoils=True,
+        )
+
+
+RULES = (
+    Rule("little-memory", (Area.MEMORY,), little_memory),
+    Rule("few-files", (), few_files),
+    Rule("little-disk", (Area.DISK,), little_disk),
+)

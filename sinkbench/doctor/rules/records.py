@@ -1,0 +1,103 @@
+"""Keys: whether every partition gets its share of the records, and so every task. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sinkbench.analysis.words import percent
+from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
+from sinkbench.doctor.facts import Area, Facts
+
+__all__ = ["RULES", "expected_fullest", "expected_partitions"]
+
+# The fullest partition, in means of all: from here on it sets the time of a drain.
+SKEWED, EXPECTED_SKEW = 2.0, 1.5
+# Fewer records than these a partition fall unevenly by chance.
+LEAST_PER_PARTITION = 20
+
+
+def expected_partitions(keys: int, partitions: int) -> float:
+    """How many partitions get a record on average, where each key falls into any of them alike."""
+    return partitions * (1 - (1 - 1 / partitions) ** keys)
+
+
+def expected_fullest(keys: int, partitions: int) -> float:
+    """About how many means of all partitions the fullest one gets, where keys fall into any alike and come evenly.
+
+    The largest of P numbers that are spread as Poisson's with mean m is about m + sqrt(2 m ln P).
+    """
+    mean = keys / partitions
+    return 1 + math.sqrt(2 * math.log(partitions) / mean) if partitions > 1 else 1.0
+
+
+def few_keys(facts: Facts) -> Iterator[Found | NotSeen]:
+    if facts.plan is None or facts.partitions is None or not facts.planned:
+        return
+    if facts.keys is None:
+        yield NotSeen("the keys of records of your own are known once they are in a topic")
+        return
+    keys, partitions = facts.keys, facts.partitions
+    filled, fullest = expected_partitions(keys, partitions), expected_fullest(keys, partitions)
+    most = max(each.tasks for each in facts.planned)
+    mend = f"raise load.keys to {math.ceil(8 * partitions * math.log(max(partitions, 2))):,} or more"
+    if filled + 0.5 < most:
+        idle = f"about {filled:.0f} of {partitions} partitions get records, for up to {most} tasks"
+        yield Found(
+            f"plan {facts.plan}",
+            f"{keys:,} {'key' if keys == 1 else 'keys'}: {idle}",
+            "all records of a key are in one partition, and a task without records has nothing to do",
+            mend,
+            spoils=True,
+        )
+    elif fullest > EXPECTED_SKEW:
+        yield Found(
+            f"plan {facts.plan}",
+            f"{keys:,} keys for {partitions} partitions: the fullest gets about {fullest:.1f} times the mean",
+            "a drain ends when its fullest partition is empty, while the tasks of the others wait",
+            mend,
+        )
+
+
+def empty_partitions(facts: Facts) -> Iterator[Found]:
+    for each in facts.running:
+        counts = [count for name in each.topics if name in facts.topics for count in facts.topics[name].records]
+        filled = sum(count > 0 for count in counts)
+        if sum(counts) < LEAST_PER_PARTITION * len(counts) or filled == len(counts):
+            continue
+        yield Found(
+            each.name,
+            f"{filled} of the {len(counts)} partitions that it reads have records, for {each.tasks} tasks",
+            "all records of a key are in one partition, and a task without records has nothing to do",
+            f"use at least {LEAST_PER_PARTITION * len(counts)} different keys, or none, in what fills the topic",
+            spoils=filled < each.tasks,
+        )
+
+
+def skewed_keys(facts: Facts) -> Iterator[Found]:
+    names = dict.fromkeys(name for each in facts.running for name in each.topics)
+    for topic in (facts.topics[name] for name in names if name in facts.topics):
+        counts = topic.records
+        if len(counts) < 2 or sum(counts) < LEAST_PER_PARTITION * len(counts):
+            continue
+        times = max(counts) * len(counts) / sum(counts)
+        if times < SKEWED:
+            continue
+        keys = ""
+        if topic.looked_at:
+            share = percent(topic.commonest / topic.looked_at)
+            keys = f"; of {topic.looked_at:,} records {topic.keys:,} keys were seen, the commonest in {share}"
+        yield Found(
+            f"topic {topic.name}",
+            f"the fullest of {len(counts)} partitions has {times:.1f} times the mean of {sum(counts) // len(counts):,}"
+            f" records{keys}",
+            "one task has most of the work, whatever the number of tasks",
+            "choose a key that more records differ in, or send without a key",
+        )
+
+
+RULES = (
+    Rule("few-keys", (), few_keys),
+    Rule("empty-partitions", (Area.CONNECT, Area.KAFKA), empty_partitions),
+    Rule("skewed-keys", (Area.CONNECT, Area.KAFKA), skewed_keys),
+)

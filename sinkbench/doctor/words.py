@@ -1,0 +1,82 @@
+"""A diagnosis in words, and as plain values for a program. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sinkbench.doctor.diagnosis import Diagnosis, Finding
+
+__all__ = ["as_values", "changes_since", "finding_lines", "lines"]
+
+SPOILS, KNOWING = "would spoil a race", "worth knowing"
+
+
+def lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """All of it, for a person: what spoils a race first, then what was looked at, and what was not and why."""
+    for finding in diagnosis.findings:
+        yield from finding_lines(finding)
+        yield ""
+    spoil = sum(each.found.spoils for each in diagnosis.findings)
+    counts = {SPOILS: spoil, KNOWING: len(diagnosis.findings) - spoil}
+    came_of_it = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing found"
+    rules = len(diagnosis.looked_at)
+    yield f"{rules} of {rules + len(diagnosis.unseen)} rules saw all that they need: {came_of_it}"
+    for why, codes in _by_reason(diagnosis.unseen).items():
+        yield f"not looked at: {', '.join(codes)}: {why}"
+
+
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """One finding, in four lines."""
+    found = finding.found
+    yield f"{SPOILS if found.spoils else KNOWING}: {found.subject}: {found.what}"
+    yield f"    why: {found.why}"
+    yield f"    mend: {found.mend}"
+    yield f"    {finding.docs}"
+
+
+def _by_reason(unseen: Mapping[str, str]) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for code, why in unseen.items():
+        reasons.setdefault(why, []).append(code)
+    return reasons
+
+
+def changes_since(before: Diagnosis, after: Diagnosis) -> tuple[list[Finding], list[Finding], list[str]]:
+    """What is new, what is gone, and lines about what can no longer be looked at, or can be again.
+
+    A finding whose figures alone have changed is the same.
+    """
+    was, now = _by_key(before.findings), _by_key(after.findings)
+    new = [each for key, each in now.items() if key not in was]
+    # What is not looked at any more may be there still.
+    gone = [each for key, each in was.items() if key not in now and each.code not in after.unseen]
+    lost = {code: why for code, why in after.unseen.items() if code not in before.unseen}
+    told = [f"not looked at any more: {', '.join(codes)}: {why}" for why, codes in _by_reason(lost).items()]
+    back = [code for code in before.unseen if code not in after.unseen]
+    return new, gone, [*told, *([f"looked at again: {', '.join(back)}"] if back else [])]
+
+
+def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
+    return {each.key: each for each in findings}
+
+
+def as_values(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The same for a program."""
+    return {
+        "spoilt": diagnosis.spoilt,
+        "findings": [
+            {
+                "code": each.code,
+                "spoils": each.found.spoils,
+                "subject": each.found.subject,
+                "what": each.found.what,
+                "why": each.found.why,
+                "mend": each.found.mend,
+                "docs": each.docs,
+            }
+            for each in diagnosis.findings
+        ],
+        "looked_at": list(diagnosis.looked_at),
+        "not_looked_at": dict(diagnosis.unseen),
+    }

@@ -1,0 +1,137 @@
+"""What Elasticsearch tells of itself before a race: data nodes, disks, and the index that connectors write to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from elasticsearch import ApiError, Elasticsearch, TransportError
+from loadgen.reading import parse_json, read_text
+from sinkbench.errors import TargetError
+from sinkbench.services.failures import in_one_line, map_exceptions
+from sinkbench.sinks.elasticsearch.asked import flat_settings, seconds_of
+from sinkbench.sinks.elasticsearch.client import connect
+from sinkbench.sinks.state import Checkup, DataNode, SearchCluster, SinkState, Target
+from sinkbench.stack import Endpoints
+
+__all__ = ["CHECKUP", "index_of", "node_of", "target_of", "watermarks_of"]
+
+TIMEOUT_SECONDS = 10.0
+DISK = "cluster.routing.allocation.disk."
+STAGES = {"low": "watermark.low", "high": "watermark.high", "flood": "watermark.flood_stage"}
+STATS = "nodes.*.name,nodes.*.fs.total,nodes.*.process.max_file_descriptors"
+INFO = "nodes.*.os.allocated_processors"
+
+Tree = Mapping[str, Any]
+
+
+def look(endpoints: Endpoints) -> SinkState:
+    """The cluster, and the index behind the alias. Raises ServiceError if it does not answer."""
+    endpoint = endpoints.sinks["elasticsearch"]
+    alias = endpoint.options["index"]
+    unseen: dict[str, str] = {}
+    cluster = target = None
+    with map_exceptions(ApiError, TransportError), closing(connect(endpoint)) as opened:
+        client = opened.options(request_timeout=TIMEOUT_SECONDS)
+        try:
+            cluster = _cluster(client, endpoint.address)
+        except ApiError as error:
+            # Whoever may not see the nodes may see the index all the same.
+            unseen["cluster"] = in_one_line(error)
+        try:
+            target = _behind(client, alias)
+        except ApiError as error:
+            unseen["target"] = in_one_line(error)
+    return SinkState(cluster=cluster, target=target, unseen=unseen)
+
+
+def _cluster(client: Elasticsearch, address: str) -> SearchCluster:
+    stats: Any = client.nodes.stats(node_id="data:true", metric=["fs", "process"], filter_path=STATS)
+    info: Any = client.nodes.info(node_id="data:true", metric="os", filter_path=INFO)
+    settings: Any = client.cluster.get_settings(include_defaults=True, flat_settings=True)
+    infos = info.get("nodes", {})
+    nodes = tuple(node_of(each, infos.get(name, {})) for name, each in stats.get("nodes", {}).items())
+    return SearchCluster(address, nodes, watermarks_of(settings))
+
+
+def _behind(client: Elasticsearch, alias: str) -> Target | None:
+    """The index behind the alias; None if there is none, or several."""
+    found: Any = client.indices.get_settings(
+        index=alias, flat_settings=True, include_defaults=True, ignore_unavailable=True, allow_no_indices=True
+    )
+    if len(found) != 1:
+        return None
+    ((name, index),) = found.items()
+    unassigned = None
+    with suppress(ApiError):
+        health: Any = client.cluster.health(index=name)
+        unassigned = int(health["unassigned_shards"])
+    return index_of(alias, name, index, unassigned)
+
+
+def node_of(stats: Tree, info: Tree) -> DataNode:
+    """A node by what `_nodes/stats` and `_nodes` answer of it."""
+    disk = stats.get("fs", {}).get("total", {})
+    return DataNode(
+        name=str(stats.get("name", "")),
+        processors=info.get("os", {}).get("allocated_processors"),
+        files=stats.get("process", {}).get("max_file_descriptors"),
+        disk_bytes=disk.get("total_in_bytes"),
+        free_bytes=disk.get("available_in_bytes"),
+    )
+
+
+def watermarks_of(settings: Tree) -> dict[str, str]:
+    """The stages of a filling disk, by what `_cluster/settings` answers with flat settings and their defaults."""
+    told = {**settings.get("defaults", {}), **settings.get("persistent", {}), **settings.get("transient", {})}
+    if str(told.get(f"{DISK}threshold_enabled", "true")).lower() == "false":
+        return {}
+    return {stage: str(told[DISK + name]) for stage, name in STAGES.items() if DISK + name in told}
+
+
+def index_of(shown: str, name: str | None, index: Tree, unassigned: int | None = None) -> Target:
+    """An index by its own settings, flat, in `settings`, and the defaults of others in `defaults`."""
+    own: Tree = index.get("settings", {})
+    told = {**index.get("defaults", {}), **own}
+
+    def number(setting: str) -> int:
+        return int(told.get(f"index.number_of_{setting}", 1))
+
+    unsafe = []
+    if str(told.get("index.translog.durability", "request")).lower() == "async":
+        interval = told.get("index.translog.sync_interval", "5s")
+        unsafe.append(f"index.translog.durability is async, so that the disk is behind by up to {interval}")
+    return Target(
+        name=shown,
+        index=name,
+        shards=number("shards"),
+        replicas=number("replicas"),
+        refresh_seconds=seconds_of(own.get("index.refresh_interval")),
+        unassigned=unassigned,
+        unsafe=tuple(unsafe),
+    )
+
+
+def target_of(file: Path) -> Target:
+    """The index that a file makes, the body of `PUT /INDEX`."""
+    try:
+        body = parse_json(read_text(file, TargetError))
+        return index_of(file.name, None, {"settings": flat_settings(body.get("settings", {}))})
+    except FileNotFoundError:
+        raise TargetError(f"{file}: there is no such file; restore it") from None
+    except (ValueError, AttributeError, TypeError) as error:
+        raise TargetError(f"{file}: cannot be used as an index: {error}") from None
+
+
+def change(endpoints: Endpoints, index: str, setting: str, value: str | None) -> str | None:
+    """Gives a setting of an index another value, and returns the one before; None is the default."""
+    with map_exceptions(ApiError, TransportError), closing(connect(endpoints.sinks["elasticsearch"])) as client:
+        found: Any = client.indices.get_settings(index=index, flat_settings=True)
+        before = found[index]["settings"].get(setting)
+        client.indices.put_settings(index=index, settings={setting: value})
+    return None if before is None else str(before)
+
+
+CHECKUP = Checkup(look, target_of, "elasticsearch/index.json", change=change)

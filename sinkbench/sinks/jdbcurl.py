@@ -1,0 +1,51 @@
+"""The database that a connector's configuration names by a JDBC URL. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+__all__ = ["JdbcUrl", "given", "jdbc_url"]
+
+_SCHEME = re.compile(r"jdbc:([a-z]+):(?://)?([^/?]*)/?([^?]*)(?:\?(.*))?", re.DOTALL)
+# A pool of the Camel sink, which is a bean of its registry.
+_POOL = re.compile(r"(camel\.beans\.[^.]+\.)url")
+
+
+@dataclass(frozen=True)
+class JdbcUrl:
+    """A JDBC URL, taken apart.
+
+    Attributes:
+        kind: of database, such as postgresql.
+        hosts: each host:port, or host, that it names.
+        options: what stands after the "?".
+    """
+
+    kind: str
+    hosts: tuple[str, ...]
+    database: str
+    options: Mapping[str, str]
+
+
+def given(config: Mapping[str, str]) -> tuple[str, str, str]:
+    """URL, user and password as they are in a connector's configuration; empty where it has none.
+
+    The Camel sink has these as properties of a bean, its pool: `camel.beans.NAME.url` and so on.
+    """
+    pool = next((found[1] for key in config if (found := _POOL.fullmatch(key))), None)
+    if pool is not None:
+        return config[f"{pool}url"], config.get(f"{pool}username", ""), config.get(f"{pool}password", "")
+    user = config.get("connection.username") or config.get("connection.user") or ""
+    return config.get("connection.url", ""), user, config.get("connection.password", "")
+
+
+def jdbc_url(config: Mapping[str, str]) -> JdbcUrl | None:
+    """The JDBC URL of a connector's configuration; None if it has none."""
+    found = _SCHEME.fullmatch(given(config)[0])
+    if found is None:
+        return None
+    hosts = tuple(host.strip() for host in found[2].split(",") if host.strip())
+    return JdbcUrl(found[1], hosts, found[3], dict(parse_qsl(found[4] or "", keep_blank_values=True)))

@@ -1,0 +1,154 @@
+"""What PostgreSQL and PgBouncer tell of themselves before a race: connections, pools, replicas, durability."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+
+from loadgen.reading import read_text
+from sinkbench.errors import ServiceError, TargetError
+from sinkbench.services.failures import in_one_line, map_exceptions
+from sinkbench.services.versions import numbers_of
+from sinkbench.sinks.postgres import jdbc
+from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
+from sinkbench.sinks.state import Checkup, Database, Pooler, SinkState, Target
+from sinkbench.stack import Endpoint, Endpoints
+
+__all__ = ["CHECKUP", "database_of", "pooler_of", "target_of"]
+
+TIMEOUT_SECONDS = 10
+# What pgjdbc calls itself, unless its URL has another `ApplicationName`.
+DRIVER = "PostgreSQL JDBC Driver"
+# PostgreSQL has `reserved_connections` from 16 on.
+ASKED = """
+    SELECT current_setting('max_connections')::int AS most,
+        current_setting('superuser_reserved_connections')::int
+            + coalesce(current_setting('reserved_connections', true), '0')::int AS reserved,
+        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only,
+        pg_has_role('pg_read_all_stats', 'USAGE') AS sees,
+        (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database) AS backends,
+        (SELECT count(*) FROM pg_stat_replication) AS replicas,
+        (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS waited_for
+"""
+SESSIONS = """
+    SELECT application_name AS name, count(*) AS count,
+        extract(epoch FROM max(clock_timestamp() - backend_start))::float8 AS oldest_seconds
+    FROM pg_stat_activity WHERE backend_type = 'client backend' GROUP BY application_name
+"""
+SETTINGS = "SELECT name, current_setting(name) AS value FROM pg_settings WHERE name = ANY(%s)"
+UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
+# From this version on PgBouncer can have prepared statements follow a client; from 1.24 on it does so by default, as
+# its setting tells.
+PREPARES = (1, 21)
+
+SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
+
+Row = Mapping[str, Any]
+
+
+def look(endpoints: Endpoints) -> SinkState:
+    """PostgreSQL, and PgBouncer if the stack has one. Raises ServiceError if PostgreSQL does not answer."""
+    with map_exceptions(psycopg.Error), _connected(endpoints.sinks["postgres"].address) as connection:
+        asked = connection.execute(ASKED).fetchall()[0]
+        sessions = connection.execute(SESSIONS).fetchall()
+        settings = {str(row["name"]): str(row["value"]) for row in connection.execute(SETTINGS, [[*UNSAFE_IF_OFF]])}
+        database = connection.info.dbname
+    unsafe = tuple(f"{name} is off" for name in UNSAFE_IF_OFF if settings.get(name) == "off")
+    unseen: dict[str, str] = {}
+    pooler = None
+    if "pgbouncer" not in endpoints.sinks:
+        unseen["pooler"] = "this stack has no pgbouncer"
+    else:
+        try:
+            pooler = _pooler(endpoints.sinks["pgbouncer"], database)
+        except ServiceError as error:
+            unseen["pooler"] = in_one_line(error)
+    servers = 0 if pooler is None else pooler.servers
+    return SinkState(database_of(asked, sessions, servers), pooler, unsafe=unsafe, unseen=unseen)
+
+
+def _connected(address: str) -> psycopg.Connection[DictRow]:
+    # PgBouncer's console knows no prepared statements.
+    return psycopg.connect(
+        address,
+        autocommit=True,
+        application_name=APPLICATION,
+        connect_timeout=TIMEOUT_SECONDS,
+        prepare_threshold=None,
+        row_factory=dict_row,
+    )
+
+
+def database_of(asked: Row, sessions: list[Row], pool_servers: int) -> Database:
+    """A server by the answers to `ASKED` and `SESSIONS`, and by the connections that a pooler holds to it."""
+    seen = bool(asked["sees"])
+    counts = {str(row["name"]): int(row["count"]) for row in sessions}
+    # A pooler's connections bear the name of the client that they serve, or served last.
+    by_jdbc = max(counts.get(DRIVER, 0) - pool_servers, 0) if seen else None
+    oldest = next((float(row["oldest_seconds"]) for row in sessions if row["name"] == DRIVER), None)
+    used = sum(count for name, count in counts.items() if name != APPLICATION) if seen else int(asked["backends"])
+    return Database(
+        most_connections=int(asked["most"]),
+        reserved=int(asked["reserved"]),
+        used=used,
+        by_jdbc=by_jdbc,
+        oldest_jdbc_seconds=oldest if by_jdbc else None,
+        replicas=int(asked["replicas"]),
+        waited_for=int(asked["waited_for"]),
+        read_only=bool(asked["read_only"]),
+    )
+
+
+def _pooler(endpoint: Endpoint, database: str) -> Pooler:
+    """PgBouncer, as it serves the database."""
+    with map_exceptions(psycopg.Error), _connected(endpoint.address) as console:
+        asked = {what: console.execute(f"SHOW {what}".encode()).fetchall() for what in ("CONFIG", "DATABASES", "POOLS")}
+        version = str(next(iter(console.execute("SHOW VERSION").fetchall()[0].values())))
+    parts = conninfo_to_dict(endpoint.address)
+    address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
+    return pooler_of(address, version, asked, database)
+
+
+def pooler_of(address: str, version: str, asked: Mapping[str, list[Any]], database: str) -> Pooler:
+    """PgBouncer by its answers to SHOW CONFIG, DATABASES and POOLS, as it serves the database."""
+    config = {str(row["key"]): str(row["value"]) for row in asked["CONFIG"]}
+    # One that is reached by the entry "*" is shown once somebody has asked for it.
+    served: Row = next((row for row in asked["DATABASES"] if row["name"] == database), {})
+    pools = [row for row in asked["POOLS"] if row["database"] == database]
+    waits = (int(row["maxwait"]) + int(row.get("maxwait_us") or 0) / 1e6 for row in pools)
+    return Pooler(
+        address=address,
+        mode=str(served.get("pool_mode") or config["pool_mode"]),
+        pool=int(served.get("pool_size") or config["default_pool_size"]),
+        most_clients=int(config["max_client_conn"]),
+        clients=sum(int(row["cl_active"]) + int(row["cl_waiting"]) for row in pools),
+        waiting=sum(int(row["cl_waiting"]) for row in pools),
+        servers=sum(int(row[column]) for row in pools for column in SERVERS),
+        waits_seconds=max(waits, default=0.0),
+        prepared=numbers_of(version) >= PREPARES and int(config.get("max_prepared_statements", 0)) > 0,
+    )
+
+
+def target_of(file: Path) -> Target:
+    """The table that a file of SQL would make."""
+    try:
+        text = read_text(file, TargetError)
+    except FileNotFoundError:
+        raise TargetError(f"{file}: there is no such file; restore it") from None
+    unlogged = ("the table is UNLOGGED",) if UNLOGGED.search(text) else ()
+    return Target(name=file.name, unsafe=unlogged)
+
+
+def read_only(endpoints: Endpoints, config: Mapping[str, str]) -> bool | None:
+    """As of `jdbc.read_only`."""
+    known = [endpoints.sinks[name].address for name in ("postgres", "pgbouncer") if name in endpoints.sinks]
+    return jdbc.read_only(config, known)
+
+
+CHECKUP = Checkup(look, target_of, "postgres/schema.sql", read_only)

@@ -1,0 +1,112 @@
+"""Facts for the doctor's rules, in which nothing is the matter unless a test says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sinkbench.doctor.diagnosis import Diagnosis, Found, diagnose
+from sinkbench.doctor.facts import Connector, Facts, Machine
+from sinkbench.doctor.rules import RULES
+from sinkbench.sinks import Database, DataNode, Pooler, SearchCluster, SinkState, Target
+from sinkbench.sinks.jdbcurl import jdbc_url
+
+__all__ = ["cluster", "database", "diagnosis", "facts", "found", "index", "jdbc", "pooler", "search"]
+
+GIGABYTE = 10**9
+URL = "jdbc:postgresql://127.0.0.1:15432/bench"
+
+
+def found(seen: Facts, code: str) -> list[Found]:
+    """What the rule of that code finds."""
+    return [each.found for each in diagnosis(seen).findings if each.code == code]
+
+
+def diagnosis(seen: Facts) -> Diagnosis:
+    """What all rules find."""
+    return diagnose(seen, RULES)
+
+
+def database(**given: Any) -> Database:
+    """One that takes 100 connections, of which 3 are reserved and none is used."""
+    return Database(
+        **{
+            **{"most_connections": 100, "reserved": 3, "used": 0, "by_jdbc": 0, "oldest_jdbc_seconds": None},
+            **{"replicas": 0, "waited_for": 0, "read_only": False},
+            **given,
+        }
+    )
+
+
+def pooler(**given: Any) -> Pooler:
+    """One in transaction mode, with a pool of 10."""
+    return Pooler(
+        **{
+            **{"address": "127.0.0.1:16432", "mode": "transaction", "pool": 10, "most_clients": 2_000, "clients": 0},
+            **{"waiting": 0, "servers": 0, "waits_seconds": 0.0, "prepared": False},
+            **given,
+        }
+    )
+
+
+def cluster(nodes: int = 1, watermarks: dict[str, str] | None = None, **of_a_node: Any) -> SearchCluster:
+    """One with so many data nodes, alike, whose disks are half full."""
+    usual = {"processors": 2, "files": 65_536, "disk_bytes": 100 * GIGABYTE, "free_bytes": 50 * GIGABYTE}
+    of_all = [DataNode(**{"name": f"node-{number}", **usual, **of_a_node}) for number in range(1, nodes + 1)]
+    stages = {"low": "85%", "high": "90%", "flood": "95%"} if watermarks is None else watermarks
+    return SearchCluster("http://127.0.0.1:19200", tuple(of_all), stages)
+
+
+def index(**given: Any) -> Target:
+    """An index of three shards without copies."""
+    return Target(**{"name": "tides", "index": "tides_1", "shards": 3, "replicas": 0, **given})
+
+
+def jdbc(name: str = "jdbc", tasks: int = 3, url: str = URL, **given: Any) -> Connector:
+    """A connector of Debezium's with a pool of one connection a task."""
+    config = {
+        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+        "topics": "tides",
+        "connection.url": url,
+        "connection.pool.min_size": "1",
+        "connection.pool.max_size": "1",
+        **given.pop("config", {}),
+    }
+    usual = {"sink": "postgres", "pooled": False, "read_only": False, "driver": "42.7.11", "url": jdbc_url(config)}
+    if not given.get("planned"):
+        usual["placement"] = {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
+    return Connector(**{"name": name, "label": name, "config": config, "tasks": tasks, **usual, **given})
+
+
+def search(name: str = "bulk", tasks: int = 3, **given: Any) -> Connector:
+    """A Camel sink that sends bulks to Elasticsearch."""
+    config = {
+        "connector.class": "org.apache.camel.kafkaconnector.CamelSinkConnector",
+        "topics": "tides",
+        "camel.sink.url": "elasticsearch://a?operation=Bulk&indexName=tides",
+        "camel.beans.aggregate": "#class:a.Strategy",
+        "camel.aggregation.size": "500",
+        **given.pop("config", {}),
+    }
+    usual: dict[str, Any] = {"sink": "elasticsearch", "target": index()}
+    if not given.get("planned"):
+        usual["placement"] = {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
+    return Connector(**{"name": name, "label": name, "config": config, "tasks": tasks, **usual, **given})
+
+
+def facts(**given: Any) -> Facts:
+    """A stack of three workers on which nothing runs and nothing is the matter."""
+    sinks = {
+        "elasticsearch": SinkState(cluster=cluster(), target=index()),
+        "postgres": SinkState(database=database(), pooler=pooler()),
+    }
+    machine = Machine(
+        cores=4.0,
+        memory_bytes=16 * GIGABYTE,
+        available_bytes=10 * GIGABYTE,
+        heap_bytes=4 * GIGABYTE,
+        up=True,
+        files={"kafka": 65_536},
+        free_bytes=50 * GIGABYTE,
+        least_free_bytes=4 * GIGABYTE,
+    )
+    return Facts(**{"workers": 3, "worker": "http://127.0.0.1:18083", "sinks": sinks, "machine": machine, **given})

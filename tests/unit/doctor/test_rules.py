@@ -1,0 +1,374 @@
+"""Each rule shows what it is there for, with the figure, and is silent where nothing is the matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.doctor.diagnosis import Change
+from sinkbench.doctor.facts import Area, Connector, Facts, Group, Machine, Topic
+from sinkbench.doctor.rules import RULES
+from sinkbench.doctor.rules.indices import is_beyond
+from sinkbench.doctor.rules.records import expected_fullest, expected_partitions
+from sinkbench.sinks import DataNode, SinkState
+from tests.support.doctorfacts import (
+    cluster,
+    database,
+    diagnosis,
+    facts,
+    found,
+    index,
+    jdbc,
+    pooler,
+    search,
+)
+
+EVEN = Topic("tides", (100,) * 24)
+POOLED = "jdbc:postgresql://127.0.0.1:16432/bench?prepareThreshold=0"
+
+
+def topics(*counts: int, **more: Any) -> dict[str, Topic]:
+    return {"tides": Topic("tides", counts, **more)}
+
+
+def postgres(**given: Any) -> dict[str, SinkState]:
+    return {"postgres": SinkState(database=database(**given), pooler=pooler())}
+
+
+def through_pooler(**given: Any) -> dict[str, SinkState]:
+    return {"postgres": SinkState(database=database(), pooler=pooler(**given))}
+
+
+def elasticsearch(nodes: int = 1, /, **of_index: Any) -> dict[str, SinkState]:
+    return {"elasticsearch": SinkState(cluster=cluster(nodes), target=index(**of_index))}
+
+
+def of_plan(*connectors: Connector, **given: Any) -> Facts:
+    return facts(**{"plan": "mine", "partitions": 24, "keys": 10_000, "connectors": connectors, **given})
+
+
+def camel(**config: str) -> Connector:
+    return search(config=config)
+
+
+# Facts that show a rule, what its finding says, and whether that spoils a race.
+SHOWN = [
+    ("race-refused", of_plan(refusals=("mine.yaml:3: too many",)), "mine.yaml:3: too many", True),
+    (
+        "failed-tasks",
+        facts(connectors=(jdbc(failed=2, cause="no connection"),)),
+        "2 of 3 tasks have FAILED: no connection",
+        True,
+    ),
+    ("failed-tasks", facts(connectors=(jdbc(state="FAILED"),)), "the connector has FAILED", True),
+    (
+        "uneven-tasks",
+        facts(connectors=(jdbc(tasks=6, placement={"a": 2, "b": 4, "c": 0}),)),
+        "unevenly over 3 workers (a 2, b 4, c 0)",
+        True,
+    ),
+    ("uneven-tasks", facts(connectors=(jdbc(tasks=4),)), "4 tasks are no multiple of 3 workers", False),
+    ("other-connectors", of_plan(jdbc(tasks=4)), "unbalances those of others, since 4 is no multiple of 3", True),
+    ("other-connectors", facts(connectors=(jdbc(), search(tasks=4))), "jdbc 3, bulk 4, and unbalances", False),
+    (
+        "other-connectors",
+        facts(connectors=(jdbc(), search(name="tides_5eeded_001", trials=True))),
+        "it runs 3 tasks on the same workers",
+        True,
+    ),
+    (
+        "more-tasks-than-partitions",
+        facts(connectors=(jdbc(tasks=6),), topics=topics(5, 5, 5)),
+        "6 tasks read 3 partitions: 3 tasks have nothing to do",
+        True,
+    ),
+    ("few-keys", of_plan(jdbc(tasks=24, planned=True), keys=5), "about 5 of 24 partitions get records", True),
+    ("few-keys", of_plan(jdbc(tasks=3, planned=True), keys=200), "the fullest gets about 1.9 times the mean", False),
+    (
+        "empty-partitions",
+        facts(connectors=(jdbc(tasks=3),), topics=topics(100, 0, 100)),
+        "2 of the 3 partitions that it reads have records, for 3 tasks",
+        True,
+    ),
+    (
+        "empty-partitions",
+        facts(connectors=(jdbc(tasks=3),), topics=topics(100, 0, 100, 100, 100, 100)),
+        "5 of the 6 partitions",
+        False,
+    ),
+    (
+        "skewed-keys",
+        facts(connectors=(jdbc(),), topics=topics(900, 50, 50, looked_at=200, keys=40, commonest=120)),
+        "the fullest of 3 partitions has 2.7 times the mean of 333 records; of 200 records 40 keys were seen, the"
+        " commonest in 60 %",
+        False,
+    ),
+    (
+        "too-many-connections",
+        of_plan(jdbc(tasks=24, planned=True, config={"connection.pool.min_size": "5"}), sinks=postgres(used=7)),
+        "24 tasks open 120 connections, and the database has 90 for them: 100 at most, less 3 that are reserved and 7",
+        True,
+    ),
+    (
+        "too-many-connections",
+        of_plan(jdbc(tasks=6, planned=True, config={"connection.pool.max_size": "32"})),
+        "6 tasks open 6 to 192 connections",
+        False,
+    ),
+    (
+        "too-many-connections",
+        facts(connectors=(jdbc(tasks=60), jdbc(name="b", tasks=60)), sinks=postgres(used=97, by_jdbc=97)),
+        "120 tasks open 120 connections, and the database has 97",
+        True,
+    ),
+    (
+        "small-pool",
+        of_plan(jdbc(tasks=12, planned=True, pooled=True, url=POOLED)),
+        "12 tasks share 10 connections",
+        False,
+    ),
+    (
+        "small-pool",
+        of_plan(jdbc(tasks=9, planned=True, pooled=True, url=POOLED), sinks=through_pooler(most_clients=10, clients=4)),
+        "9 tasks open 9 connections to the pooler, which takes 10, less 4 of others",
+        True,
+    ),
+    (
+        "small-pool",
+        facts(sinks={"postgres": SinkState(database=database(used=60), pooler=pooler(pool=50, servers=5))}),
+        "its pool of 50 connections is larger than the 42",
+        True,
+    ),
+    (
+        "waiting-clients",
+        facts(sinks=through_pooler(waiting=4, clients=14, waits_seconds=1.25)),
+        "4 of 14 clients wait for one of 10 connections, the first of them for 1.2 s",
+        False,
+    ),
+    (
+        "pool-beyond-useful",
+        of_plan(jdbc(tasks=24, planned=True)),
+        "24 tasks open 24 connections; 4 cores can use 12 to 20",
+        False,
+    ),
+    ("pool-beyond-useful", facts(sinks=through_pooler(pool=40)), "a pool of 40 connections", False),
+    (
+        "dead-connections",
+        facts(connectors=(jdbc(tasks=3),), sinks=postgres(used=9, by_jdbc=9, oldest_jdbc_seconds=300.0)),
+        "9 connections of JDBC drivers are open, the oldest for 300 s; the connectors that are there can have 3",
+        False,
+    ),
+    (
+        "read-only-database",
+        facts(connectors=(jdbc(read_only=True),)),
+        "127.0.0.1:15432 takes no writes",
+        True,
+    ),
+    ("no-failover", facts(connectors=(jdbc(),), sinks=postgres(replicas=2)), "names one server, of 3", False),
+    (
+        "no-failover",
+        facts(connectors=(jdbc(url="jdbc:postgresql://a,b/bench"),)),
+        "its URL names 2 servers, and targetServerType is any",
+        False,
+    ),
+    (
+        "prepared-statements",
+        facts(connectors=(jdbc(pooled=True, url="jdbc:postgresql://127.0.0.1:16432/bench"),)),
+        "through a pooler in transaction mode, and prepareThreshold is 5, the default",
+        True,
+    ),
+    (
+        "old-driver",
+        facts(connectors=(jdbc(driver="42.2.1", url="jdbc:postgresql://a,b/bench?targetServerType=primary"),)),
+        "targetServerType=primary, which PostgreSQL's driver knows from 42.2.11 on; the plugin's is 42.2.1",
+        True,
+    ),
+    (
+        "few-shards",
+        facts(connectors=(search(),), sinks=elasticsearch(4)),
+        "3 shards and copies on 4 data nodes: 1 of these index nothing",
+        False,
+    ),
+    (
+        "few-shards",
+        facts(connectors=(search(target=index(shards=4)),), sinks=elasticsearch(3)),
+        "4 shards and copies are no multiple of 3 data nodes",
+        False,
+    ),
+    ("refresh-interval", facts(sinks=elasticsearch(refresh_seconds=1.0)), "refresh_interval to 1 s", False),
+    (
+        "replicas-without-nodes",
+        of_plan(search(planned=True, target=index(index=None, replicas=1))),
+        "1 replicas of each shard, and 1 data node: 1 stay without a node",
+        True,
+    ),
+    (
+        "full-disk",
+        facts(sinks={"elasticsearch": SinkState(cluster=cluster(free_bytes=12 * 10**9))}),
+        "88 % of its disk are used, 12.0 GB are free: beyond the low watermark, 85%",
+        False,
+    ),
+    (
+        "full-disk",
+        facts(sinks={"elasticsearch": SinkState(cluster=cluster(free_bytes=4 * 10**9))}),
+        "beyond the flood watermark",
+        True,
+    ),
+    (
+        "request-a-record",
+        facts(connectors=(camel(**{"camel.sink.url": "elasticsearch://a?operation=Index"}),)),
+        "camel.sink.url has operation=Index",
+        False,
+    ),
+    ("request-a-record", facts(connectors=(jdbc(config={"batch.size": "1"}),)), "batch.size is 1", False),
+    (
+        "no-dead-letter-queue",
+        of_plan(jdbc(planned=True, config={"errors.tolerance": "all"})),
+        "errors.tolerance is all",
+        True,
+    ),
+    (
+        "renamed-connector",
+        facts(connectors=(jdbc(name="new"),), left=(Group("old", {"tides": 2_000, "other": 3}),)),
+        "a connector old that is gone had read 2,000 records of tides",
+        False,
+    ),
+    (
+        "durability-differs",
+        of_plan(
+            jdbc(planned=True),
+            search(planned=True, target=index(unsafe=("index.translog.durability is async",))),
+        ),
+        "index.translog.durability is async; postgres has what it acknowledges on its disk",
+        True,
+    ),
+    (
+        "durability-differs",
+        facts(sinks={**elasticsearch(2, replicas=1), **postgres()}),
+        "elasticsearch 2, postgres 1",
+        False,
+    ),
+    (
+        "little-memory",
+        facts(machine=Machine(available_bytes=5 * 10**9, heap_bytes=4 * 10**9)),
+        "5.0 GB of memory are available, and the stack takes about 7.0 GB",
+        True,
+    ),
+    (
+        "little-memory",
+        facts(machine=Machine(limits={"connect": (800_000_000, 768_000_000)})),
+        "may have 0.8 GB, and its heap is 0.8 GB",
+        False,
+    ),
+    ("few-files", facts(machine=Machine(files={"kafka": 1_024})), "1,024 files and connections", True),
+    (
+        "few-files",
+        facts(sinks={"elasticsearch": SinkState(cluster=cluster(files=8_192))}),
+        "8,192 files",
+        False,
+    ),
+    (
+        "little-disk",
+        facts(machine=Machine(free_bytes=10**9, least_free_bytes=4 * 10**9)),
+        "1.0 GB free where the services keep their data, at least 4 GB",
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "seen", "said", "spoils"), SHOWN, ids=[f"{n}-{each[0]}" for n, each in enumerate(SHOWN)]
+)
+def test_a_rule_shows_what_it_is_there_for(code: str, seen: Facts, said: str, spoils: bool) -> None:
+    (finding,) = found(seen, code)
+    assert said in f"{finding.subject}: {finding.what}"
+    assert finding.spoils is spoils
+    assert finding.why
+    assert finding.mend
+
+
+def test_every_rule_is_shown_by_some_facts() -> None:
+    assert {code for code, *_ in SHOWN} == {rule.code for rule in RULES}
+
+
+# A stack on which much runs, or a plan that asks for much, and nothing is the matter.
+QUIET = [
+    facts(),
+    facts(connectors=(jdbc(tasks=6),), topics={"tides": EVEN}, sinks=postgres(used=6, by_jdbc=6)),
+    facts(connectors=(search(),), topics={"tides": EVEN}),
+    facts(connectors=(jdbc(pooled=True, url=POOLED),), topics={"tides": EVEN}),
+    of_plan(
+        jdbc(tasks=12, planned=True),
+        search(tasks=24, planned=True),
+        jdbc(name="stopped", tasks=5, state="STOPPED", placement={}),
+    ),
+    of_plan(jdbc(tasks=3, planned=True, url="jdbc:postgresql://a,b/bench?targetServerType=primary")),
+    facts(connectors=(jdbc(config={"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dlq"}),)),
+    facts(connectors=(jdbc(name="new"),), left=(Group("old", {"another": 2_000}),)),
+]
+
+
+@pytest.mark.parametrize("seen", QUIET)
+def test_rules_are_silent_where_nothing_is_the_matter(seen: Facts) -> None:
+    said = diagnosis(seen)
+    assert said.findings == ()
+    assert said.unseen == {}
+    assert set(said.looked_at) == {rule.code for rule in RULES}
+
+
+@pytest.mark.parametrize("area", list(Area))
+def test_what_was_not_seen_is_named_and_never_taken_for_well(area: Area) -> None:
+    seen = facts(plan="mine", partitions=24, keys=10_000, unseen={area: "it does not answer"})
+    said = diagnosis(seen)
+    assert "it does not answer" in said.unseen.values() or area is Area.DISK
+    assert not set(said.unseen) & set(said.looked_at)
+    assert {rule.code for rule in RULES if area in rule.needs} <= set(said.unseen)
+
+
+def test_what_a_rule_lacks_of_a_single_connector_is_named() -> None:
+    url = "jdbc:postgresql://a/bench?targetServerType=primary"
+    unknown = jdbc(read_only=None, driver=None, url=url, config={"connector.class": "a.Sink"})
+    said = diagnosis(facts(connectors=(unknown,), sinks=postgres(by_jdbc=None)))
+    assert {"read-only-database", "old-driver", "too-many-connections", "dead-connections"} <= set(said.unseen)
+
+
+def test_findings_that_spoil_a_race_come_first() -> None:
+    seen = of_plan(jdbc(tasks=24, planned=True), refusals=("no",), sinks=through_pooler(waiting=1))
+    spoils = [each.found.spoils for each in diagnosis(seen).findings]
+    assert spoils == sorted(spoils, reverse=True)
+    assert True in spoils
+    assert False in spoils
+
+
+def test_only_what_can_be_undone_is_offered_to_be_changed() -> None:
+    short = elasticsearch(1, refresh_seconds=1.0, replicas=2)
+    changes = {
+        each.code: each.found.change
+        for each in diagnosis(
+            facts(plan=None, connectors=(search(target=short["elasticsearch"].target),), sinks=short)
+        ).findings
+    }
+    assert changes["refresh-interval"] == Change("elasticsearch", "tides_1", "index.refresh_interval", None)
+    assert changes["replicas-without-nodes"] == Change("elasticsearch", "tides_1", "index.number_of_replicas", "0")
+    (other,) = found(of_plan(jdbc(name="mine")), "other-connectors")
+    assert other.change == Change(None, "mine")
+    # A file is the user's.
+    (planned,) = found(of_plan(search(planned=True, target=index(index=None, replicas=1))), "replicas-without-nodes")
+    assert planned.change is None
+
+
+@given(keys=st.integers(1, 100_000), partitions=st.integers(1, 1_000))
+def test_keys_fill_no_more_partitions_than_there_are(keys: int, partitions: int) -> None:
+    assert 0 < expected_partitions(keys, partitions) <= min(keys, partitions) + 1e-9
+    assert expected_fullest(keys, partitions) >= 1
+
+
+@pytest.mark.parametrize(
+    ("watermark", "free", "beyond"),
+    [("85%", 14, True), ("85%", 16, False), ("0.85", 14, True), ("20b", 14, True), ("10b", 14, False), ("?", 1, False)],
+)
+def test_a_watermark_is_a_share_that_is_used_or_bytes_that_are_free(watermark: str, free: int, beyond: bool) -> None:
+    assert is_beyond(watermark, DataNode("a", 2, 65_536, 100, free)) is beyond
