@@ -1,0 +1,67 @@
+"""What is printed: findings with all of their parts, what was looked at, what was not, and what --watch tells."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from sinkbench.doctor.diagnosis import DOCS, Diagnosis, Finding, Found
+from sinkbench.doctor.facts import Area
+from sinkbench.doctor.rules import RULES
+from sinkbench.doctor.words import as_values, changes_since, lines
+from sinkbench.settings import CHECKOUT
+from sinkbench.tables.figures import anchor
+from tests.support.doctorfacts import diagnosis, facts, jdbc
+
+
+def finding(code: str, subject: str, what: str = "it is so") -> Finding:
+    return Finding(code, Found(subject, what, "because", "do this"))
+
+
+def test_a_finding_is_printed_with_all_of_its_parts() -> None:
+    said = "\n".join(lines(diagnosis(facts(connectors=(jdbc(read_only=True),)))))
+    assert "would spoil a race: jdbc: 127.0.0.1:15432 takes no writes" in said
+    assert "\n    why: every insert fails" in said
+    assert "\n    mend: name the primary" in said
+    assert f"\n    {DOCS}#read-only-database" in said
+    assert f"{len(RULES)} of {len(RULES)} rules saw all that they need: 1 would spoil a race" in said
+
+
+def test_nothing_found_says_what_was_looked_at_and_what_was_not() -> None:
+    *_, last, unseen = lines(diagnosis(facts(unseen={Area.DISK: "these machines are somebody else's"})))
+    assert last == f"{len(RULES) - 1} of {len(RULES)} rules saw all that they need: nothing found"
+    assert unseen == "not looked at: little-disk: these machines are somebody else's"
+
+
+def test_watching_tells_what_is_new_and_what_is_gone_but_no_figures_that_change() -> None:
+    before = Diagnosis((finding("a", "x", "3"), finding("b", "x"), finding("c", "x")), ("a", "b", "c"))
+    after = Diagnosis((finding("a", "x", "4"), finding("a", "y")), ("a", "b"), {"c": "it died"})
+    new, gone, told = changes_since(before, after)
+    assert [each.key for each in new] == [("a", "y")]
+    # What is not looked at any more may be there still.
+    assert [each.key for each in gone] == [("b", "x")]
+    assert told == ["not looked at any more: c: it died"]
+    assert changes_since(after, before)[2] == ["looked at again: c"]
+    assert changes_since(after, after) == ([], [], [])
+
+
+def test_a_program_gets_the_same() -> None:
+    found = json.loads(json.dumps(as_values(diagnosis(facts(connectors=(jdbc(read_only=True),))))))
+    assert found["spoilt"] is True
+    assert [each["code"] for each in found["findings"]] == ["read-only-database"]
+    assert set(found["looked_at"]) == {rule.code for rule in RULES}
+
+
+PAGE = (CHECKOUT / DOCS).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", [rule.code for rule in RULES])
+def test_every_rule_has_its_heading(code: str) -> None:
+    assert anchor(code) == code
+    assert f"\n### {code}\n" in PAGE
+
+
+def test_the_page_explains_no_rule_that_is_not_there() -> None:
+    assert re.findall(r"^### (.+)$", PAGE, re.MULTILINE) == [rule.code for rule in RULES]

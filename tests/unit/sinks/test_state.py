@@ -1,0 +1,119 @@
+"""What the sinks' answers mean to whoever looks before a race."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import TargetError
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import DataNode
+from sinkbench.sinks.elasticsearch import state as elasticsearch
+from sinkbench.sinks.postgres import state as postgres
+from sinkbench.sinks.postgres.jdbc import read_only
+
+ASKED = {
+    **{"most": 100, "reserved": 3, "read_only": False, "sees": True, "backends": 12, "replicas": 1, "waited_for": 0},
+}
+SESSIONS = [
+    {"name": "PostgreSQL JDBC Driver", "count": 8, "oldest_seconds": 12.5},
+    {"name": "sinkbench", "count": 1, "oldest_seconds": 1.0},
+    {"name": "psql", "count": 2, "oldest_seconds": 99.0},
+]
+
+
+def test_connections_of_jdbc_are_told_from_those_of_a_pooler_and_our_own() -> None:
+    found = postgres.database_of(ASKED, SESSIONS, pool_servers=3)
+    assert (found.used, found.by_jdbc, found.oldest_jdbc_seconds) == (10, 5, 12.5)
+    assert postgres.database_of(ASKED, SESSIONS, pool_servers=8).oldest_jdbc_seconds is None
+    hidden = postgres.database_of({**ASKED, "sees": False}, [], pool_servers=0)
+    assert (hidden.used, hidden.by_jdbc) == (12, None)
+
+
+POOLS = [
+    {
+        **{"database": "bench", "cl_active": "4", "cl_waiting": "2", "maxwait": "1", "maxwait_us": "500000"},
+        **dict.fromkeys(postgres.SERVERS, "1"),
+    },
+    {"database": "pgbouncer", "cl_active": "1", "cl_waiting": "0", "maxwait": "0"},
+]
+CONFIG = {"pool_mode": "transaction", "default_pool_size": "10", "max_client_conn": "2000"}
+
+
+@pytest.mark.parametrize(
+    ("version", "setting", "prepared"),
+    [
+        ("PgBouncer 1.18.0", {}, False),
+        ("1.24.0", {"max_prepared_statements": "200"}, True),
+        ("1.21.0", {"max_prepared_statements": "0"}, False),
+    ],
+)
+def test_a_pooler_is_read_as_it_serves_the_database(version: str, setting: dict[str, str], prepared: bool) -> None:
+    config = [{"key": key, "value": value} for key, value in {**CONFIG, **setting}.items()]
+    served = [{"name": "bench", "pool_mode": None, "pool_size": 7}]
+    found = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": served, "POOLS": POOLS}, "bench")
+    assert (found.mode, found.pool, found.most_clients) == ("transaction", 7, 2_000)
+    assert (found.clients, found.waiting, found.servers, found.waits_seconds) == (6, 2, 5, 1.5)
+    assert found.prepared is prepared
+    own = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": [{"name": "other"}], "POOLS": []}, "bench")
+    assert (own.mode, own.pool, own.clients) == ("transaction", 10, 0)
+
+
+def test_a_table_that_is_not_logged_is_known_by_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.sql"
+    file.write_text("create unlogged\n table tides (payload jsonb)")
+    assert postgres.target_of(file).unsafe == ("the table is UNLOGGED",)
+    assert postgres.target_of(CHECKOUT / "postgres" / "schema.sql").unsafe == ()
+    with pytest.raises(TargetError, match="no such file"):
+        postgres.target_of(tmp_path / "b.sql")
+
+
+def test_a_connection_that_cannot_be_tried_from_here_tells_nothing() -> None:
+    assert read_only({"connection.url": "jdbc:postgresql://${env:HOST}/a"}) is None
+    assert read_only({"connection.url": "jdbc:postgresql://no.such.host.invalid/a"}) is None
+    assert read_only({}) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "shards", "replicas", "refresh", "unsafe"),
+    [
+        ({}, 1, 1, None, 0),
+        ({"number_of_shards": 3, "index": {"refresh_interval": "500ms"}}, 3, 1, 0.5, 0),
+        ({"index.number_of_replicas": "0", "refresh_interval": -1}, 1, 0, -1.0, 0),
+        ({"index": {"translog": {"durability": "ASYNC"}}}, 1, 1, None, 1),
+    ],
+)
+def test_an_index_is_known_by_its_file(
+    tmp_path: Path, settings: object, shards: int, replicas: int, refresh: float | None, unsafe: int
+) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"settings": settings}))
+    found = elasticsearch.target_of(file)
+    assert (found.shards, found.replicas, found.refresh_seconds, len(found.unsafe)) == (
+        *(shards, replicas, refresh, unsafe),
+    )
+    assert found.index is None
+    file.write_text("[1]")
+    with pytest.raises(TargetError, match="cannot be used as an index"):
+        elasticsearch.target_of(file)
+
+
+def test_a_default_is_no_refresh_interval_that_somebody_has_set() -> None:
+    answer = {"settings": {"index.number_of_shards": "3"}, "defaults": {"index.refresh_interval": "1s"}}
+    assert elasticsearch.index_of("tides", "tides_1", answer).refresh_seconds is None
+
+
+def test_watermarks_that_are_switched_off_are_none() -> None:
+    prefix = "cluster.routing.allocation.disk."
+    defaults = {f"{prefix}watermark.{name}": value for name, value in (("low", "85%"), ("flood_stage", "95%"))}
+    assert elasticsearch.watermarks_of({"defaults": defaults}) == {"low": "85%", "flood": "95%"}
+    changed = {"defaults": defaults, "persistent": {f"{prefix}watermark.low": "5gb"}}
+    assert elasticsearch.watermarks_of(changed) == {"low": "5gb", "flood": "95%"}
+    off = {"defaults": {**defaults, f"{prefix}threshold_enabled": "false"}}
+    assert elasticsearch.watermarks_of(off) == {}
+
+
+def test_a_node_that_tells_little_is_read_as_far_as_it_does() -> None:
+    assert elasticsearch.node_of({"name": "a"}, {}) == DataNode("a", None, None, None, None)
