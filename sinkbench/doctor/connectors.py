@@ -45,7 +45,8 @@ class Around:
     def complete(self, connector: Connector) -> Connector:
         """The connector with what its configuration, as it is in `config`, leads to."""
         raw = {**connector.config}
-        config = self._filled_in(raw)
+        # What somebody else has posted gets none of the stack file's secrets.
+        config = self._filled_in(raw, self.endpoints.connect_variables if connector.planned else {})
         url = jdbc_url(config)
         sink = connector.sink or sink_of(config)
         state = self.states.get(sink or "", SinkState())
@@ -63,9 +64,8 @@ class Around:
             }
         )
 
-    def _filled_in(self, raw: Mapping[str, str]) -> dict[str, str]:
-        """The configuration with its variables filled in, as far as the stack file or the workers know them."""
-        known = self.endpoints.connect_variables
+    def _filled_in(self, raw: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+        """The configuration with its variables filled in, by those that are known or as far as the workers know them."""
         config = {key: VARIABLE.sub(lambda found: known.get(found[1], found[0]), value) for key, value in raw.items()}
         if self.connect is None or not any(VARIABLE.search(value) for value in config.values()):
             return config

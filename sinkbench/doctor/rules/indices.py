@@ -52,7 +52,8 @@ def few_shards(facts: Facts) -> Iterator[Found]:
         if not nodes:
             continue
         if copies < nodes:
-            what = f"{copies} shards and copies on {nodes} data nodes: {nodes - copies} of these index nothing"
+            without = "1 of these has none" if nodes - copies == 1 else f"{nodes - copies} of these have none"
+            what = f"{copies} shards and copies on {nodes} data nodes, so that {without}"
         elif copies % nodes:
             what = f"{copies} shards and copies are no multiple of {nodes} data nodes: some index more than others"
         else:
@@ -87,10 +88,12 @@ def replicas_without_nodes(facts: Facts) -> Iterator[Found]:
         fit = len(cluster.nodes) - 1
         if target.replicas <= fit:
             continue
-        there = "1 data node" if not fit else f"{fit + 1} data nodes"
+        there = "is 1 data node" if not fit else f"are {fit + 1} data nodes"
+        more = target.replicas - fit
+        copies = "1 copy of each shard stays" if more == 1 else f"{more} copies of each shard stay"
         yield Found(
             f"index {target.name}",
-            f"{target.replicas} replicas of each shard, and {there}: {target.replicas - fit} stay without a node",
+            f"number_of_replicas is {target.replicas}, and there {there}: {copies} without one",
             "a copy is never on the node of another one: the index is less durable than it says, and what waits for all"
             " copies waits until its time is up",
             _mend(cluster, target, REPLICAS, str(fit)),

@@ -86,7 +86,8 @@ def skewed_keys(facts: Facts) -> Iterator[Found]:
         keys = ""
         if topic.looked_at:
             share = percent(topic.commonest / topic.looked_at)
-            keys = f"; of {topic.looked_at:,} records {topic.keys:,} keys were seen, the commonest in {share}"
+            seen = "1 key was" if topic.keys == 1 else f"{topic.keys:,} keys were"
+            keys = f"; of {topic.looked_at:,} records {seen} seen, the commonest in {share}"
         yield Found(
             f"topic {topic.name}",
             f"the fullest of {len(counts)} partitions has {times:.1f} times the mean of {sum(counts) // len(counts):,}"

@@ -27,7 +27,7 @@ def failed_tasks(facts: Facts) -> Iterator[Found]:
     for each in facts.connectors:
         if each.planned or not (each.failed or each.state == "FAILED"):
             continue
-        what = f"{each.failed} of {each.tasks} tasks have FAILED" if each.failed else "the connector has FAILED"
+        what = f"{each.failed} of {each.tasks} tasks FAILED" if each.failed else "the connector FAILED"
         yield Found(
             each.name,
             what + (f": {each.cause}" if each.cause else ""),
@@ -105,9 +105,10 @@ def more_tasks_than_partitions(facts: Facts) -> Iterator[Found]:
         partitions = sum(len(facts.topics[name].records) for name in each.topics if name in facts.topics)
         if not 0 < partitions < each.tasks:
             continue
+        idle = each.tasks - partitions
         yield Found(
             each.name,
-            f"{each.tasks} tasks read {partitions} partitions: {each.tasks - partitions} tasks have nothing to do",
+            f"{each.tasks} tasks read {partitions} partitions, so that {idle} {'has' if idle == 1 else 'have'} nothing to do",
             "a partition is read by one task, so that further tasks only take memory and connections",
             _fewer_tasks(each, partitions, facts.workers),
             spoils=True,

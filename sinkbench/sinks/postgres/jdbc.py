@@ -45,13 +45,14 @@ def refusal(config: Mapping[str, str]) -> str | None:
     return None
 
 
-def read_only(config: Mapping[str, str], known: Iterable[str] = ()) -> bool | None:
+def read_only(config: Mapping[str, str], known: Iterable[str] = (), *, anywhere: bool = False) -> bool | None:
     """Whether what a connector's configuration connects to takes no writes: it follows another server, or is told so.
 
     Args:
         config: of the connector.
         known: connection strings of servers whose password is known; one that only the workers know is taken from
             there, if host, port and user are the same.
+        anywhere: whether it is taken for another host and port, too: nobody else has made the configuration.
 
     Returns:
         None if the connection does not come about, or cannot be tried from here.
@@ -60,7 +61,7 @@ def read_only(config: Mapping[str, str], known: Iterable[str] = ()) -> bool | No
     if conninfo is None:
         return None
     try:
-        own = _alone(_with_password(conninfo, known))
+        own = _alone(_with_password(conninfo, known, anywhere))
         with psycopg.connect(own, connect_timeout=TIMEOUT_SECONDS, prepare_threshold=None) as connection:
             rows = connection.execute("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'")
             return bool(rows.fetchall()[0][0])
@@ -75,12 +76,13 @@ def _alone(conninfo: str) -> str:
     return make_conninfo(conninfo, passfile=NO_FILE, password=password)
 
 
-def _with_password(conninfo: str, known: Iterable[str]) -> str:
+def _with_password(conninfo: str, known: Iterable[str], anywhere: bool) -> str:
     asked = conninfo_to_dict(conninfo)
+    same = ("user",) if anywhere else ("host", "port", "user")
     if "password" in asked:
         return conninfo
     for each in map(conninfo_to_dict, known):
-        if each.get("password") and all(str(each.get(key)) == str(asked.get(key)) for key in ("host", "port", "user")):
+        if each.get("password") and all(str(each.get(key)) == str(asked.get(key)) for key in same):
             return make_conninfo(conninfo, password=each["password"])
     return conninfo
 

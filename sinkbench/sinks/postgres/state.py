@@ -148,7 +148,7 @@ def target_of(file: Path) -> Target:
 def read_only(endpoints: Endpoints, config: Mapping[str, str]) -> bool | None:
     """As of `jdbc.read_only`."""
     known = [endpoints.sinks[name].address for name in ("postgres", "pgbouncer") if name in endpoints.sinks]
-    return jdbc.read_only(config, known)
+    return jdbc.read_only(config, known, anywhere=not endpoints.shared)
 
 
 CHECKUP = Checkup(look, target_of, "postgres/schema.sql", read_only)

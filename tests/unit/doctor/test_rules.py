@@ -60,10 +60,10 @@ SHOWN = [
     (
         "failed-tasks",
         facts(connectors=(jdbc(failed=2, cause="no connection"),)),
-        "2 of 3 tasks have FAILED: no connection",
+        "2 of 3 tasks FAILED: no connection",
         True,
     ),
-    ("failed-tasks", facts(connectors=(jdbc(state="FAILED"),)), "the connector has FAILED", True),
+    ("failed-tasks", facts(connectors=(jdbc(state="FAILED"),)), "the connector FAILED", True),
     (
         "uneven-tasks",
         facts(connectors=(jdbc(tasks=6, placement={"a": 2, "b": 4, "c": 0}),)),
@@ -82,7 +82,7 @@ SHOWN = [
     (
         "more-tasks-than-partitions",
         facts(connectors=(jdbc(tasks=6),), topics=topics(5, 5, 5)),
-        "6 tasks read 3 partitions: 3 tasks have nothing to do",
+        "6 tasks read 3 partitions, so that 3 have nothing to do",
         True,
     ),
     ("few-keys", of_plan(jdbc(tasks=24, planned=True), keys=5), "about 5 of 24 partitions get records", True),
@@ -189,7 +189,7 @@ SHOWN = [
     (
         "few-shards",
         facts(connectors=(search(),), sinks=elasticsearch(4)),
-        "3 shards and copies on 4 data nodes: 1 of these index nothing",
+        "3 shards and copies on 4 data nodes, so that 1 of these has none",
         False,
     ),
     (
@@ -202,7 +202,7 @@ SHOWN = [
     (
         "replicas-without-nodes",
         of_plan(search(planned=True, target=index(index=None, replicas=1))),
-        "1 replicas of each shard, and 1 data node: 1 stay without a node",
+        "number_of_replicas is 1, and there is 1 data node: 1 copy of each shard stays without one",
         True,
     ),
     (

@@ -1,0 +1,451 @@
+"""The doctor on the real stack: what is wrong is found, with its figure, and a stack that is well shows nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from sinkbench.doctor import look as looking
+from sinkbench.doctor.diagnosis import Diagnosis, Found, diagnose
+from sinkbench.doctor.look import look
+from sinkbench.doctor.rules import RULES, connections, machine
+from sinkbench.plan.plan import load_plan
+from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.kafka import Kafka, group_of
+from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.sinks import open_sink, sinks_of
+from sinkbench.stack import Stack
+from sinkbench.stack.external import ExternalStack
+from sinkbench.stack.local import LocalStack
+from sinkbench.stack.plugins import MANIFEST
+from sinkbench.stack.tools import find_postgres
+from tests.support.commands import Run, started
+from tests.support.ports import free_ports
+
+JDBC = json.loads((CHECKOUT / "connectors" / "postgres" / "jdbc.json").read_text())["config"]
+DEBEZIUM = JDBC["connector.class"]
+DRIVER = "PostgreSQL JDBC Driver"
+TOPIC = "doctor"
+WELL = """
+pipelines:
+  - elasticsearch/camel-bulk
+  - {pipeline: postgres/jdbc-tuned, overrides: {connection.pool.max_size: 2}}
+  - {pipeline: postgres/jdbc-pgbouncer, overrides: {connection.pool.min_size: 1}}
+"""
+# Each entry is wrong in its own way. The URLs lead to the stack's own database, or to its standby.
+ILL = """
+load: {keys: 5}
+pipelines:
+  - {pipeline: postgres/jdbc, label: greedy, multiples: [1, 8]}
+  - pipeline: postgres/jdbc-pgbouncer
+    label: prepares
+    multiples: [8]
+    overrides: {connection.url: "jdbc:postgresql://${env:PGBOUNCER_HOST}:${env:PGBOUNCER_PORT}/${env:POSTGRES_DB}"}
+  - pipeline: postgres/jdbc
+    label: to-standby
+    overrides: {connection.url: "jdbc:postgresql://127.0.0.1:STANDBY/sinkbench", errors.tolerance: all}
+  - pipeline: postgres/jdbc
+    label: to-any
+    overrides: {connection.url: "jdbc:postgresql://127.0.0.1:STANDBY,127.0.0.1:OURS/sinkbench?gssEncMode=disable"}
+  - {pipeline: postgres/jdbc, label: misspelt, overrides: {batch.sise: 3}}
+  - {pipeline: elasticsearch/camel-index, target: frail.json}
+"""
+FRAIL = {
+    "settings": {
+        "number_of_replicas": 1,
+        "refresh_interval": "200ms",
+        "index.translog.durability": "async",
+    }
+}
+
+
+def examined(stack: Stack, plan: Path | None = None) -> Diagnosis:
+    wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors")
+    return diagnose(look(stack, CHECKOUT, wanted), RULES)
+
+
+def found(diagnosis: Diagnosis, code: str, subject: str | None = None) -> Found | None:
+    """What the rule of that code has found, of that subject if one is named."""
+    those = [each.found for each in diagnosis.findings if each.code == code]
+    return next((each for each in those if subject in (None, each.subject)), None)
+
+
+def codes(diagnosis: Diagnosis) -> set[str]:
+    return {each.code for each in diagnosis.findings}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _offered(stack: LocalStack) -> None:
+    """What connectors write to by hand; a test before may have taken the alias."""
+    for name in sinks_of(stack.endpoints):
+        with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
+            sink.offer_by_hand()
+
+
+@contextmanager
+def standby(stack: LocalStack) -> Iterator[int]:
+    """A server that follows the stack's own, and takes no writes; its port."""
+    programs, (port,) = find_postgres(), free_ports(1)
+    account: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        account = {"user": stack.settings.user, "group": stack.settings.user, "extra_groups": []}
+    with ExitStack() as opened:
+        folder = Path(tempfile.mkdtemp())
+        opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        if account:
+            shutil.chown(folder, account["user"], account["group"])
+        data = folder / "data"
+        primary = make_conninfo(stack.endpoints.sinks["postgres"].address, dbname="")
+        copy = [str(programs / "pg_basebackup"), "-d", primary, "-D", str(data), "-R", "--checkpoint=fast"]
+        subprocess.run(copy, check=True, capture_output=True, cwd="/", **account)
+        options = [f"port={port}", "listen_addresses=127.0.0.1", "unix_socket_directories="]
+        command = [str(programs / "postgres"), "-D", str(data), *(part for each in options for part in ("-c", each))]
+        server = subprocess.Popen(command, cwd="/", stderr=subprocess.DEVNULL, **account)
+        opened.callback(server.wait, 20)
+        opened.callback(server.send_signal, signal.SIGINT)
+        address = make_conninfo(stack.endpoints.sinks["postgres"].address, port=port)
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                psycopg.connect(address, connect_timeout=2).close()
+                break
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        yield port
+
+
+# --- a plan -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ill(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
+    """What is found in a plan of which every entry is wrong, on a stack with a standby."""
+    folder = tmp_path_factory.mktemp("ill")
+    (folder / "frail.json").write_text(json.dumps(FRAIL))
+    with standby(stack) as port:
+        ours = str(stack.settings.port("postgres_port"))
+        (folder / "mine.yaml").write_text(ILL.replace("STANDBY", str(port)).replace("OURS", ours))
+        return examined(stack, folder / "mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("code", "subject", "said", "spoils"),
+    [
+        ("race-refused", "plan mine", "did you mean 'batch.size'", True),
+        ("few-keys", "plan mine", "5 keys: about 5 of 24 partitions get records, for up to 24 tasks", True),
+        ("too-many-connections", "greedy", "24 tasks open 120 to 768 connections, and the database has 9", True),
+        ("pool-beyond-useful", "greedy", "24 tasks open 120 to 768 connections", False),
+        ("small-pool", "prepares", "24 tasks share 10 connections", False),
+        ("prepared-statements", "prepares", "prepareThreshold is 5, the default", True),
+        ("read-only-database", "to-standby", "takes no writes", True),
+        ("no-failover", "to-standby", "its URL names one server, of 2", False),
+        ("no-failover", "to-any", "its URL names 2 servers, and targetServerType is any", False),
+        ("no-dead-letter-queue", "to-standby", "errors.tolerance is all", True),
+        ("request-a-record", "elasticsearch/camel-index", "operation=Index", False),
+        ("replicas-without-nodes", "index frail.json", "number_of_replicas is 1, and there is 1 data node", True),
+        ("refresh-interval", "index frail.json", "refresh_interval to 0.2 s", False),
+        ("durability-differs", "elasticsearch", "index.translog.durability is async", True),
+    ],
+)
+def test_what_is_wrong_in_a_plan_is_found(ill: Diagnosis, code: str, subject: str, said: str, spoils: bool) -> None:
+    finding = found(ill, code, subject)
+    assert finding is not None, ill
+    assert said in finding.what
+    assert finding.spoils is spoils
+
+
+def test_what_is_right_in_such_a_plan_is_not(ill: Diagnosis) -> None:
+    assert found(ill, "read-only-database", "greedy") is None
+    assert found(ill, "old-driver") is None
+    assert found(ill, "prepared-statements", "greedy") is None
+    # Of several servers it is not known which one is meant.
+    assert set(ill.unseen) == {"read-only-database"}
+
+
+def test_a_plan_that_is_well_shows_nothing(stack: LocalStack, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(WELL)
+    seen = examined(stack, tmp_path / "mine.yaml")
+    assert seen.findings == (), seen
+    assert seen.unseen == {}
+    assert len(seen.looked_at) == len(RULES)
+
+
+# --- the stack ----------------------------------------------------------------------------------------------------
+
+
+def test_a_stack_that_is_well_shows_nothing(stack: LocalStack) -> None:
+    seen = examined(stack)
+    assert seen.findings == (), seen
+    assert seen.unseen == {}
+
+
+@contextmanager
+def old_plugin(stack: LocalStack) -> Iterator[None]:
+    """A plugin of a user's own that brings an old driver."""
+    folder = stack.home / "data" / "connect" / "plugins-1" / "old"
+    folder.mkdir(parents=True)
+    (folder / "postgresql-42.2.1.jar").touch()
+    with zipfile.ZipFile(folder / "sink.jar", "w") as jar:
+        jar.writestr(MANIFEST, f"{DEBEZIUM}\n")
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def left_connections(stack: LocalStack, count: int) -> Iterator[None]:
+    """What a connector leaves that does not close its pool."""
+    with ExitStack() as opened:
+        for _ in range(count):
+            opened.enter_context(psycopg.connect(stack.endpoints.sinks["postgres"].address, application_name=DRIVER))
+        time.sleep(0.2)
+        yield
+
+
+@contextmanager
+def full_pool(stack: LocalStack) -> Iterator[None]:
+    """Ten clients of PgBouncer in a transaction, and one that waits."""
+    address = stack.endpoints.sinks["pgbouncer"].shown
+    with ExitStack() as opened:
+        clients = [opened.enter_context(psycopg.connect(address)) for _ in range(11)]
+        for client in clients[:10]:
+            client.execute("SELECT 1")
+        pool = opened.enter_context(ThreadPoolExecutor(1))
+        pool.submit(clients[10].execute, "SELECT 1")
+        time.sleep(0.5)
+        yield
+        for client in clients[:10]:
+            client.rollback()
+
+
+@contextmanager
+def low_watermark(stack: LocalStack) -> Iterator[None]:
+    url = f"{stack.endpoints.sinks['elasticsearch'].address}/_cluster/settings"
+    disk = "cluster.routing.allocation.disk"
+    stages = {"low": "1%", "high": "99%", "flood_stage": "99.5%"}
+    wanted = {f"{disk}.threshold_enabled": True, **{f"{disk}.watermark.{stage}": at for stage, at in stages.items()}}
+    httpx.put(url, json={"transient": wanted}).raise_for_status()
+    try:
+        yield
+    finally:
+        httpx.put(url, json={"transient": dict.fromkeys(wanted)}).raise_for_status()
+
+
+@contextmanager
+def few_files(stack: LocalStack) -> Iterator[None]:
+    pid = next(state.pid for state in stack.states() if state.name == "pgbouncer")
+    process = psutil.Process(pid)
+    soft, hard = process.rlimit(psutil.RLIMIT_NOFILE)
+    process.rlimit(psutil.RLIMIT_NOFILE, (1_024, hard))
+    try:
+        yield
+    finally:
+        process.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_what_is_wrong_with_services_and_machine_is_found_and_gone_afterwards(
+    stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as opened, monkeypatch.context() as patch:
+        # A real machine has too much of both, and a connection that is half a minute old takes half a minute.
+        patch.setattr(looking, "LEAST_FREE_BYTES", 10**18)
+        patch.setattr(machine, "LEAST_AVAILABLE_BYTES", 10**18)
+        patch.setattr(connections, "SETTLED_SECONDS", 0.1)
+        for wrong in (left_connections(stack, 3), full_pool(stack), low_watermark(stack), few_files(stack)):
+            opened.enter_context(wrong)
+        seen = examined(stack)
+    expected = {
+        "dead-connections": "3 connections of JDBC drivers are open",
+        "waiting-clients": "1 of 11 clients wait for one of 10 connections",
+        "full-disk": "beyond the low watermark, 1%",
+        "few-files": "1,024 files and connections",
+        "little-memory": "GB of memory are available",
+        "little-disk": "at least 1000000000 GB",
+    }
+    assert codes(seen) == expected.keys()
+    for code, said in expected.items():
+        finding = found(seen, code)
+        assert finding is not None
+        assert said in finding.what, finding
+    assert examined(stack).findings == ()
+
+
+# --- connectors that run ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def connect(stack: LocalStack, kafka: Kafka) -> Iterator[ConnectCluster]:
+    """The workers; the connectors of a test are gone after it."""
+    with ConnectCluster(stack.endpoints.connect.values()) as cluster:
+        yield cluster
+        names = cluster.connectors()
+        for name in names:
+            cluster.delete(name)
+        for name in names:
+            cluster.wait_until_gone(name)
+            kafka.wait_until_empty(group_of(name))
+            kafka.delete_group(group_of(name))
+
+
+@pytest.fixture
+def skewed(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
+    """A topic whose records all have one key."""
+    command = [sys.executable, "-m", "loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", TOPIC]
+    subprocess.run([*command, "--count", "2000", "--partitions", "3", "--keys", "1"], check=True, capture_output=True)
+    yield TOPIC
+    kafka.delete_topic(TOPIC)
+
+
+def until(said: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not said():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_what_is_wrong_with_connectors_that_run_is_found(
+    stack: LocalStack, connect: ConnectCluster, kafka: Kafka, skewed: str, tmp_path: Path
+) -> None:
+    mine = {**JDBC, "topics": skewed, "collection.name.format": "tides"}
+    connect.create("doctor-old", {**mine, "tasks.max": "1"})
+    until(lambda: kafka.read_by(group_of("doctor-old")).get(skewed) == 2_000)
+    connect.delete("doctor-old")
+    connect.wait_until_gone("doctor-old")
+    gss = mine["connection.url"] + "&gssEncMode=disable"
+    connect.create("doctor-new", {**mine, "tasks.max": "4", "connection.url": gss})
+    connect.create("doctor-fails", {**JDBC, "topics": skewed, "tasks.max": "1"})
+    connect.wait_for_tasks("doctor-new", 4)
+    until(lambda: (status := connect.status("doctor-fails")) is not None and bool(status.failed))
+    with old_plugin(stack):
+        seen = examined(stack)
+    expected = {
+        ("failed-tasks", "doctor-fails"): "1 of 1 tasks FAILED",
+        ("other-connectors", "2 connectors"): "doctor-fails 1, doctor-new 4, and unbalances",
+        ("more-tasks-than-partitions", "doctor-new"): "4 tasks read 3 partitions, so that 1 has nothing to do",
+        ("empty-partitions", "doctor-new"): "1 of the 3 partitions that it reads have records, for 4 tasks",
+        ("skewed-keys", f"topic {skewed}"): "3.0 times the mean of 666 records; of 2,000 records 1 key was seen",
+        ("renamed-connector", "doctor-new"): "doctor-old that is gone had read 2,000 records",
+        (
+            "old-driver",
+            "doctor-new",
+        ): "gssEncMode=disable, which PostgreSQL's driver knows from 42.2.15 on; the plugin's",
+    }
+    for (code, subject), said in expected.items():
+        finding = found(seen, code, subject)
+        assert finding is not None, (code, seen)
+        assert said in finding.what, finding
+    uneven = found(seen, "uneven-tasks", "doctor-new")
+    assert uneven is not None
+    # With a plan they are what the race would have beside it.
+    (tmp_path / "mine.yaml").write_text(WELL)
+    beside = examined(stack, tmp_path / "mine.yaml")
+    assert found(beside, "other-connectors", "doctor-new") is not None
+    assert "the driver" not in str(beside.unseen)
+    kafka.delete_group(group_of("doctor-old"))
+
+
+# --- the command --------------------------------------------------------------------------------------------------
+
+
+def settings_of_index(stack: LocalStack) -> dict[str, Any]:
+    endpoint = stack.endpoints.sinks["elasticsearch"]
+    found = httpx.get(f"{endpoint.address}/{endpoint.options['index']}/_settings").json()
+    settings: dict[str, Any] = next(iter(found.values()))["settings"]["index"]
+    return settings
+
+
+def set_refresh(stack: LocalStack, interval: str | None) -> None:
+    endpoint = stack.endpoints.sinks["elasticsearch"]
+    url = f"{endpoint.address}/{endpoint.options['index']}/_settings"
+    httpx.put(url, json={"index.refresh_interval": interval}).raise_for_status()
+
+
+def test_what_can_be_undone_is_mended_and_can_be_undone(
+    stack: LocalStack, connect: ConnectCluster, sinkbench: Run, tmp_path: Path
+) -> None:
+    set_refresh(stack, "1s")
+    done = sinkbench("doctor", "--fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "set index.refresh_interval of tides" in done.stdout
+    assert "refresh_interval" not in settings_of_index(stack)
+    undo = done.stdout.partition("undo: ")[2].splitlines()[0]
+    subprocess.run(["bash", "-c", undo], check=True, capture_output=True)
+    assert settings_of_index(stack)["refresh_interval"] == "1s"
+    set_refresh(stack, None)
+    connect.create("doctor-beside", {**JDBC, "tasks.max": "3"})
+    connect.wait_for_tasks("doctor-beside", 3)
+    (tmp_path / "mine.yaml").write_text(WELL)
+    done = sinkbench("doctor", "mine.yaml", "--fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "would spoil a race: doctor-beside: it runs 3 tasks" in done.stdout
+    status = connect.status("doctor-beside")
+    assert status is not None
+    assert status.state == "STOPPED"
+    undo = done.stdout.partition("undo: ")[2].splitlines()[0]
+    subprocess.run(["bash", "-c", undo], check=True, capture_output=True)
+    assert connect.wait_for_tasks("doctor-beside", 3).running == 3
+
+
+def test_watching_tells_what_comes_and_goes(stack: LocalStack, tmp_path: Path) -> None:
+    with started(tmp_path, "doctor", "--watch", "--every", "1") as watching:
+        assert watching.stdout is not None
+        lines = iter(watching.stdout.readline, "")
+        assert any("looking every 1 s" in line for line in lines)
+        set_refresh(stack, "1s")
+        assert any("new: worth knowing: index tides: somebody has set refresh_interval" in line for line in lines)
+        set_refresh(stack, None)
+        assert any("gone: index tides: refresh-interval" in line for line in lines)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(20) == 130
+
+
+CLUSTERS = """
+kafka: {bootstrap: "KAFKA"}
+connect: {urls: [CONNECT], workers: 3}
+postgres:
+  dsn: host=127.0.0.1 port=PORT dbname=sinkbench user=sinkbench
+  password: {env: DOCTOR_PASSWORD}
+elasticsearch: {url: ELASTICSEARCH}
+"""
+
+
+def test_what_clusters_of_others_do_not_show_is_named(
+    stack: LocalStack, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Run
+) -> None:
+    endpoints = stack.endpoints
+    password = str(conninfo_to_dict(endpoints.sinks["postgres"].address)["password"])
+    monkeypatch.setenv("DOCTOR_PASSWORD", password)
+    text = CLUSTERS.replace("KAFKA", endpoints.kafka).replace("CONNECT", endpoints.connect["connect-1"])
+    text = text.replace("ELASTICSEARCH", endpoints.sinks["elasticsearch"].address)
+    (tmp_path / "mine.yaml").write_text(text.replace("PORT", str(settings.port("postgres_port"))))
+    seen = examined(ExternalStack(tmp_path / "mine.yaml"))
+    assert seen.findings == ()
+    assert {"little-memory", "little-disk", "few-files", "pool-beyond-useful", "small-pool"} <= set(seen.unseen)
+    assert {"failed-tasks", "skewed-keys", "dead-connections", "full-disk"} <= set(seen.looked_at)
+    (closed,) = free_ports(1)
+    (tmp_path / "mine.yaml").write_text(text.replace("PORT", str(closed)))
+    done = sinkbench("doctor", "--stack", "mine.yaml", "--fix")
+    assert done.returncode == 2
+    assert "too-many-connections" in done.stdout
+    assert f"port {closed} failed" in done.stdout.replace("\n", " ")
+    assert "these clusters belong to somebody else, so nothing is changed" in done.stderr
