@@ -44,8 +44,10 @@ def doctor(
 
     Exit code 1 if something would spoil the race.
     """
-    if watch and (fix or as_json):
-        raise SettingsError("--watch only looks; leave out --fix and --json")
+    if watch and (fix or as_json or plan is not None):
+        raise SettingsError("--watch looks at what runs, and only looks; leave out PLAN, --fix and --json")
+    if fix and as_json:
+        raise SettingsError("--fix prints for a person; leave out --json")
     wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors", stamping_sinks())
     stack = the_stack(stack_name)
     found = _examined(stack, wanted, sample=not watch)
@@ -55,7 +57,7 @@ def doctor(
         for line in lines(found):
             say(line)
     if watch:
-        _watch(stack, wanted, found, every)
+        _watch(stack, found, every)
     if fix:
         mended = list(_mended(stack, found))
         if mended:
@@ -77,12 +79,12 @@ def _mended(stack: Stack, found: Diagnosis) -> list[str]:
     return done
 
 
-def _watch(stack: Stack, plan: Plan | None, found: Diagnosis, seconds: float) -> None:
+def _watch(stack: Stack, found: Diagnosis, seconds: float) -> None:
     """Until somebody ends it."""
     say(f"looking every {seconds:g} s; Ctrl-C ends it")
     while True:
         time.sleep(seconds)
-        now = _examined(stack, plan, sample=False)
+        now = _examined(stack, None, sample=False)
         new, gone, told = changes_since(found, now)
         clock = f"{datetime.now():%H:%M:%S}"
         for each in new:

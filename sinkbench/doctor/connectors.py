@@ -65,7 +65,7 @@ class Around:
         )
 
     def _filled_in(self, raw: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-        """The configuration with its variables filled in, by those that are known or as far as the workers know them."""
+        """The configuration with its variables filled in, as far as those that are known, or the workers, tell."""
         config = {key: VARIABLE.sub(lambda found: known.get(found[1], found[0]), value) for key, value in raw.items()}
         if self.connect is None or not any(VARIABLE.search(value) for value in config.values()):
             return config

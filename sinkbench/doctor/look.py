@@ -12,7 +12,7 @@ import psutil
 from sinkbench.doctor.connectors import Around, connectors_of, connectors_there
 from sinkbench.doctor.facts import Area, Connector, Facts, Group, Machine, Topic
 from sinkbench.environment.cgroup import container
-from sinkbench.errors import PlanError, ServiceError, StackError, UserError
+from sinkbench.errors import PlanError, ServiceError, UserError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.targets import check_targets
@@ -174,26 +174,24 @@ class Look:
 
     def _states(self) -> dict[str, SinkState]:
         found: dict[str, SinkState] = {}
+        silent: list[str] = []
         for name in sinks_of(self._endpoints):
             checkup = sink_kind(name).checkup
             if checkup is None:
-                self._unseen[Area.SINKS] = f"the sink {name} declares no checkup"
+                silent.append(f"{name} declares no checkup")
                 continue
             try:
                 found[name] = checkup.look(self._endpoints)
-            except (ServiceError, StackError) as error:
-                self._unseen[Area.SINKS] = f"{name}: {in_one_line(error)}"
+            except ServiceError as error:
+                silent.append(f"{name}: {in_one_line(error)}")
+        if silent:
+            self._unseen[Area.SINKS] = "; ".join(silent)
         kinds = {Area.DATABASE: "database", Area.POOLER: "pooler", Area.CLUSTER: "cluster"}
         for area, name in kinds.items():
             if not any(getattr(state, name) is not None for state in found.values()):
                 told = (state.unseen[name] for state in found.values() if name in state.unseen)
-                none = f"this stack has none, or it does not answer{self._of_sinks()}"
-                self._unseen[area] = next(told, none)
+                self._unseen[area] = next(told, "; ".join(silent) or f"this stack has no {name}")
         return found
-
-    def _of_sinks(self) -> str:
-        why = self._unseen.get(Area.SINKS)
-        return "" if why is None else f" ({why})"
 
     # --- the machine ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,11 +30,12 @@ def jars_of(folders: Iterable[Path]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _connectors(jar: Path) -> list[str]:
-    """The sink connectors that a jar's manifest names."""
+@functools.cache
+def _connectors(jar: Path) -> tuple[str, ...]:
+    """The sink connectors that a jar's manifest names. Read once: there are hundreds of jars, which nobody changes."""
     try:
         with zipfile.ZipFile(jar) as opened:
             lines = opened.read(MANIFEST).decode("utf-8", errors="replace").splitlines()
     except (KeyError, OSError, zipfile.BadZipFile):
-        return []
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        return ()
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))

@@ -105,10 +105,10 @@ def more_tasks_than_partitions(facts: Facts) -> Iterator[Found]:
         partitions = sum(len(facts.topics[name].records) for name in each.topics if name in facts.topics)
         if not 0 < partitions < each.tasks:
             continue
-        idle = each.tasks - partitions
+        idle = "1 has" if each.tasks == partitions + 1 else f"{each.tasks - partitions} have"
         yield Found(
             each.name,
-            f"{each.tasks} tasks read {partitions} partitions, so that {idle} {'has' if idle == 1 else 'have'} nothing to do",
+            f"{each.tasks} tasks read {partitions} partitions, so that {idle} nothing to do",
             "a partition is read by one task, so that further tasks only take memory and connections",
             _fewer_tasks(each, partitions, facts.workers),
             spoils=True,
