@@ -94,7 +94,9 @@ def connectors_there(around: Around) -> list[Connector]:
     """All connectors that Connect has. Raises ServiceError if it does not answer."""
     found: list[Connector] = []
     connect = around.connect
-    for name in [] if connect is None else connect.connectors():
+    if connect is None:
+        return found
+    for name in connect.connectors():
         try:
             config, status = connect.config(name), connect.status(name)
         except ConnectError:

@@ -136,7 +136,7 @@ def is_beyond(watermark: str, node: DataNode) -> bool:
     if not node.disk_bytes or node.free_bytes is None:
         return False
     if (found := _BYTES.fullmatch(text)) is not None:
-        return node.free_bytes < float(found[1]) * 1024 ** _UNITS[found[2]]
+        return node.free_bytes < float(found[1]) * float(1024 ** _UNITS[found[2]])
     try:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:

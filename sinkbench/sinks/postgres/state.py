@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def _connected(address: str) -> psycopg.Connection[DictRow]:
     )
 
 
-def database_of(asked: Row, sessions: list[Row], pool_servers: int) -> Database:
+def database_of(asked: Row, sessions: Sequence[Row], pool_servers: int) -> Database:
     """A server by the answers to `ASKED` and `SESSIONS`, and by the connections that a pooler holds to it."""
     seen = bool(asked["sees"])
     counts = {str(row["name"]): int(row["count"]) for row in sessions}
