@@ -9,6 +9,7 @@ from typing import Any
 
 from loadgen.forms import DOCUMENT, Form
 from sinkbench.errors import PlanError
+from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import Plan
 
 __all__ = ["Cell", "blocks", "expand"]
@@ -39,6 +40,8 @@ class Cell:
     """Rows that are put into the index or table before each trial."""
     form: Form = DOCUMENT
     """What a record is on the topic."""
+    fault: PlanFault | None = field(default=None, hash=False)
+    """What is broken while the load is offered; None: nothing is."""
 
     @property
     def tasks(self) -> int:
@@ -59,12 +62,13 @@ class Cell:
         """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
 
         With an offered rate `postgres/jdbc@3x2@5000`, and with reads `postgres/jdbc@3x2@5000+20r`; of a re-scale
-        `postgres/jdbc@3x1to2`.
+        `postgres/jdbc@3x1to2`; with a fault `postgres/jdbc@3x2@5000!kill worker`.
         """
         if self.before is not None:
             return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
         reads = "" if self.reads is None else f"+{self.reads:.15g}r"
-        return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}{reads}"
+        fault = "" if self.fault is None else f"!{self.fault.name}"
+        return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}{reads}{fault}"
 
     def identity(self) -> dict[str, Any]:
         """The fields that identify the cell in a trial's record and in a cell's summary."""
@@ -81,6 +85,7 @@ class Cell:
             "target": self.target,
             "form": self.form,
             "reads_per_second": self.reads,
+            "fault": None if self.fault is None else self.fault.name,
         }
 
     @property
@@ -117,8 +122,13 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
             rates = plan.rates_of(entry)
             reads = plan.sustain.reads_per_second or (0,)
-            cells += [replace(cell, offered=rate, reads=each or None) for rate in rates for each in reads]
-            cells += [] if rates else [cell]
+            faults = [each for each in plan.faults if each.applies_to(entry.shown_name)] or [None]
+            if plan.mode != "faults" or faults != [None]:
+                offers = [(rate, each or None) for rate in rates for each in reads]
+                cells += [
+                    replace(cell, offered=rate, reads=each, fault=fault) for fault in faults for rate, each in offers
+                ]
+                cells += [] if rates else [cell]
         if plan.mode == "rescale":
             cells += [replace(cell, multiple=multiple, before=before) for before, multiple in plan.rescales_of(entry)]
     return cells

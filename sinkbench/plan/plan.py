@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, ValidationI
 from loadgen.forms import DOCUMENT, Form, is_row
 from sinkbench.errors import PlanError
 from sinkbench.plan.connectors import known_pipelines
+from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.prices import Prices
 from sinkbench.plan.sections import (
     Capacity,
@@ -28,9 +29,11 @@ from sinkbench.plan.sections import (
     named_path,
 )
 from sinkbench.secrets import conceal_in
+from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
 __all__ = [
+    "LEAST_BEFORE_FAULT",
     "Capacity",
     "PipelineEntry",
     "Plan",
@@ -43,6 +46,8 @@ __all__ = [
 
 _FEWEST_SAMPLES_A_WINDOW = 10
 _FEWEST_SAMPLES_A_LOAD = 40
+LEAST_BEFORE_FAULT = 3.0
+"""A shorter time tells no rate."""
 
 
 class Plan(Section):
@@ -52,11 +57,11 @@ class Plan(Section):
     pipelines: Annotated[tuple[PipelineEntry, ...], Field(strict=False, min_length=1)] = Field(
         description="the pipelines to measure: names, or mappings with the keys of a pipeline"
     )
-    mode: Literal["drain", "sustain", "capacity", "rescale"] = Field(
+    mode: Literal["drain", "sustain", "capacity", "rescale", "faults"] = Field(
         default="drain",
         description="drain: how fast a full topic empties; sustain: whether a constant rate is kept up with, and the"
         " latency; capacity: the highest rate that is kept up with; rescale: what it costs to give a running connector"
-        " another number of tasks",
+        " another number of tasks; faults: what becomes of a constant rate while something is broken on purpose",
     )
     multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
@@ -72,6 +77,9 @@ class Plan(Section):
     drain: PlanDrain = Field(default=PlanDrain(), description="how long a drain trial takes")
     sustain: PlanSustain = Field(default=PlanSustain(), description="the constant load")
     capacity: Capacity = Field(default=Capacity(), description="the search for a capacity")
+    faults: tuple[PlanFault, ...] = Field(
+        default=(), strict=False, description="what mode faults breaks; each makes a cell of every pipeline"
+    )
     limits: bool = Field(
         default=False,
         description="whether the limits of Kafka, Connect and the sinks are measured, those of sinks in each block",
@@ -170,18 +178,44 @@ class Plan(Section):
     @model_validator(mode="after")
     def _rates_fit_the_mode(self) -> Self:
         for entry in self.pipelines:
-            if self.mode == "sustain" and not self.rates_of(entry) and self.load.pace == "even":
-                text = f"mode sustain offers {entry.shown_name} a rate, but none is given"
+            if self.offers and not self.rates_of(entry) and self.load.pace == "even":
+                text = f"mode {self.mode} offers {entry.shown_name} a rate, but none is given"
                 raise mistake(f"{text}; set sustain.records_per_second, or records_per_second of the pipeline", "mode")
         given: list[tuple[str | int, ...]] = [
             ("pipelines", index) for index, each in enumerate(self.pipelines) if each.records_per_second is not None
         ]
         given += [("sustain",)] if self.sustain.records_per_second is not None else []
-        if self.mode != "sustain" and given:
-            text = f"records_per_second is for mode sustain; mode {self.mode} finds the rate itself"
+        if not self.offers and given:
+            text = f"records_per_second is for modes sustain and faults; mode {self.mode} finds the rate itself"
             raise mistake(text, *given[0], "records_per_second")
         if self.mode == "capacity" and self.until is not None:
             raise mistake("until is for trials in blocks; mode capacity confirms a rate by 'trials'", "until")
+        return self
+
+    @model_validator(mode="after")
+    def _faults_fit_the_load(self) -> Self:
+        if self.mode != "faults":
+            if self.faults:
+                raise mistake(f"faults are for mode faults, found mode {self.mode}; set mode: faults", "faults")
+            return self
+        if not self.faults:
+            raise mistake("mode faults breaks what 'faults' lists, but it lists nothing; add one", "mode")
+        if self.load.pace != "even":
+            raise mistake("mode faults needs pace: even, so that what a fault has changed can be seen", "load", "pace")
+        labels = [entry.shown_name for entry in self.pipelines]
+        first: dict[str, int] = {}
+        for index, fault in enumerate(self.faults):
+            if first.setdefault(fault.name, index) != index:
+                raise mistake(f"two faults are called '{fault.name}'; give one a label", "faults", index)
+            for label in fault.pipelines or ():
+                if label not in labels:
+                    text = f"there is no pipeline '{label}' in this plan{did_you_mean(label, labels)}"
+                    raise mistake(text, "faults", index, "pipelines")
+            begins, seconds = fault.begins_at(self.sustain.seconds), self.sustain.seconds
+            if not LEAST_BEFORE_FAULT <= begins < seconds:
+                text = f"'{fault.name}' begins {begins:g} s into a load of {seconds:g} s; let it begin"
+                text += f" {LEAST_BEFORE_FAULT:g} s after the start at least, and before the end"
+                raise mistake(text, "faults", index)
         return self
 
     @model_validator(mode="after")
@@ -259,6 +293,11 @@ class Plan(Section):
     @property
     def _has_rows_before(self) -> bool:
         return any(entry.rows_before for entry in self.pipelines)
+
+    @property
+    def offers(self) -> bool:
+        """Whether its trials are offered a rate that the plan states."""
+        return self.mode in ("sustain", "faults")
 
     @property
     def drains(self) -> bool:
@@ -366,6 +405,7 @@ def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = N
             "load": PlanLoad,
             "load.changes": PlanChanges,
             "drain": PlanDrain,
+            "faults": PlanFault,
             "prices": Prices,
         }
         raise PlanError(source.explain(invalid, models)) from None

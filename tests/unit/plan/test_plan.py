@@ -172,7 +172,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ("mode: soak\npipelines: [postgres/jdbc]", "mine.yaml:1: mode must be"),
         (
             "pipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 5",
-            "mine.yaml:3: records_per_second is for mode sustain; mode drain finds the rate itself",
+            "mine.yaml:3: records_per_second is for modes sustain and faults; mode drain finds the rate itself",
         ),
         (
             "mode: sustain\npipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 0",

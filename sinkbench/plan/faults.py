@@ -1,0 +1,111 @@
+"""The faults of a plan: what is broken on purpose, whom it hits, when, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sinkbench.plan.sections import Count, Seconds, Share
+from sinkbench.yamlfile import Section, mistake
+
+__all__ = ["CONNECTOR", "NONE", "OF_SERVICES", "REFUSE", "SINK", "WORKER", "WORKERS", "PlanFault"]
+
+What = Literal["none", "kill", "stop", "freeze", "refuse", "restart", "pause", "rename", "join"]
+Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "connector"]
+
+NONE, REFUSE = "none", "refuse"
+WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
+OF_SERVICES = ("kill", "stop", "freeze")
+"""What is done to processes or containers: only a stack that sinkbench itself has started can do it."""
+_SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
+# Whom each can hit; the first is meant where the plan names nobody.
+_WHOM: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(OF_SERVICES, _SERVICES),
+    REFUSE: (SINK,),
+    **dict.fromkeys(("restart", "pause", "rename", "join"), (CONNECTOR,)),
+}
+_DEFAULT_SHARE = 0.3
+# A broker needs some ten seconds to start again, and to take records.
+_MOST_WITHOUT_KAFKA = 12.0
+
+
+class PlanFault(Section):
+    """One fault. Every pipeline that it applies to has a cell with it."""
+
+    what: What = Field(
+        description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
+        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; restart, pause,"
+        " rename: of the connector; join: a second connector joins, and leaves"
+    )
+    whom: Whom | None = Field(
+        default=None,
+        description="worker: one that runs a task; workers: all, one after the other; kafka; sink; pgbouncer;"
+        " connector (default: what 'what' can hit, if that is one)",
+    )
+    at_seconds: Seconds | None = Field(
+        default=None, description="how long after the load's start, in seconds; instead of at_share"
+    )
+    at_share: Share | None = Field(
+        default=None,
+        description="after which share of the records (default: 0.3, without at_seconds)",
+    )
+    seconds: Seconds = Field(
+        default=5,
+        description="how long it lasts, in seconds: of each worker, if it is all of them; between two restarts",
+    )
+    times: Annotated[Count, Field(le=1_000)] = Field(default=1, description="how often, of restart")
+    patience_seconds: Seconds = Field(
+        default=10,
+        description="how long a task stays FAILED after the fault before a person would restart it, in seconds; of a"
+        " pipeline that stands still and calls itself RUNNING 45 s longer",
+    )
+    pipelines: tuple[str, ...] | None = Field(
+        default=None, strict=False, min_length=1, description="labels of the pipelines that get it; null: all"
+    )
+    label: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=40)] | None = Field(
+        default=None, description="name shown in tables (default: what and whom)"
+    )
+
+    @model_validator(mode="after")
+    def _hits_what_it_can(self) -> Self:
+        can = _WHOM.get(self.what, ())
+        if self.whom is None and len(can) > 1:
+            raise mistake(f"'{self.what}' needs 'whom': {', '.join(can)}", "what")
+        if self.whom is not None and self.whom not in can:
+            those = f"it can hit {', '.join(can)}" if can else "leave 'whom' out"
+            raise mistake(f"'{self.what}' cannot hit '{self.whom}'; {those}", "whom")
+        if self.times > 1 and self.what != "restart":
+            raise mistake(f"'times' is for restart, found {self.what}; leave it out", "times")
+        if self.whom == "kafka" and self.seconds > _MOST_WITHOUT_KAFKA:
+            text = f"kafka cannot be gone for more than {_MOST_WITHOUT_KAFKA:g} s, found {self.seconds:g}"
+            raise mistake(f"{text}: the load generator gives a record up after 30 s", "seconds")
+        if self.at_seconds is not None and self.at_share is not None:
+            raise mistake("at_seconds and at_share both say when; leave one of them out", "at_share")
+        return self
+
+    @property
+    def hits(self) -> str:
+        """Whom it hits; empty of `none`."""
+        return self.whom or next(iter(_WHOM.get(self.what, ())), "")
+
+    @property
+    def name(self) -> str:
+        """Its name in tables and in cells' keys, as `kill worker` or `restart x20`."""
+        if self.label is not None:
+            return self.label
+        times = f" x{self.times}" if self.times > 1 else ""
+        return (
+            f"{self.what} {self.hits}{times}" if self.whom in _SERVICES or self.hits == SINK else f"{self.what}{times}"
+        )
+
+    def begins_at(self, load_seconds: float) -> float:
+        """How many seconds into a load of that length it begins."""
+        if self.at_seconds is not None:
+            return self.at_seconds
+        return load_seconds * (_DEFAULT_SHARE if self.at_share is None else self.at_share)
+
+    def applies_to(self, label: str) -> bool:
+        """Whether the pipeline of that label gets it."""
+        return self.pipelines is None or label in self.pipelines

@@ -1,0 +1,116 @@
+"""The faults of a plan: what is refused, with its line, and which cells they make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.errors import PlanError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.faults import PlanFault
+from sinkbench.plan.plan import Plan, load_plan
+
+BARE = """
+mode: faults
+pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
+sustain: {records_per_second: 1000, seconds: 20}
+faults:
+"""
+
+
+def read(folder: Path, text: str) -> Plan:
+    for name in ("postgres/jdbc", "elasticsearch/camel-bulk"):
+        file = folder / "connectors" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}")
+    (folder / "mine.yaml").write_text(text.lstrip())
+    return load_plan(folder / "mine.yaml", folder / "connectors")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("{what: kil, whom: worker}", "what must be"),
+        ("{what: kill}", "'kill' needs 'whom': worker, workers, kafka, sink, pgbouncer"),
+        ("{what: pause, whom: kafka}", "'pause' cannot hit 'kafka'; it can hit connector"),
+        ("{what: none, whom: kafka}", "'none' cannot hit 'kafka'; leave 'whom' out"),
+        ("{what: pause, times: 3}", "'times' is for restart, found pause; leave it out"),
+        ("{what: pause, at_seconds: 5, at_share: 0.5}", "at_seconds and at_share both say when"),
+        ("{what: pause, at_seconds: 25}", "'pause' begins 25 s into a load of 20 s"),
+        ("{what: pause, at_share: 0}", "let it begin 3 s after the start at least"),
+        ("{what: freeze, whom: kafka, seconds: 40}", "the load generator gives a record up after 30 s"),
+        (
+            "{what: pause, pipelines: [postgres/jbdc]}",
+            "there is no pipeline 'postgres/jbdc' in this plan; did you mean",
+        ),
+        ("{what: pause, when: 3}", "unknown key 'when' in faults"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_refused_with_its_line(tmp_path: Path, fault: str, said: str) -> None:
+    with pytest.raises(PlanError) as refused:
+        read(tmp_path, f"{BARE}  - {fault}\n")
+    assert said in str(refused.value)
+    assert "mine.yaml:5: " in str(refused.value), refused.value
+
+
+def test_faults_are_for_their_mode_and_the_mode_for_faults(tmp_path: Path) -> None:
+    fault = "  - {what: pause}\n"
+    with pytest.raises(PlanError, match="faults are for mode faults, found mode sustain; set mode: faults"):
+        read(tmp_path, BARE.replace("mode: faults", "mode: sustain") + fault)
+    with pytest.raises(PlanError, match="it lists nothing; add one"):
+        read(tmp_path, f"{BARE.rstrip()} []\n")
+    with pytest.raises(PlanError, match="mode faults offers postgres/jdbc a rate, but none is given"):
+        read(tmp_path, BARE.replace("records_per_second: 1000, ", "") + fault)
+    with pytest.raises(PlanError, match="two faults are called 'pause'; give one a label"):
+        read(tmp_path, BARE + fault + fault)
+
+
+def test_each_pipeline_has_a_cell_for_each_fault_that_applies_to_it(tmp_path: Path) -> None:
+    faults = "  - {what: none}\n  - {what: kill, whom: worker}\n  - {what: refuse, pipelines: [postgres/jdbc]}\n"
+    plan = read(tmp_path, BARE + faults)
+    cells = expand(plan, 3)
+    assert [cell.key for cell in cells] == [
+        "postgres/jdbc@3x1@1000!none",
+        "postgres/jdbc@3x1@1000!kill worker",
+        "postgres/jdbc@3x1@1000!refuse sink",
+        "elasticsearch/camel-bulk@3x1@1000!none",
+        "elasticsearch/camel-bulk@3x1@1000!kill worker",
+    ]
+    # One pilot warms up all cells of a pipeline.
+    assert len({cell.place for cell in cells}) == 2
+    assert {cell.mode for cell in cells} == {"faults"}
+    (tmp_path / "again.yaml").write_text(plan.show())
+    assert load_plan(tmp_path / "again.yaml", tmp_path / "connectors").show() == plan.show()
+
+
+def test_a_pipeline_to_which_no_fault_applies_has_no_cell(tmp_path: Path) -> None:
+    plan = read(tmp_path, f"{BARE}  - {{what: refuse, pipelines: [postgres/jdbc]}}\n")
+    assert [cell.label for cell in expand(plan, 3)] == ["postgres/jdbc"]
+
+
+@given(
+    st.sampled_from(["kill", "stop", "freeze"]), st.sampled_from(["worker", "workers", "kafka", "sink", "pgbouncer"])
+)
+def test_a_fault_is_named_after_what_it_does_to_whom(what: str, whom: str) -> None:
+    assert PlanFault.model_validate({"what": what, "whom": whom}).name == f"{what} {whom}"
+
+
+def test_names_of_other_faults() -> None:
+    named = {
+        "restart x20": {"what": "restart", "times": 20},
+        "restart": {"what": "restart", "whom": "connector"},
+        "refuse sink": {"what": "refuse"},
+        "none": {"what": "none"},
+        "bounce": {"what": "stop", "whom": "workers", "label": "bounce"},
+    }
+    assert {PlanFault.model_validate(keys).name for keys in named.values()} == set(named)
+
+
+@given(seconds=st.floats(10, 1_000), share=st.floats(0, 1))
+def test_a_share_of_an_even_load_is_as_much_of_its_time(seconds: float, share: float) -> None:
+    fault = PlanFault.model_validate({"what": "pause", "at_share": share})
+    assert fault.begins_at(seconds) == pytest.approx(share * seconds)
+    assert PlanFault.model_validate({"what": "pause", "at_seconds": 7}).begins_at(seconds) == 7
