@@ -139,6 +139,8 @@ class ReasonCode(StrEnum):
     NO_SAMPLES = "no_samples"
     NO_TRIAL = "no_trial"
     NOT_AUDITED = "not_audited"
+    NOT_RECOVERED = "not_recovered"
+    """A pipeline did not come to the end of its topic after a fault."""
     NOT_READ = "not_read"
     """The connector has not read the whole topic."""
     NOT_STEADY = "not_steady"

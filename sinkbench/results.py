@@ -17,6 +17,7 @@ __all__ = [
     "ALSO_THERE",
     "FILES",
     "RECORDS",
+    "Act",
     "Asked",
     "Audit",
     "Bloat",
@@ -42,6 +43,7 @@ __all__ = [
     "Reads",
     "Reason",
     "Reconciliation",
+    "Recovery",
     "Rescale",
     "RunSummary",
     "Scaling",
@@ -385,6 +387,61 @@ class Rescale(_Record):
     """Of the rate after to that of a cold start with as many tasks, over all trials; None of a single trial."""
 
 
+class Act(_Record):
+    """What a person would have had to do, since a pipeline did not recover by itself; the trial did it instead."""
+
+    seconds: Amount
+    """When, after the moment of the fault."""
+    command: str
+    """A request to Connect's REST interface."""
+
+
+class Recovery(_Record):
+    """What became of a pipeline in which something was broken on purpose. Its times count from the moment of the fault.
+
+    Over several trials: medians of times and rates, the most of what was counted, the acts of the first trial with any.
+    """
+
+    whom: str
+    """What was broken: a service or worker by its name, or the connector; several with commas; empty if nothing was."""
+    began_seconds: Amount | None = None
+    """The moment of the fault, on the samples' clock; None of several trials together, as the next one."""
+    ended_seconds: Amount | None = None
+    """When it was undone, and what was broken was ready again."""
+    recovered: bool = False
+    """Whether in the end all records were read and no task was FAILED."""
+    first_record_seconds: Amount | None = None
+    """Until the first record was stored after nothing was; 0 if it never stood still, None if none came any more."""
+    standstill_seconds: Amount | None = None
+    """The longest time in which nothing was stored."""
+    rate_seconds: Amount | None = None
+    """Until the rate was as before; 0 if it never fell, None if that was not seen."""
+    lag_seconds: Amount | None = None
+    """Until the lag was as before; 0 if it never rose, None if that was not seen."""
+    before_records_per_second: Amount | None = None
+    during_records_per_second: Amount | None = None
+    """From the moment of the fault until it was undone and the rate was as before."""
+    after_records_per_second: Amount | None = None
+    """From then on until the last record was stored."""
+    failed_tasks: Whole = 0
+    """The most tasks that were FAILED at once."""
+    failed_seconds: Amount | None = None
+    """Until Connect said so; None if none was."""
+    told_seconds: Amount | None = None
+    """Until Connect said of any task that it did not run; None if it never did."""
+    stuck_seconds: Amount = 0.0
+    """The longest time in which nothing was stored though Connect called every task RUNNING."""
+    connections_before: Whole | None = None
+    connections_after: Whole | None = None
+    """In the end, while the connector still ran."""
+    connections_left: Whole | None = None
+    """When it was gone."""
+    dead_letters: Whole | None = None
+    """Records that the connector has put into its dead letter queue; None if it has none."""
+    acts: list[Act] = []
+    """Empty if nobody had to do anything."""
+
+
 class Reason(_Record):
     """Why figures must not be used, or what is wrong with a cell: a code for programs, a text for people."""
 
@@ -475,6 +532,8 @@ class _OfCell(_Record):
     """What came of them."""
     queries: list[Asked] = []
     """What the index or table answered after the load; empty if nothing was asked."""
+    fault: str | None = None
+    """What was broken while the load was offered, by its name in the plan; None: nothing was to be."""
     reasons: list[Reason] = []
     """Why the numbers must not be used; empty if they may be."""
 
@@ -523,6 +582,8 @@ class TrialRecord(_OfCell):
     lag: Lag | None = None
     rescale: Rescale | None = None
     """None of a connector that kept its tasks."""
+    recovery: Recovery | None = None
+    """None of a trial in which nothing was to be broken."""
     window_seconds: Amount | None = None
     """How long the drain took, from the first record to the last; the rate is that of a part of it."""
     foreign_cores: Amount | None = None
@@ -604,6 +665,8 @@ class CellSummary(_OfCell):
     """To the run's slowest cell; None for that one itself, and where no block has both."""
     rescale: Rescale | None = None
     """Medians of the valid trials."""
+    recovery: Recovery | None = None
+    """Over the valid trials; None of a cell without a fault."""
     audit: Audit | None = None
     """The sum over all trials that were audited, valid or not: a loss is not hidden by an invalid trial."""
     not_audited: Whole = 0

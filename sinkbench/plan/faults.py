@@ -95,10 +95,8 @@ class PlanFault(Section):
         """Its name in tables and in cells' keys, as `kill worker` or `restart x20`."""
         if self.label is not None:
             return self.label
-        times = f" x{self.times}" if self.times > 1 else ""
-        return (
-            f"{self.what} {self.hits}{times}" if self.whom in _SERVICES or self.hits == SINK else f"{self.what}{times}"
-        )
+        words = [self.what, *([self.hits] if self.hits in _SERVICES else []), *([f"x{self.times}"] * (self.times > 1))]
+        return " ".join(words)
 
     def begins_at(self, load_seconds: float) -> float:
         """How many seconds into a load of that length it begins."""

@@ -33,6 +33,7 @@ from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.drain import Drain
+from sinkbench.trial.faulted import Faulted
 from sinkbench.trial.kind import Kind
 from sinkbench.trial.names import Names
 from sinkbench.trial.rescale import LiveRescale
@@ -170,7 +171,8 @@ class Race:
     def _take_cell(self, cell: Cell, block: int, name: str) -> None:
         if cell.offered is not None:
             trial = self._trial(cell, records_offered(self._plan, cell.offered))
-            self._take(trial, Sustain(cell.offered), block, name)
+            kind = Sustain(cell.offered) if cell.fault is None else Faulted(cell.offered, cell.fault)
+            self._take(trial, kind, block, name)
             return
         for retakes_left in range(MOST_RETAKES, -1, -1):
             kind = Drain() if cell.before is None else LiveRescale()

@@ -7,6 +7,7 @@ from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, RunSummary
 from sinkbench.summary.answers import left_out
 from sinkbench.tables.answers import answer_sentences, cell_name
+from sinkbench.tables.faults import fault_line
 from sinkbench.tables.format import how_many, percent
 from sinkbench.tables.loads import is_load
 
@@ -43,6 +44,8 @@ def _why_none(summary: RunSummary) -> str:
     cells = summary.cells
     if not cells:
         return "No trial of this run was finished, so it says nothing."
+    if cells[0].mode == "faults":
+        return fault_line(summary)
     if is_load(summary) and cells[0].mode == "sustain":
         return f"{sum(cell.passed for cell in cells)} of {len(cells)} loads were kept up with."
     kept = [cell for cell in cells if cell.rescale is None]

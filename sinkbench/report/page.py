@@ -19,6 +19,7 @@ from sinkbench.runs.store import write_text
 from sinkbench.summary.cost import with_prices
 from sinkbench.tables.answers import cell_name
 from sinkbench.tables.cells import heading, remarks
+from sinkbench.tables.faults import fault_lines, is_faults
 from sinkbench.tables.loads import is_load, load_lines
 from sinkbench.tables.queries import query_lines
 from sinkbench.tables.resources import price_lines
@@ -82,6 +83,9 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
             "queries",
             "Queries",
             [*_some(tables.queries(summary), tables.reads(summary)), *_lines(query_lines(summary))],
+        ),
+        PageSection(
+            "faults", "Faults", [*tables.faults(summary), *_lines(fault_lines(summary) if is_faults(summary) else [])]
         ),
         PageSection("rescale", "Running connectors, re-scaled", _some(tables.rescales(summary))),
         PageSection("changes", "Changes of keys", _some(tables.changes(summary))),

@@ -32,6 +32,8 @@ class Table:
     sentences: Collection[int] = ()
     meanings: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
     """What is said of a column, by its header: a heading of docs/methods.md."""
+    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """Where a cell leads to on the page, by its row and column: the `key` of a figure."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Figure:
     meaning: str
     """The heading of docs/methods.md that says what is shown."""
     small: bool = False
+    key: str = ""
+    """Names it in links; empty if none leads to it."""
 
 
 @dataclass(frozen=True)

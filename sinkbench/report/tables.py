@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from sinkbench.report.parts import Chart, Figure, Table, of_rich
 from sinkbench.report.plots import LineSeries, lines
-from sinkbench.report.timeline import title_of
+from sinkbench.report.timeline import figure_key, title_of
 from sinkbench.results import CellSummary, RunSummary, TrialRecord
 from sinkbench.tables.answers import cell_name
 from sinkbench.tables.bounds import BOUND_HEADERS, bound_rows
 from sinkbench.tables.cells import cells_table
 from sinkbench.tables.changes import changes_table
+from sinkbench.tables.faults import is_faults, matrix_cells, matrix_table, recovery_table, status_table
 from sinkbench.tables.format import NOT_MEASURED, whole
 from sinkbench.tables.loads import is_load, load_table
 from sinkbench.tables.queries import query_table, reads_table
@@ -27,6 +29,7 @@ __all__ = [
     "cells",
     "changes",
     "environment",
+    "faults",
     "invalid",
     "queries",
     "reads",
@@ -42,8 +45,8 @@ _WHOLE_WIDTH = 10_000
 
 
 def cells(summary: RunSummary) -> Table | None:
-    """The cells; None if all are re-scalings."""
-    if all(cell.rescale is not None for cell in summary.cells):
+    """The cells; None if all are re-scalings, or have faults."""
+    if is_faults(summary) or all(cell.rescale is not None for cell in summary.cells):
         return None
     table = load_table(summary) if is_load(summary) else cells_table(summary, _WHOLE_WIDTH)
     return of_rich(table, "All cells, in the plan's order")
@@ -54,6 +57,26 @@ def rescales(summary: RunSummary) -> Table | None:
     if all(cell.rescale is None for cell in summary.cells):
         return None
     return of_rich(rescale_table(summary.cells), "Running connectors that were given another number of tasks")
+
+
+def faults(summary: RunSummary) -> list[Table]:
+    """The matrix of pipelines and faults, whose cells lead to their trials, and each cell in full; none without."""
+    if not is_faults(summary):
+        return []
+    rows, columns, cells = matrix_cells(summary)
+    places = {cell.cell: place for place, cell in enumerate(summary.cells)}
+    links = {
+        (row, 1 + column): figure_key(places[cell.cell])
+        for row, fault in enumerate(rows)
+        for column, pipeline in enumerate(columns)
+        if (cell := cells.get((fault, pipeline))) is not None
+    }
+    matrix = of_rich(matrix_table(summary), "What became of each pipeline under each fault")
+    return [
+        replace(matrix, links=links),
+        of_rich(recovery_table(summary.cells), "What became of the records, and when they came again"),
+        of_rich(status_table(summary.cells), "What Connect said, what a person had to do, and what was left open"),
+    ]
 
 
 def changes(summary: RunSummary) -> Table | None:

@@ -154,7 +154,7 @@ def _with_bars(cells: Sequence[CellSummary]) -> str:
 
 def _rated(summary: RunSummary) -> list[CellSummary]:
     """The cells with a rate that may be used, without re-scalings and constant loads."""
-    cells = (cell for cell in summary.cells if cell.rescale is None and cell.mode != "sustain")
+    cells = (cell for cell in summary.cells if cell.rescale is None and cell.mode not in ("sustain", "faults"))
     return [cell for cell in cells if usable_rate(cell) is not None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sinkbench.report.draw import Look, panel, small, svg_of
@@ -13,7 +14,7 @@ from sinkbench.report.samples import Course, Series, course_of, read_samples
 from sinkbench.results import TrialRecord
 from sinkbench.tables.format import whole
 
-__all__ = ["courses_of", "drawn", "timeline", "title_of"]
+__all__ = ["courses_of", "drawn", "figure_key", "timeline", "title_of"]
 
 MOST_CHARTS = 120
 
@@ -25,6 +26,7 @@ _HOW_TO_READ = (
     "Above: records stored a second, with the trial's own rate as a dashed line. Below: the lag, records in the topic "
     "and not yet in the sink, the largest of each step. All charts of a pipeline have the same scales."
 )
+_OF_FAULTS = "Two lines from top to bottom are the moment of the fault, and when it was undone."
 
 
 def drawn(trials: Sequence[TrialRecord]) -> tuple[list[TrialRecord], list[str]]:
@@ -68,6 +70,11 @@ def _course(folder: Path, samples: str | None, most: int) -> Course | str:
     return course_of(readings, most) or f"{samples} does not say what was stored when"
 
 
+def figure_key(place: int) -> str:
+    """Names the figure of the cell at that place of `names` in links."""
+    return f"course-{place}"
+
+
 def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> list[Part]:
     """A figure for each cell of `names` with a chart a trial, and before them how to read them.
 
@@ -76,8 +83,9 @@ def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: M
     figures = []
     for place, (cell, name) in enumerate(names.items()):
         if shown := [trial for trial in trials if trial.cell == cell and trial.trial in courses]:
-            figures.append(_figure(f"t{place}", name, shown, courses))
-    return [Lines([_HOW_TO_READ]), *figures] if figures else []
+            figures.append(replace(_figure(f"t{place}", name, shown, courses), key=figure_key(place)))
+    said = [_HOW_TO_READ, *([_OF_FAULTS] if any(trial.recovery for trial in trials) else [])]
+    return [Lines(said), *figures] if figures else []
 
 
 def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> Figure:
@@ -121,13 +129,23 @@ def _draw(
             each.set_xlim(0, longest)
             small(each)
         axes[0].tick_params(labelbottom=rows == 1)
+        marks = [each.axvline(0, color=Look(3).colour, linewidth=1.2) for each in axes for _ in range(2)]
         for place, (trial, course) in enumerate(zip(trials, courses, strict=True)):
+            for mark, second in zip(marks, _moments(trial) * len(axes), strict=True):
+                mark.set_visible(second is not None)
+                mark.set_xdata([second or 0.0] * 2)
             rate.set_data(course.seconds, course.records_per_second)
             mean.set_visible(trial.records_per_second is not None)
             mean.set_ydata([trial.records_per_second or 0.0] * 2)
             if rows == 2:
                 lag.set_data(course.seconds, course.lag)
             yield svg_of(figure, f"{key}-{place}")
+
+
+def _moments(trial: TrialRecord) -> list[float | None]:
+    """When a trial's fault began and when it was undone; None of a trial without one."""
+    found = trial.recovery
+    return [None, None] if found is None else [found.began_seconds, found.ended_seconds]
 
 
 def _highest(series: Sequence[Series]) -> float | None:

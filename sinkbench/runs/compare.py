@@ -243,7 +243,7 @@ def _by_place(cells: Iterable[CellSummary]) -> dict[object, list[CellSummary]]:
 
 def _place(cell: CellSummary) -> object:
     before = None if cell.rescale is None else cell.rescale.tasks_before / cell.workers
-    return cell.label, cell.tasks_per_worker, before
+    return cell.label, cell.tasks_per_worker, before, cell.fault
 
 
 def _name(one: CellSummary, other: CellSummary) -> str:
@@ -304,6 +304,8 @@ def _values(ruler: _Ruler, run: StoredRun, cell: CellSummary) -> list[float]:
 
 def _of_loads(cell: CellSummary) -> list[str]:
     """Why the rate of a cell cannot be compared in its mode."""
+    if cell.mode == "faults":
+        return ["where something was broken, compare what became of it: the table of `sinkbench report`"]
     if cell.mode == "sustain":
         return ["under a constant load what is stored is what was offered; compare its lag and its latency"]
     if cell.mode == "capacity":

@@ -233,6 +233,17 @@ class ConnectCluster:
     def stop(self, name: str) -> None:
         """Ends a connector's tasks; it keeps its configuration and its offsets, and `/resume` starts it again."""
         self._ask("PUT", f"/connectors/{name}/stop")
+    def restart(self, name: str) -> None:
+        """Starts the connector and all its tasks once more."""
+        self._ask("POST", f"/connectors/{name}/restart?includeTasks=true")
+
+    def pause(self, name: str) -> None:
+        """Has the connector's tasks keep their partitions and read nothing. Returns before they all do."""
+        self._ask("PUT", f"/connectors/{name}/pause")
+
+    def resume(self, name: str) -> None:
+        """Lets a paused connector go on."""
+        self._ask("PUT", f"/connectors/{name}/resume")
 
     def delete(self, name: str) -> None:
         """Deletes a connector; one that is not there is fine. Its tasks may still run for a moment."""

@@ -135,6 +135,15 @@ class Sink(Protocol):
         sink without this method cannot be asked.
         """
 
+    def refuse(self, target: str) -> None:
+        """Has the server refuse every write to `target`, with an error that a connector sees, until `accept`.
+
+        Whatever it takes is part of `target`, so that it goes with it. A sink without this method cannot be told to.
+        """
+
+    def accept(self, target: str) -> None:
+        """Ends what `refuse` began; nothing if that did not come to be."""
+
     def leftovers(self, prefix: str) -> list[str]:
         """The targets whose name begins with `prefix`, and that bear sinkbench's mark."""
 
@@ -166,6 +175,7 @@ class SinkKind(DeclaredSink):
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
         refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
             not come about; None if it does, or cannot be tried. Asked where tasks have failed.
+        refuses: whether its `Sink` can be told to refuse records.
         propose: the file of an index or a table for records of somebody's own: is given what they are like, the
             checkout, and what they are called. None if it needs none.
         checkup: how `sinkbench doctor` looks at it; None: it does not, and says so.
@@ -181,5 +191,6 @@ class SinkKind(DeclaredSink):
     rejected: str | None = None
     clients: tuple[str, ...] = ()
     refusal: Callable[[Mapping[str, str]], str | None] | None = None
+    refuses: bool = False
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None

@@ -165,6 +165,11 @@ class Stack(Protocol):
             **endpoints.loadgens,
         }
 
+    @property
+    def breakable(self) -> bool:
+        """Whether single services may be killed, stopped and frozen here."""
+        return False
+
     def kill(self, service: str) -> None:
         """Kills one service with SIGKILL."""
 
@@ -173,6 +178,15 @@ class Stack(Protocol):
 
     def start(self, service: str) -> None:
         """Starts one service again and waits until it is ready."""
+
+    def freeze(self, service: str) -> None:
+        """Stops all processes of one service where they are (SIGSTOP): its connections stay, and nothing answers.
+
+        What is frozen when its controller is killed goes on with the next `up`, or ends with `down`.
+        """
+
+    def thaw(self, service: str) -> None:
+        """Lets a frozen service go on and waits until it is ready."""
 
     def cpu_seconds(self) -> dict[str, float | None]:
         """CPU seconds (user and system) of each service and worker since its start; None if not visible, or dead."""

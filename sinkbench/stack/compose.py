@@ -166,6 +166,7 @@ class ComposeStack(Stack):
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
+        self._thaw_all()
         if self._cli is None:
             self._start_again(say)
             return
@@ -193,10 +194,15 @@ class ComposeStack(Stack):
     def down(self) -> None:
         if self._cli is None:
             raise StackError("a container cannot stop the stack that it is part of; run `docker compose down`")
+        self._thaw_all()
         done = self._cli.run(*DOWN)
         if done.returncode != 0:
             raise StackError(f"docker compose down failed: {last_line(done.stderr)}")
         self._forget()
+
+    @property
+    def breakable(self) -> bool:
+        return True
 
     def kill(self, service: str) -> None:
         self._engine.kill(self.container(service))
@@ -207,6 +213,19 @@ class ComposeStack(Stack):
     def start(self, service: str) -> None:
         self._engine.start(self.container(service))
         self._wait_until_healthy([service])
+
+    def freeze(self, service: str) -> None:
+        self._engine.pause(self.container(service))
+
+    def thaw(self, service: str) -> None:
+        self._engine.unpause(self.container(service))
+        self._wait_until_healthy([service])
+
+    def _thaw_all(self) -> None:
+        """Lets go on what a controller has frozen that was killed."""
+        for container in self._engine.containers():
+            if container.state == "paused":
+                self._engine.unpause(container)
 
     # --- watching --------------------------------------------------------------------------------------------------
 

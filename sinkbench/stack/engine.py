@@ -278,6 +278,16 @@ class DockerEngine:
         with _asking(f"kill {container.service}"):
             self._api.kill(container.id)
 
+    def pause(self, container: Container) -> None:
+        """Freezes all processes of a container."""
+        with _asking(f"pause {container.service}"):
+            self._api.pause(container.id)
+
+    def unpause(self, container: Container) -> None:
+        """Lets the processes of a paused container go on."""
+        with _asking(f"unpause {container.service}"):
+            self._api.unpause(container.id)
+
     def stop(self, container: Container) -> None:
         """Stops a container and waits for its end."""
         with _asking(f"stop {container.service}"):

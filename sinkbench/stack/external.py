@@ -147,6 +147,12 @@ class ExternalStack(Stack):
     def start(self, service: str) -> None:
         self._not_ours()
 
+    def freeze(self, service: str) -> None:
+        self._not_ours()
+
+    def thaw(self, service: str) -> None:
+        self._not_ours()
+
     def states(self) -> list[ServiceState]:
         return [
             ServiceState(name, "running" if problem is None else "dead", None, redacted(problem or ""))

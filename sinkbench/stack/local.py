@@ -21,7 +21,16 @@ from sinkbench.stack.home import ACCOUNT, HOST, INDEX, Home
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.memory import resident_bytes
 from sinkbench.stack.plugins import jars_of
-from sinkbench.stack.processes import CpuClock, check_ports_free, command_line, end_leftovers, machine_cpu
+from sinkbench.stack.processes import (
+    CpuClock,
+    check_ports_free,
+    command_line,
+    end_leftovers,
+    is_suspended,
+    machine_cpu,
+    resume,
+    suspend,
+)
 from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
@@ -122,6 +131,7 @@ class LocalStack(Stack):
         with self._lock(say):
             if self._supervisor.answers():
                 self._refuse_other_settings()
+                self._thaw_all()
                 self._start_missing(say)
             else:
                 end_leftovers(self.home)
@@ -143,6 +153,8 @@ class LocalStack(Stack):
             ensure_distributions(self.checkout, self.settings.dist, say)
 
     def down(self) -> None:
+        # What is frozen does not heed a request to end.
+        self._thaw_all()
         self._supervisor.shutdown()
         # A supervisord that was killed leaves its services behind.
         end_leftovers(self.home)
@@ -170,6 +182,10 @@ class LocalStack(Stack):
                 states.append(ServiceState(service, "dead", None, program.detail))
         return states
 
+    @property
+    def breakable(self) -> bool:
+        return True
+
     def kill(self, service: str) -> None:
         self._supervisor.kill(service)
 
@@ -182,6 +198,26 @@ class LocalStack(Stack):
         self._clocks.pop(service, None)
         self._supervisor.start(service)
         self._wait_until_ready({service: ready[service]}, lambda line: None)
+
+    def freeze(self, service: str) -> None:
+        suspend(self._process_of(service))
+
+    def thaw(self, service: str) -> None:
+        resume(self._process_of(service))
+        self._wait_until_ready({service: checks(self.endpoints, PLUGINS)[service]}, lambda line: None)
+
+    def _process_of(self, service: str) -> int:
+        self.log_file(service)
+        found = next((each.pid for each in self._supervisor.programs() if each.name == service and each.running), None)
+        if found is None:
+            raise StackError(f"{service} does not run; `sinkbench up` starts it")
+        return found
+
+    def _thaw_all(self) -> None:
+        """Lets go on what a controller has frozen that was killed."""
+        for program in self._supervisor.programs():
+            if program.running and is_suspended(program.pid):
+                resume(program.pid)
 
     def cpu_seconds(self) -> dict[str, float | None]:
         services = self.service_names()

@@ -23,8 +23,11 @@ __all__ = [
     "cpu_seconds",
     "descendants",
     "end_leftovers",
+    "is_suspended",
     "machine_cpu",
     "read_file",
+    "resume",
+    "suspend",
     "threads_of",
 ]
 
@@ -135,6 +138,36 @@ def machine_cpu() -> MachineCpu:
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
     busy = sum(times) - times.idle - getattr(times, "iowait", 0.0) - guests
     return MachineCpu(busy, getattr(times, "steal", 0.0), psutil.cpu_count() or 1)
+
+
+def suspend(pid: int) -> None:
+    """Stops a process and all its descendants where they are. Raises StackError if it is gone."""
+    try:
+        process = psutil.Process(pid)
+        # It first: what is stopped begets no more children.
+        process.suspend()
+    except psutil.Error as error:
+        raise StackError(f"process {pid} cannot be frozen: {error}") from None
+    for child in descendants(process):
+        with suppress(psutil.NoSuchProcess):
+            child.suspend()
+
+
+def resume(pid: int) -> None:
+    """Lets a process and all its descendants go on; one that is gone, or not stopped, is fine."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for each in [*descendants(process), process]:
+            with suppress(psutil.NoSuchProcess):
+                each.resume()
+
+
+def is_suspended(pid: int) -> bool:
+    """Whether a process is stopped where it is."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False
 
 
 def command_line(pid: int) -> list[str]:

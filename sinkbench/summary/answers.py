@@ -109,7 +109,7 @@ def left_out(summary: RunSummary) -> list[CellSummary]:
 
 def compared_cells(summary: RunSummary) -> list[CellSummary]:
     """The cells that an answer could be about: no re-scales and no constant loads."""
-    return [cell for cell in summary.cells if cell.rescale is None and cell.mode != "sustain"]
+    return [cell for cell in summary.cells if cell.rescale is None and cell.mode not in ("sustain", "faults")]
 
 
 def is_usable(cell: CellSummary) -> bool:

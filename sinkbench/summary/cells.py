@@ -34,6 +34,7 @@ from sinkbench.results import (
     TrialRecord,
 )
 from sinkbench.summary.jobs import over_trials
+from sinkbench.summary.recoveries import recovery_over
 from sinkbench.summary.standing import at_least, is_shared, rated, total_cpu_seconds
 
 __all__ = ["cpu_by_block", "quotable", "scalings", "summarize", "valid_by_block"]
@@ -80,18 +81,22 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
     """All that is wrong with a cell, the cause before its consequences; none if it passed.
 
     Records that were stored more than once are no fault but a figure where the number of tasks was changed, and where
-    a service died: a task that begins again from its last commit delivers at least once, not exactly once.
+    a service died or was broken: a task that begins again from its last commit delivers at least once, not exactly
+    once.
     `duplicates` are those of the other trials, `not_audited` the number of valid trials that were not audited.
     """
     wrong = []
-    if cell.failed_tasks:
+    if cell.recovery is not None and not cell.recovery.recovered:
+        text = "NOT RECOVERED: in the end not all records were read, or tasks were FAILED"
+        wrong.append(Reason(code=ReasonCode.NOT_RECOVERED, text=text))
+    elif cell.failed_tasks:
         text = f"{cell.failed_tasks} of {cell.tasks} tasks FAILED" + (f": {cell.failure}" if cell.failure else "")
         wrong.append(Reason(code=ReasonCode.TASKS_FAILED, text=text))
     if cell.audit is not None:
         counts = [
             (ReasonCode.LOST, "LOST", cell.audit.lost),
             (ReasonCode.DEAD_LETTERS, "DEAD LETTERS", cell.audit.dead_letters),
-            (ReasonCode.DUPLICATED, "DUPLICATED", 0 if cell.rescale is not None else duplicates),
+            (ReasonCode.DUPLICATED, "DUPLICATED", 0 if cell.rescale or cell.recovery else duplicates),
             (ReasonCode.STALE, "STALE", cell.audit.stale),
             (ReasonCode.MISSING, "MISSING", cell.audit.missing),
             (ReasonCode.UNDEAD, "UNDEAD", cell.audit.undead),
@@ -233,6 +238,7 @@ def _summary(
         audit=_sum(trial.audit for trial in audited),
         not_audited=sum(trial.audit is None for trial in trials),
         rescale=_rescale(cell, valid),
+        recovery=recovery_over([trial.recovery for trial in valid if trial.recovery is not None]),
         latency_ms=merged(trial.latency_ms for trial in valid),
         searchable_ms=merged(trial.searchable_ms for trial in valid),
         cpu_seconds_per_million=_cpu(used),
@@ -274,7 +280,8 @@ def cpu_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
 
 def _reasons(trial: TrialRecord) -> list[Reason]:
     """Why a trial's numbers must not be used."""
-    if trial.reasons or trial.records_per_second is not None:
+    # Where something was broken the rates are those of its `recovery`.
+    if trial.reasons or trial.records_per_second is not None or trial.recovery is not None:
         return trial.reasons
     return [Reason(code=ReasonCode.NO_RATE, text="no rate could be measured")]
 

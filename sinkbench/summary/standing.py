@@ -26,7 +26,7 @@ def rated(valid: Sequence[TrialRecord]) -> list[TrialRecord]:
 
 def is_shared(trial: TrialRecord) -> bool:
     """Whether others used the workers, the brokers or the sink, so that a pipeline's own rate may be higher."""
-    return bool(trial.others) and trial.mode != "sustain"
+    return bool(trial.others) and trial.mode not in ("sustain", "faults")
 
 
 def at_least(valid: Sequence[TrialRecord]) -> Reason | None:

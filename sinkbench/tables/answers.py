@@ -99,6 +99,8 @@ def cell_name(cell: CellSummary, summary: RunSummary) -> str:
     """A cell's label, with its tasks and load if other cells share the label."""
     if Counter(each.label for each in summary.cells)[cell.label] == 1:
         return cell.label
+    if cell.fault is not None:
+        return f"{cell.label}, {cell.fault}"
     if cell.rescale is not None:
         return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
     load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""

@@ -24,6 +24,7 @@ from sinkbench.tables.answers import answer_lines, at_least_in_words, cell_name
 from sinkbench.tables.bounds import bound_lines
 from sinkbench.tables.changes import changes_table
 from sinkbench.tables.columns import SHORT_NAMES, connections, counted, in_short, machine_in_words, resumed_in_words
+from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table, recovery_table, status_table
 from sinkbench.tables.figures import WHERE
 from sinkbench.tables.format import NOT_MEASURED, percent, share_span, span, tenths, times, whole
 from sinkbench.tables.loads import is_load, load_lines, load_table
@@ -166,7 +167,11 @@ def _not_rescaled(summary: RunSummary) -> list[CellSummary]:
 def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     """Its tables and its lines, in their order."""
     yield from (*heading(summary), "")
-    yield load_table(summary, width) if is_load(summary) else cells_table(summary, width)
+    if is_faults(summary):
+        tables = (matrix_table(summary), recovery_table(summary.cells), status_table(summary.cells))
+        yield from (tables[0], "", tables[1], "", tables[2])
+    else:
+        yield load_table(summary, width) if is_load(summary) else cells_table(summary, width)
     yield ""
     if len(_not_rescaled(summary)) < len(summary.cells):
         yield from (rescale_table(summary.cells), "")
@@ -178,6 +183,8 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     of_load = (reads_table(summary), changes_table(summary), query_table(summary))
     for table in (*of_load, resource_table(summary, width), cost_table(summary)):
         yield from [] if table is None else (table, "")
+    if is_faults(summary):
+        yield from (fault_line(summary), *fault_lines(summary))
     yield from answer_lines(summary)
     yield from load_lines(summary) if is_load(summary) else []
     yield from price_lines(summary)

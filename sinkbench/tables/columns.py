@@ -35,6 +35,7 @@ _SHORT = {
     ReasonCode.FOREIGN_RECORDS: "FOREIGN",
     ReasonCode.ALTERED: "ALTERED",
     ReasonCode.NOT_AUDITED: "NOT AUDITED",
+    ReasonCode.NOT_RECOVERED: "NOT RECOVERED",
     ReasonCode.NOT_SUSTAINED: "NOT SUSTAINED",
     ReasonCode.UNCLEAR: "UNCLEAR",
     ReasonCode.INVALID: "invalid",

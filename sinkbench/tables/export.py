@@ -8,7 +8,7 @@ import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,12 @@ def export(summary: RunSummary, form: str) -> str | bytes:
 def _of(record: object, *names: str) -> Any:
     """The field of a record, or the field of its field; None if there is no record."""
     return reduce(lambda found, name: getattr(found, name, None), names, record)
+
+
+def _of_recovery(name: str, _: RunSummary, cell: CellSummary) -> Value:
+    """A time or a rate of what became of a fault."""
+    found: Value = _of(cell.recovery, name)
+    return found
 
 
 def _limit(run: RunSummary, cell: CellSummary) -> object:
@@ -118,6 +124,19 @@ COLUMNS: dict[str, Column] = {
     "clients_peak": Column(BIGINT, lambda _, cell: cell.connections.clients_peak),
     "server_peak": Column(BIGINT, lambda _, cell: cell.connections.server_peak),
     "other_connections": Column(BIGINT, lambda _, cell: cell.connections.others),
+    "fault": Column(VARCHAR, lambda _, cell: cell.fault),
+    "recovered": Column(BOOLEAN, lambda _, cell: _of(cell.recovery, "recovered")),
+    **{
+        name: Column(DOUBLE, partial(_of_recovery, name))
+        for name in (
+            *("first_record_seconds", "standstill_seconds", "rate_seconds", "lag_seconds"),
+            *("before_records_per_second", "during_records_per_second", "after_records_per_second"),
+            *("failed_seconds", "told_seconds", "stuck_seconds"),
+        )
+    },
+    "connections_left": Column(BIGINT, lambda _, cell: _of(cell.recovery, "connections_left")),
+    "dead_letters": Column(BIGINT, lambda _, cell: _of(cell.recovery, "dead_letters")),
+    "acts": Column(BIGINT, lambda _, cell: None if cell.recovery is None else len(cell.recovery.acts)),
     "failed_tasks": Column(BIGINT, lambda _, cell: cell.failed_tasks),
     "produced": Column(BIGINT, lambda _, cell: _of(cell.audit, "produced")),
     "stored": Column(BIGINT, lambda _, cell: _of(cell.audit, "stored")),

@@ -35,6 +35,7 @@ from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, SinkBloat, SinkReading, open_sink, sink_kind
 from sinkbench.stack import Stack
+from sinkbench.trial.aside import AsideSampler
 from sinkbench.trial.asking import asked
 from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
@@ -50,6 +51,8 @@ UNWATCHED_SECONDS = 2.0
 # How often is asked for what changes slowly: a connector commits every few seconds, its tasks rarely change, and CPU
 # time is taken over a whole trial.
 SLOW_SECONDS = 1.0
+# A worker that answers nothing for so long is broken; the next one is asked.
+ASIDE_SECONDS = 3.0
 # What a service holds changes slowly, and each of its processes is a file to read.
 MEMORY_SECONDS = 2.0
 # Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
@@ -117,10 +120,14 @@ class Bench:
         return self.plan.load.record_bytes if self.records is None else self.records.largest_bytes
 
     def _find_services(self) -> None:
+        self._loadgens = Loadgens(self.stack.endpoints, self.records)
+        self._find_others()
+
+    def _find_others(self) -> None:
+        """All but the load generators, one of which may be at work."""
         endpoints = self.stack.endpoints
         self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
-        self._loadgens = Loadgens(endpoints, self.records)
         # They have addresses of their own, which must not get the user and the password of Connect.
         self._metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
 
@@ -133,6 +140,9 @@ class Bench:
     def close(self) -> None:
         """Closes all connections, and ends the load generator that was started, if any."""
         self._loadgens.close()
+        self._close_others()
+
+    def _close_others(self) -> None:
         self.connect.close()
         self._metrics.close()
         for sink in self._sinks.values():
@@ -159,6 +169,15 @@ class Bench:
         """Drops all connections and finds every service anew: one was started again, perhaps at another address."""
         self.close()
         self._find_services()
+
+    def refresh(self) -> None:
+        """The same, but the load generators go on."""
+        self._close_others()
+        self._find_others()
+
+    def another_sink(self, name: str) -> Sink:
+        """The sink of that name with a connection of its own, for another thread; to be closed by whoever asks."""
+        return open_sink(name, self.stack.endpoints, self._checkout)
 
     def config(self, cell: Cell, names: Names) -> dict[str, str]:
         """The connector's configuration: its file, with the trial's name, topic and tasks, and the plan's overrides.
@@ -291,9 +310,20 @@ class Bench:
         """Asks for the cell's number of tasks while the connector runs. Raises ConnectError if Connect refuses it."""
         self.connect.set_tasks(names.connector, cell.tasks)
 
+    def restart(self, names: Names) -> None:
+        """Starts the connector and all of its tasks once more."""
+        self.connect.restart(names.connector)
+
     def restart_failed(self, names: Names) -> None:
         """Starts the tasks that have FAILED once more."""
         self.connect.restart_failed(names.connector)
+
+    def dead_letters(self, cell: Cell, names: Names) -> int | None:
+        """Records in the topic that the connector puts into what it cannot store; None if it has none."""
+        topic = self.config(cell, names).get("errors.deadletterqueue.topic.name")
+        if not topic:
+            return None
+        return sum(self.kafka.end_offsets(topic).values()) if topic in self.kafka.topics() else 0
 
     def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
         """The connector, once the cell's tasks all run and have their partitions; None before."""
@@ -346,6 +376,40 @@ class Bench:
             memory=seldom(lambda: memory_signs(self.stack), MEMORY_SECONDS, meanwhile={}),
         )
         return Sampler(sources, self.plan.probe_interval_ms / 1000)
+
+    def sampler_aside(self, cell: Cell, names: Callable[[], Names]) -> Sampler:
+        """A sampler for a trial in which services are broken: it has clients of its own, and a thread for each source.
+
+        `names` gives the trial's names as they are at the moment: a connector may be renamed.
+        """
+        own = Bench(self.stack, self.plan, self._checkout, self.records)
+        own.connect.close()
+        endpoints = self.stack.endpoints
+        own.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access, ASIDE_SECONDS)
+
+        def read() -> SinkReading:
+            try:
+                return own.sink(cell.sink).read(names().target)
+            except ServiceError:
+                # The next look connects anew, also to a server that has started again.
+                own.forget_sink(cell.sink)
+                raise
+
+        sources = Sources(
+            sink=read,
+            in_topic=lambda: own.in_topic(names()),
+            consumed=lambda: own.consumed(names()),
+            status=lambda: own.status(names()),
+            cpu_seconds=self.stack.cpu_seconds,
+            machine=self.stack.machine_cpu,
+        )
+        return AsideSampler(sources, self.plan.probe_interval_ms / 1000, SLOW_SECONDS, own.close)
+
+    def forget_sink(self, name: str) -> None:
+        """Closes the connection to a sink; whoever asks for it next gets another one."""
+        if (sink := self._sinks.pop(name, None)) is not None:
+            with suppress(ServiceError):
+                sink.close()
 
     def stop_connector(self, names: Names) -> ConnectorStatus | None:
         """Deletes the connector and waits until nothing of it can write any more.

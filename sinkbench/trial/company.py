@@ -27,7 +27,8 @@ class Company:
         self._sink = sink
         self._names = names
         self._looks: list[Others] = []
-        self._newcomers = 0
+        self.newcomers = 0
+        """Connections that came while the connector ran, and were there without it."""
 
     def set_apart(self) -> None:
         """Looks before the connector is there. Connections that are open by now are others'."""
@@ -56,12 +57,16 @@ class Company:
             while True:
                 seen = sink.read(self._names.target)
                 count, sign = (seen.pool_clients, OTHER_POOL_CLIENTS) if pooled else (seen.backends, OTHER_CONNECTIONS)
-                self._newcomers = own_count(count, seen.signs, sign) or 0
-                if not self._newcomers or time.monotonic() > deadline:
+                self.newcomers = own_count(count, seen.signs, sign) or 0
+                if not self.newcomers or time.monotonic() > deadline:
                     return
                 time.sleep(0.2)
 
-    def connections(self, samples: Sequence[Sample], limit: int | None) -> Connections:
-        """The most connections of the trial's own, as far as they can be told from those of others."""
-        clients, servers = (None, None) if self._newcomers else connection_peaks(samples)
-        return Connections(clients_peak=clients, server_peak=servers, server_limit=limit, others=self._newcomers)
+    def connections(self, samples: Sequence[Sample], limit: int | None, *, alone: bool = False) -> Connections:
+        """The most connections of the trial's own, as far as they can be told from those of others.
+
+        `alone`: all that came are its own, also those that it has left open.
+        """
+        others = 0 if alone else self.newcomers
+        clients, servers = (None, None) if others else connection_peaks(samples)
+        return Connections(clients_peak=clients, server_peak=servers, server_limit=limit, others=others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypedDict, TypeVar
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.results import Bottleneck, Lag, LatencyMs, Reads, Rescale
+from sinkbench.results import Bottleneck, Lag, LatencyMs, Reads, Recovery, Rescale
 
 __all__ = ["Figures", "Kind", "Observer"]
 
@@ -39,6 +39,7 @@ class Figures(TypedDict, total=False):
     pilot: bool
     reads: Reads | None
     records_per_second: float | None
+    recovery: Recovery | None
     rescale: Rescale | None
     searchable_ms: LatencyMs | None
     sent_share: float | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["NUMBER", "PREFIX", "TOKEN", "TRIAL", "Names", "is_ours"]
 
@@ -11,7 +11,7 @@ __all__ = ["NUMBER", "PREFIX", "TOKEN", "TRIAL", "Names", "is_ours"]
 PREFIX = "tides_"
 TOKEN = re.compile(r"[0-9a-f]{6}")
 # What comes after the token of a run.
-NUMBER = r"_([0-9]{3,}|pilot(_[0-9]+)?|limit(_.+)?)"
+NUMBER = r"_([0-9]{3,}(_renamed|_second)?|pilot(_[0-9]+)?|limit(_.+)?)"
 TRIAL = re.compile(rf"{PREFIX}{TOKEN.pattern}{NUMBER}")
 """The name of what a trial, or a pilot, of any run has made."""
 
@@ -38,3 +38,13 @@ class Names:
     def target(self) -> str:
         """The index or table: the JDBC sink names it after the topic."""
         return self.topic
+
+    @property
+    def renamed(self) -> Names:
+        """The same with another name of the connector."""
+        return replace(self, connector=f"{self.connector}_renamed")
+
+    @property
+    def second(self) -> Names:
+        """Those of a second connector beside the trial's, which has a topic of its own."""
+        return replace(self, topic=f"{self.topic}_second", connector=f"{self.connector}_second")

@@ -20,10 +20,11 @@ LATE_SHARE, LATE_SECONDS = 0.1, 5.0
 class Offering:
     """A load that is under way in a thread of its own; it is broken off when the context is left before its end."""
 
-    def __init__(self, trial: Trial, rate: float) -> None:
-        """`rate` is in records per second."""
+    def __init__(self, trial: Trial, rate: float, late_seconds: float = LATE_SECONDS) -> None:
+        """`rate` is in records per second; beside a tenth of its time a load may take `late_seconds` longer."""
         self._trial = trial
         self._rate = rate
+        self._late_seconds = late_seconds
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load")
         self._future: Future[Loaded] | None = None
@@ -62,7 +63,7 @@ class Offering:
     def _seconds_left(self) -> float:
         """How long the load may still take."""
         due = self._trial.records / self._rate
-        return self._began + due * (1 + LATE_SHARE) + LATE_SECONDS - time.monotonic()
+        return self._began + due * (1 + LATE_SHARE) + self._late_seconds - time.monotonic()
 
     def ended(self) -> Loaded | None:
         """What the load comes to where the trial has ended before it; None if it has not begun, fails or is late."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from sinkbench.analysis.warm import compiling_share
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason
 
-__all__ = ["DrainWatch", "End", "Enough", "Timeouts", "end_with"]
+__all__ = ["DrainWatch", "End", "Enough", "Timeouts", "Watch", "end_with"]
 
 # So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
 BLIND_SAMPLES = 40
@@ -60,6 +61,13 @@ class End:
 
     reason: Reason | None = None
     dead: tuple[str, ...] = ()
+
+
+class Watch(Protocol):
+    """Looks at one sample after the other and says when a trial's connector has done its work."""
+
+    def see(self, sample: Sample) -> End | None:
+        """What the next sample means: End if it is over, None if it goes on."""
 
 
 class DrainWatch:

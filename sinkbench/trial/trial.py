@@ -35,7 +35,7 @@ from sinkbench.trial.names import Names
 from sinkbench.trial.refused import why_refused
 from sinkbench.trial.rest import finish
 from sinkbench.trial.sampler import Sampler, fresh_samples
-from sinkbench.trial.stop import DrainWatch, End, Timeouts
+from sinkbench.trial.stop import DrainWatch, End, Timeouts, Watch
 
 __all__ = ["Trial"]
 
@@ -186,16 +186,18 @@ class Trial:
 
     def run(
         self,
-        timeouts: Timeouts,
+        until: Timeouts | Watch,
         see: Callable[[Sample], None] = lambda sample: None,
         in_topic: Callable[[], int] | None = None,
+        sampler: Sampler | None = None,
     ) -> None:
         """Starts the connector and samples until everything is stored, or nothing more is to be expected.
 
         Args:
-            timeouts: when to give up.
+            until: when to give up; or what tells when it is over.
             see: is called with each sample, in its turn; may raise TrialFailed.
             in_topic: how many records the topic holds at the moment; None if it holds all of them.
+            sampler: another than the usual one.
 
         Raises:
             TrialFailed: Connect refuses the connector, a service dies, or the probes hang.
@@ -205,13 +207,14 @@ class Trial:
         self._bloat_before = self.bench.bloat(self.cell, self.names)
         self._dead_letters.set_apart()
         self._company.set_apart()
-        sampler = self.bench.sampler(self.cell, self.names, self.records, in_topic)
+        sampler = sampler or self.bench.sampler(self.cell, self.names, self.records, in_topic)
+        watch = DrainWatch(self.records, self.cell.tasks, until) if isinstance(until, Timeouts) else until
         self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
         try:
             self._created = True
             self.not_audited = "the connector did not come to the end of the topic"
             self._connector = self.bench.start_connector(self.cell.at_start, self.names)
-            end = self._follow(sampler, DrainWatch(self.records, self.cell.tasks, timeouts), see)
+            end = self._follow(sampler, watch, see)
             if end.dead and end.reason is not None:
                 # Whatever is asked of it now would fail, or wait until its client gives up.
                 raise TrialFailed(end.reason.text, end.reason.code)
@@ -237,7 +240,7 @@ class Trial:
                 return self.bench.stack.network_bytes()
         return {}
 
-    def _follow(self, sampler: Sampler, watch: DrainWatch, see: Callable[[Sample], None]) -> End:
+    def _follow(self, sampler: Sampler, watch: Watch, see: Callable[[Sample], None]) -> End:
         for fresh in fresh_samples(sampler):
             self.observer.progress(min(fresh[-1].stored or 0, self.records), self.records)
             started = (fresh[-1].tasks_running or 0) + (fresh[-1].tasks_failed or 0)
@@ -257,13 +260,17 @@ class Trial:
     def stop(self) -> None:
         """Stops the connector, and makes sure that all of its tasks ran and that it read the whole topic."""
         self.observer.phase("stopping the connector")
-        self._task_metrics = self.bench.last_signs(self.names, self.records)
+        # Tasks that were begun again have counted anew.
+        self._task_metrics = {} if self._is_broken else self.bench.last_signs(self.names, self.records)
         self._company.look()
         self.bench.stop_connector(self.names)
         self._consumed = self.bench.consumed(self.names)
         if self._last is not None and self._last.cause() is not None:
             self._refusal = self.bench.refusal(self.cell, self.names)
         self._company.count_newcomers(self.samples)
+        if self._is_broken:
+            # What a fault has done to tasks and topic is no reason against the trial, but what it shows.
+            return
         self._check_tasks()
         # What is wrong already explains why not everything was read.
         if self._consumed > self.records and not self.reasons:
@@ -277,6 +284,16 @@ class Trial:
                 committed=self._consumed,
                 records=self.records,
             )
+
+    @property
+    def _is_broken(self) -> bool:
+        """Whether something is broken on purpose while it runs."""
+        return self.cell.fault is not None
+
+    @property
+    def connections_left(self) -> int:
+        """Connections to the sink that were still open when the connector was gone."""
+        return self._company.newcomers
 
     @property
     def _read_all(self) -> bool:
@@ -307,12 +324,14 @@ class Trial:
             # Whatever else was seen follows from it.
             self.reasons.insert(0, Reason(code=ReasonCode.DIVERTED, text=diverted))
             self.not_audited = diverted
-        if diverted or not self._read_all:
+        # Where something was broken, what never came is lost.
+        if diverted or not (self._read_all or self._is_broken):
             return
         self.not_audited = "the audit could not be finished"
         self._check_audit(self._count())
         written = (self.sink.writes(self.names.target) or 0) - (self._writes_before or 0)
-        if self._writes_before is not None and written and not self.reasons and self.audited is not None:
+        known = self._writes_before is not None and not self._is_broken
+        if known and written and not self.reasons and self.audited is not None:
             self._records_per_write = round(self.audited.accounted / written, 2)
 
     def _count(self) -> Audit:
@@ -419,6 +438,8 @@ class Trial:
             count = getattr(found, what)
             text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, count)}"
             self.note(ReasonCode(what), text, keys=count)
+        if self._is_broken:
+            return
         rejected = rejected_writes(self.samples, sink_kind(self.cell.sink).rejected)
         if rejected and (found.lost or found.wrong_keys):
             text = f"{self.cell.sink} rejected {rejected:,} writes meanwhile"
@@ -460,7 +481,7 @@ class Trial:
 
     def interruptions(self) -> list[str]:
         """When not all tasks ran, in words; nothing where tasks are told to change."""
-        if self.cell.before is not None:
+        if self.cell.before is not None or self._is_broken:
             return []
         return [each.in_words for each in idle_tasks(self.samples, self.records, self.cell.tasks)]
 
@@ -526,7 +547,7 @@ class Trial:
             placement=self._placement(),
             failed_tasks=self._failed_tasks,
             failure=self._failure(),
-            connections=self._company.connections(self.samples, self._connection_limit),
+            connections=self._company.connections(self.samples, self._connection_limit, alone=self._is_broken),
             others=self._company.met(self.records),
             audit=self.audited,
             not_audited=self.not_audited,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,10 +135,13 @@ class FakeSampler:
         if bench.silent:
             return []
         there = self._records if self._in_topic is None else self._in_topic()
+        bench.at = seconds
         goes_on = self.samples or bench.revived
         before = bench.stored if goes_on else 0
         rate = bench.rate_after if bench.revived else bench.rate
         if bench.frozen is not None and bench.frozen[0] <= seconds < bench.frozen[1]:
+            rate = 0.0
+        if bench.stuck:
             rate = 0.0
         bench.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
         bench.written += bench.stored - before
@@ -163,6 +168,14 @@ class FakeSampler:
         return self.samples[seen:]
 
 
+class SlowSampler(FakeSampler):
+    """Takes a little time for each sample, in which a thread beside it can do something."""
+
+    def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
+        time.sleep(0.001)
+        return super().wait(seen, timeout_seconds)
+
+
 @dataclass
 class FakeBench:
     """Stands for `Bench`, as far as a trial and a race use it.
@@ -176,6 +189,8 @@ class FakeBench:
         failed: tasks that FAILED.
         dies: when Kafka dies, in seconds; None if it does not.
         frozen: from when to when the sink stores nothing, in seconds; None if it never stands still.
+        stuck: whether the sink stores nothing at the moment.
+        breaks: called with what is done to a service or the connector, as `kill postgres`, to say what follows from it.
         revived: whether it was started again.
         rate_after: what the sink stores from then on.
         refused: what the sink answers to the connection that the connector makes.
@@ -194,6 +209,7 @@ class FakeBench:
     failed: int = 0
     dies: float | None = None
     frozen: tuple[float, float] | None = None
+    stuck: bool = False
     revived: bool = False
     rate_after: float = 1_000.0
     silent: bool = False
@@ -215,6 +231,8 @@ class FakeBench:
     meets: list[Others] = field(default_factory=list)
     versions: VersionAudit | None = None
     bloats: list[SinkBloat] = field(default_factory=list)
+    breaks: Callable[[str], None] = lambda done: None
+    at: float = 0.0
 
     def __post_init__(self) -> None:
         self.records = None
@@ -225,11 +243,23 @@ class FakeBench:
             states=lambda: [ServiceState(name, "dead", None, "") for name in self.dead],
             up=lambda say: self.dead.clear(),
             network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
+            **{name: partial(self.do, name) for name in ("kill", "stop", "start", "freeze", "thaw")},
         )
+        self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
             delete_topic=lambda name: self.there.discard(f"topic {name}"),
             some_records=lambda topic, count: list(self.sent),
+            delete_group=lambda name: self.calls.append(f"delete {name}"),
         )
+        self.connect = SimpleNamespace(
+            wait_for_tasks=lambda name, tasks, seconds: None,
+            **{name: partial(self.do, name) for name in ("pause", "resume", "restart")},
+        )
+
+    def do(self, what: str, whom: str) -> None:
+        """What is done to a service, or to the connector by Connect's REST."""
+        self.calls.append(f"{what} {whom}")
+        self.breaks(f"{what} {whom}")
 
     def others(self, names: Names | None = None, sinks: Any = ()) -> Others:
         return self.meets.pop(0) if self.meets else Others({})
@@ -287,9 +317,13 @@ class FakeBench:
         self.calls.append(f"set {cell.tasks}")
         self.tasks = cell.tasks
 
+    def restart(self, names: Names) -> None:
+        self.calls.append("restart all")
+        self.stuck = False
+
     def restart_failed(self, names: Names) -> None:
         self.calls.append("restart")
-        self.failed = 0
+        self.failed, self.stuck = 0, False
 
     def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
         return self.status(names)
@@ -302,6 +336,18 @@ class FakeBench:
 
     def sampler(self, cell: Cell, names: Names, records: int, in_topic: Any = None) -> FakeSampler:
         return FakeSampler(self, cell, records, in_topic)
+
+    def sampler_aside(self, cell: Cell, names: Callable[[], Names]) -> FakeSampler:
+        return SlowSampler(self, cell, self.offered, lambda: self.in_topic(names()))
+
+    def another_sink(self, name: str) -> Any:
+        return SimpleNamespace(refuse=partial(self.do, "refuse"), accept=partial(self.do, "accept"), close=lambda: None)
+
+    def dead_letters(self, cell: Cell, names: Names) -> int | None:
+        return None
+
+    def refresh(self) -> None:
+        self.calls.append("refresh")
 
     def in_topic(self, names: Names) -> int:
         self.looks += 1

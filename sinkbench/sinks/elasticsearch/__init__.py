@@ -20,6 +20,7 @@ KIND = SinkKind(
     ways=("bulk",),
     rules=RULES,
     target_ending=".json",
+    refuses=True,
     rejected=REJECTED,
     clients=("elasticsearch",),
     propose=propose_index,

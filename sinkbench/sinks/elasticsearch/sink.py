@@ -69,6 +69,7 @@ SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
     HEAP_BYTES: (1.0, ("jvm.mem.heap_used_in_bytes",)),
 }
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
+WRITE_BLOCK = "index.blocks.write"
 ALREADY_THERE = "resource_already_exists_exception"
 # As many as a search may give at once, unless an index says otherwise.
 DOCUMENTS_AT_ONCE = 10_000
@@ -351,6 +352,13 @@ class ElasticsearchSink:
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._client.options(request_timeout=ASK_SECONDS), target, query)
+
+    def refuse(self, target: str) -> None:
+        # A block of writes leaves the index to be read and deleted.
+        self._client.indices.put_settings(index=target, settings={WRITE_BLOCK: True})
+
+    def accept(self, target: str) -> None:
+        self._client.indices.put_settings(index=target, settings={WRITE_BLOCK: None})
 
     def leftovers(self, prefix: str) -> list[str]:
         return sorted(index for index, mappings in self._mappings(f"{prefix}*").items() if _is_marked(mappings))

@@ -22,6 +22,7 @@ KIND = SinkKind(
     rules=RULES,
     target_ending=".sql",
     columns=True,
+    refuses=True,
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,

@@ -28,6 +28,7 @@ from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.audited import audited_in, documents, sequences
 from sinkbench.sinks.postgres.filling import fill
+from sinkbench.sinks.postgres.refusing import accept, refuse
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
@@ -355,6 +356,12 @@ class PostgresSink:
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._connection, target, query, ASK_SECONDS, explain=explain)
+
+    def refuse(self, target: str) -> None:
+        refuse(self._connection, target)
+
+    def accept(self, target: str) -> None:
+        accept(self._connection, target)
 
     def leftovers(self, prefix: str) -> list[str]:
         rows = self._query(sql.SQL(LEFTOVERS), prefix, MARK, prefix, MARK)

@@ -44,7 +44,7 @@ def read(folder: Path, text: str) -> Plan:
         ("{what: freeze, whom: kafka, seconds: 40}", "the load generator gives a record up after 30 s"),
         (
             "{what: pause, pipelines: [postgres/jbdc]}",
-            "there is no pipeline 'postgres/jbdc' in this plan; did you mean",
+            "there is no pipeline 'postgres/jbdc' in this plan; did you",
         ),
         ("{what: pause, when: 3}", "unknown key 'when' in faults"),
     ],

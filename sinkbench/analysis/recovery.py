@@ -1,0 +1,187 @@
+"""What a fault did to a pipeline under a constant load, out of the samples and the moment of the fault.
+
+Times count from that moment. They are known to within the interval of the samples; what Connect says, which is asked
+for every second, to within that. Rows that are written twice count as stored, so that after a replay the lag looks up
+to as many records smaller than it is.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from sinkbench.analysis.rates import progress
+from sinkbench.analysis.samples import Sample, stored_counts
+from sinkbench.results import Recovery
+
+__all__ = ["recovery_of"]
+
+AS_BEFORE = 0.8
+"""A rate that is at least this share of the one before is as before: over so short a time rates scatter."""
+WINDOW_SECONDS = 3.0
+"""The time that such a rate is taken over, around each moment."""
+# How finely that window is moved.
+_STEP_SECONDS = 0.25
+# A shorter gap, or one of no more than so many usual ones, is how a pipeline writes.
+_SHORTEST_SECONDS, _USUAL_GAPS = 1.5, 5
+# The rate of a shorter time would be mostly what happened to lie between two samples.
+_LEAST_BEFORE_SECONDS = 1.0
+# The end, in which the connections are counted.
+_LAST_SECONDS = 3.0
+
+Numbers = npt.NDArray[np.float64]
+
+
+def recovery_of(samples: Sequence[Sample], began: float, ended: float, tasks: int, whom: str = "") -> Recovery:
+    """What the samples of such a trial show.
+
+    Args:
+        samples: of the whole trial, oldest first.
+        began, ended: when the fault began and was undone, on the samples' clock.
+        tasks: how many the connector has.
+        whom: what was broken.
+
+    Returns:
+        All that samples tell: neither whether the pipeline recovered, nor what became of its records.
+    """
+    times, counts = progress(*stored_counts(samples))
+    rises = times[1:][np.diff(counts) > 0]
+    since = _warm_since(samples, rises)
+    before = _rate(times, counts, since, began)
+    gaps = _standstills(rises, since, began, float(times[-1]) if _is_behind(samples) else None)
+    rate_seconds = None if before is None else _until_rate(times, counts, began, before)
+    if rate_seconds is not None and gaps and rises.size and rises[-1] >= gaps[-1][1]:
+        # A window around the end of a standstill may hold enough records.
+        rate_seconds = round(max(rate_seconds, gaps[-1][1] - began), 3)
+    settled = max(ended, began + (rate_seconds or 0.0))
+    end = float(rises[-1]) if rises.size else began
+    failed = [(each.seconds, each.tasks_failed) for each in _from(samples, began) if each.tasks_failed]
+    return Recovery(
+        whom=whom,
+        began_seconds=round(began, 3),
+        ended_seconds=round(ended, 3),
+        first_record_seconds=_first_record(gaps, rises, began),
+        standstill_seconds=round(max((to - at for at, to in gaps), default=0.0), 3),
+        rate_seconds=rate_seconds,
+        lag_seconds=None if before is None else _until_lag(samples, since, began, before),
+        before_records_per_second=before,
+        during_records_per_second=_rate(times, counts, began, min(settled, max(end, ended))),
+        after_records_per_second=_rate(times, counts, settled, end),
+        failed_tasks=max((count for _, count in failed), default=0),
+        failed_seconds=round(failed[0][0] - began, 3) if failed else None,
+        told_seconds=_told(samples, began, tasks),
+        stuck_seconds=round(max((_stuck(samples, at, to, tasks) for at, to in gaps), default=0.0), 3),
+        connections_before=_connections([each for each in samples if since <= each.seconds < began]),
+        connections_after=_connections(_from(samples, samples[-1].seconds - _LAST_SECONDS) if samples else []),
+    )
+
+
+def _warm_since(samples: Sequence[Sample], rises: Numbers) -> float:
+    """From when on records were stored as they came."""
+    return float(rises[0]) if rises.size else (samples[0].seconds if samples else 0.0)
+
+
+def _from(samples: Sequence[Sample], seconds: float) -> list[Sample]:
+    return [each for each in samples if each.seconds >= seconds]
+
+
+def _lag(sample: Sample) -> int | None:
+    if sample.in_topic is None or sample.stored is None:
+        return None
+    return sample.in_topic - sample.stored
+
+
+def _is_behind(samples: Sequence[Sample]) -> bool:
+    """Whether there was still something to read in the end, as far as the last commit that was seen tells."""
+    known = [each.uncommitted for each in samples if each.uncommitted is not None]
+    return bool(known) and known[-1] > 0
+
+
+def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | None:
+    """Records stored a second between two times; None if these are less than a second apart."""
+    if times.size < 2 or end - start < _LEAST_BEFORE_SECONDS:
+        return None
+    first, last = np.interp([start, end], times, counts)
+    return round(float(last - first) / (end - start), 1)
+
+
+def _standstills(rises: Numbers, since: float, began: float, still_to: float | None) -> list[tuple[float, float]]:
+    """The times in which nothing was stored though it was due, from the moment of the fault on.
+
+    Each is longer than the gaps that the pipeline usually has. `still_to` is the end of the samples if records were
+    left to read then.
+    """
+    usual = [to - at for at, to in pairwise(rises[(rises >= since) & (rises < began)].tolist())]
+    shortest = max(_SHORTEST_SECONDS, _USUAL_GAPS * statistics.median(usual)) if usual else _SHORTEST_SECONDS
+    moments = [began, *rises[rises > began].tolist(), *([] if still_to is None else [still_to])]
+    return [(at, to) for at, to in pairwise(moments) if to - at >= shortest]
+
+
+def _first_record(gaps: Sequence[tuple[float, float]], rises: Numbers, began: float) -> float | None:
+    if not gaps:
+        return 0.0
+    # The end of the samples, without a record, ends a gap, too.
+    return round(gaps[0][1] - began, 3) if rises.size and rises[-1] >= gaps[0][1] else None
+
+
+def _until_rate(times: Numbers, counts: Numbers, began: float, before: float) -> float | None:
+    """How long after the fault the rate fell short for the last time, to within half a window; 0 if it never did.
+
+    None if it still did when too few records were left to tell.
+    """
+    # From here on what is left is less than the window takes at the rate before.
+    left = counts[-1] - before * WINDOW_SECONDS
+    if before <= 0 or left <= float(np.interp(began, times, counts)):
+        return None
+    until = float(times[int(np.searchsorted(counts, left, side="left"))])
+    middles = np.arange(began, until + _STEP_SECONDS, _STEP_SECONDS)
+    ends = (np.interp(middles + side, times, counts) for side in (WINDOW_SECONDS / 2, -WINDOW_SECONDS / 2))
+    short = np.flatnonzero(np.subtract(*ends) < AS_BEFORE * before * WINDOW_SECONDS)
+    if not short.size:
+        return 0.0
+    return None if short[-1] == middles.size - 1 else round(float(middles[short[-1]]) + _STEP_SECONDS - began, 3)
+
+
+def _until_lag(samples: Sequence[Sample], since: float, began: float, before: float) -> float | None:
+    """How long after the fault the lag was above that before for the last time; 0 if it never was.
+
+    That before is its largest then, and at least what comes in a second. What is lost stays in the lag for ever, and is
+    left out. None if the lag was still larger in the end.
+    """
+    lags = [(each.seconds, lag) for each in samples if (lag := _lag(each)) is not None]
+    late = [(at, lag) for at, lag in lags if at >= began]
+    if not late:
+        return None
+    lost = max(late[-1][1], 0) if not _is_behind(samples) else 0
+    usual = max([lag for at, lag in lags if since <= at < began] + [round(before)])
+    above = [at for at, lag in late if lag > usual + lost]
+    if not above:
+        return 0.0
+    later = [at for at, _ in late if at > above[-1]]
+    return round(later[0] - began, 3) if later else None
+
+
+def _told(samples: Sequence[Sample], began: float, tasks: int) -> float | None:
+    for each in _from(samples, began):
+        if each.tasks_running is not None and each.tasks_running < tasks:
+            return round(each.seconds - began, 3)
+    return None
+
+
+def _stuck(samples: Sequence[Sample], start: float, end: float, tasks: int) -> float:
+    """How long from the start of a standstill Connect said nothing but that every task is RUNNING."""
+    inside = [each for each in samples if start <= each.seconds <= end and each.tasks_running is not None]
+    said = next((place for place, each in enumerate(inside) if each.tasks_running != tasks), len(inside))
+    return inside[said - 1].seconds - start if said else 0.0
+
+
+def _connections(samples: Sequence[Sample]) -> int | None:
+    """How many the connector had open, in the middle of these samples: to the pooler, if there is one in use."""
+    pooled = [each.pool_clients for each in samples if each.pool_clients]
+    direct = [each.backends for each in samples if each.backends is not None]
+    known = pooled or direct
+    return round(statistics.median(known)) if known else None

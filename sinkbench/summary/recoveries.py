@@ -1,0 +1,44 @@
+"""What a fault did to a pipeline, over several trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sinkbench.analysis.rates import median_known, most
+from sinkbench.results import Recovery
+
+__all__ = ["recovery_over"]
+
+_MEDIANS = (
+    "first_record_seconds",
+    "standstill_seconds",
+    "rate_seconds",
+    "lag_seconds",
+    "before_records_per_second",
+    "during_records_per_second",
+    "after_records_per_second",
+    "failed_seconds",
+    "told_seconds",
+    "stuck_seconds",
+)
+_MOST = ("failed_tasks", "connections_before", "connections_after", "connections_left", "dead_letters")
+
+
+def recovery_over(found: Sequence[Recovery]) -> Recovery | None:
+    """Medians of times and rates, the most of what was counted; None of no trial.
+
+    A time that a trial has not seen the end of is in no median. It recovered if it did so in each trial.
+    """
+    if not found:
+        return None
+    if len(found) == 1:
+        return found[0].model_copy(update={"began_seconds": None, "ended_seconds": None})
+    return Recovery.model_validate(
+        {
+            "whom": ", ".join(dict.fromkeys(each.whom for each in found if each.whom)),
+            "recovered": all(each.recovered for each in found),
+            **{name: median_known(getattr(each, name) for each in found) for name in _MEDIANS},
+            **{name: most(getattr(each, name) for each in found) for name in _MOST},
+            "acts": next((each.acts for each in found if each.acts), []),
+        }
+    )

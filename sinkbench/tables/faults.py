@@ -1,0 +1,156 @@
+"""What became of pipelines in which something was broken on purpose: all of it as a matrix, and each cell in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from sinkbench.results import CellSummary, Recovery, RunSummary
+from sinkbench.tables.columns import counted, in_short
+from sinkbench.tables.format import NOT_MEASURED, how_many, tenths, whole
+from sinkbench.tables.text import new_table, words
+
+__all__ = [
+    "fault_line",
+    "fault_lines",
+    "is_faults",
+    "matrix_cells",
+    "matrix_table",
+    "recovery_table",
+    "status_table",
+]
+
+# A shorter standstill that Connect knows nothing of is none that anybody would ask it about.
+_LONG_STUCK_SECONDS = 3.0
+
+
+def is_faults(summary: RunSummary) -> bool:
+    """Whether the run broke something on purpose: mode faults."""
+    return bool(summary.cells) and summary.cells[0].mode == "faults"
+
+
+def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[str, str], CellSummary]]:
+    """The faults and the pipelines in the plan's order, and the cell of each pair of them that the plan has.
+
+    Of several loads or numbers of tasks each makes a pipeline of its own, by the cell's key without the fault.
+    """
+    found: dict[tuple[str, str], CellSummary] = {}
+    places = dict.fromkeys(_place(cell) for cell in summary.cells)
+    labels = [cell.label for cell in {_place(each): each for each in summary.cells}.values()]
+    names = dict(zip(places, labels if len(set(labels)) == len(labels) else places, strict=True))
+    for cell in summary.cells:
+        found[cell.fault or "", names[_place(cell)]] = cell
+    return list(dict.fromkeys(fault for fault, _ in found)), list(names.values()), found
+
+
+def matrix_table(summary: RunSummary) -> Table:
+    """A row for each fault, a column for each pipeline."""
+    faults, pipelines, cells = matrix_cells(summary)
+    table = new_table("fault", *(words(each.replace("/", "/\n", 1)) for each in pipelines))
+    for fault in faults:
+        row = [_in_short(cells.get((fault, each))) for each in pipelines]
+        table.add_row(Text(fault), *map(Text, row))
+    return table
+
+
+def recovery_table(cells: Sequence[CellSummary]) -> Table:
+    """A row for each cell, in the plan's order: what became of its records, and when they came again."""
+    table = new_table(
+        *("pipeline", words("fault"), "lost", "dupl.", "dead\nletters", "first\nrecord s", "still s"),
+        *("rate as\nbefore s", "lag as\nbefore s", "records/s before/\nduring/after"),
+    )
+    for cell in cells:
+        found = cell.recovery or Recovery(whom="")
+        rates = (found.before_records_per_second, found.during_records_per_second, found.after_records_per_second)
+        row = [
+            cell.label,
+            cell.fault or "",
+            *counted(cell),
+            whole(found.dead_letters),
+            *map(tenths, (found.first_record_seconds, found.standstill_seconds)),
+            *map(tenths, (found.rate_seconds, found.lag_seconds)),
+            "/".join(map(whole, rates)),
+        ]
+        table.add_row(*map(Text, row))
+    return table
+
+
+def status_table(cells: Sequence[CellSummary]) -> Table:
+    """A row for each cell: what Connect said of it, what a person had to do, and what it left behind."""
+    table = new_table(
+        *("pipeline", words("fault"), words("broken"), "FAILED\ntasks", "said\nafter s", "stuck s", "by\nhand"),
+        *("conns before/\nafter/left", words("verdict")),
+    )
+    for cell in cells:
+        found = cell.recovery
+        opened = [getattr(found, name, None) for name in ("connections_before", "connections_after")]
+        row = [
+            cell.label,
+            cell.fault or "",
+            "" if found is None else found.whom,
+            *(NOT_MEASURED if found is None else f"{found.failed_tasks}",),
+            tenths(getattr(found, "told_seconds", None)),
+            tenths(getattr(found, "stuck_seconds", None)),
+            NOT_MEASURED if found is None else f"{len(found.acts)}",
+            "/".join(map(whole, [*opened, getattr(found, "connections_left", None)])),
+            in_short(cell),
+        ]
+        table.add_row(*map(Text, row))
+    return table
+
+
+def fault_line(summary: RunSummary) -> str:
+    """What the run has shown, in a sentence or two."""
+    broken = [cell for cell in summary.cells if cell.recovery is not None]
+    losing = [cell for cell in broken if cell.audit is not None and cell.audit.lost]
+    by_hand = [cell for cell in broken if cell.recovery is not None and cell.recovery.acts]
+    said = [f"{len(broken) - len(losing)} of {how_many(len(broken), 'cell')} lost no record"]
+    if losing:
+        worst = max(losing, key=_lost)
+        said.append(f"the most, {_lost(worst):,}, were lost by {worst.label} under {worst.fault}")
+    said.append(f"{len(by_hand)} did not recover without a person" if by_hand else "all recovered without a person")
+    return f"{'; '.join(said)}."
+
+
+def fault_lines(summary: RunSummary) -> list[str]:
+    """What a person had to do, a line for each cell in which that was so, and how to read the matrix."""
+    acts = [(cell, act) for cell in summary.cells if cell.recovery is not None for act in cell.recovery.acts]
+    return [
+        *(
+            f"{cell.label}, {cell.fault}: by hand {act.seconds:.0f} s after the fault: {act.command}"
+            for cell, act in acts
+        ),
+        "back: until the rate was as before. stuck: nothing was stored while Connect called every task RUNNING.",
+    ]
+
+
+def _place(cell: CellSummary) -> str:
+    return cell.cell.partition("!")[0]
+
+
+def _lost(cell: CellSummary) -> int:
+    return 0 if cell.audit is None else cell.audit.lost
+
+
+def _in_short(cell: CellSummary | None) -> str:
+    """What became of a cell in a few words, on two or three lines; `NOT_MEASURED` where the plan has none."""
+    if cell is None:
+        return NOT_MEASURED
+    found = cell.recovery
+    if found is None:
+        return "invalid" if cell.invalid else NOT_MEASURED
+    counts = [] if cell.audit is not None else ["not audited"]
+    counts += [f"LOST {_lost(cell):,}"] if _lost(cell) else []
+    counts += [f"dupl. {cell.audit.duplicates:,}"] if cell.audit is not None and cell.audit.duplicates else []
+    lines = counts or ["each once"]
+    if not found.recovered:
+        lines.append("NOT RECOVERED")
+    elif found.rate_seconds is None:
+        lines.append("rate not seen")
+    else:
+        lines.append(f"back {tenths(found.rate_seconds)} s" if found.rate_seconds else "no break")
+    lines += ["by hand"] if found.acts else []
+    lines += [f"stuck {tenths(found.stuck_seconds)} s"] if found.stuck_seconds >= _LONG_STUCK_SECONDS else []
+    return "\n".join(lines)

@@ -1,0 +1,120 @@
+"""A trial in which something is broken on purpose while records come at a constant rate: what becomes of them?"""
+
+from __future__ import annotations
+
+from sinkbench.analysis.recovery import recovery_of
+from sinkbench.analysis.samples import Sample
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.plan.faults import OF_SERVICES, PlanFault
+from sinkbench.results import Act, Recovery
+from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
+from sinkbench.trial.injection import Injection
+from sinkbench.trial.kind import Figures
+from sinkbench.trial.offering import Offering
+from sinkbench.trial.trial import Trial
+
+__all__ = ["Faulted"]
+
+# The producer waits for a broker that is started again.
+LATE_SECONDS = 40.0
+# Nothing is broken before the tasks run.
+START_SECONDS = 60.0
+
+
+class Faulted:
+    """The kind of trial with a fault. It ends when all records are read, however often they were written.
+
+    What the fault does to the pipeline is no reason against the trial: that is what it measures. A pipeline that does
+    not recover by itself is helped as a person would help it, after the plan's patience, and that is kept.
+    """
+
+    def __init__(self, offered: float, fault: PlanFault) -> None:
+        """`offered` is the rate of the load, in records per second."""
+        self._offered = offered
+        self._fault = fault
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._whom = ""
+        self._first: float | None = None
+        self._acts: list[Act] = []
+        self._letters_before: int | None = None
+        self._letters: int | None = None
+        self._recovered = False
+
+    def load(self, trial: Trial) -> None:
+        trial.bench.create_topic(trial.names)
+        self._letters_before = trial.bench.dead_letters(trial.cell, trial.names)
+
+    def run(self, trial: Trial) -> None:
+        plan, fault = trial.bench.plan, self._fault
+        longest = plan.sustain.seconds + plan.drain.timeout_seconds + fault.seconds * fault.times
+        watch = FaultWatch(trial.records, Patience(fault.patience_seconds, longest))
+        trial.observer.phase(f"offering {self._offered:,.0f} records/s")
+        with Offering(trial, self._offered, LATE_SECONDS) as offering, Injection(trial, fault) as injection:
+
+            def see(sample: Sample) -> None:
+                if trial.placed is not None:
+                    offering.begin()
+                elif sample.seconds > START_SECONDS:
+                    text = f"not all of {trial.cell.tasks} tasks started in {START_SECONDS:.0f} s"
+                    raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
+                offering.check()
+                injection.check()
+                if self._is_due(sample, plan.sustain.seconds):
+                    if injection.began is None:
+                        trial.observer.phase(f"{fault.name}, while {self._offered:,.0f} records/s come")
+                    injection.begin()
+                watch.ended = injection.ended
+                if (deed := watch.deed(sample)) is not None:
+                    self._do(deed, trial, injection)
+
+            try:
+                trial.run(watch, see, sampler=trial.bench.sampler_aside(trial.cell, lambda: trial.names))
+            except (TrialFailed, ServiceError, OSError):
+                # A whole load can still be audited.
+                trial.loaded = offering.ended()
+                raise
+            trial.loaded = offering.result()
+            self._recovered = watch.recovered
+            self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
+        if fault.what in OF_SERVICES:
+            # What was started again has forgotten its connections.
+            trial.bench.refresh()
+        trial.check_loaded()
+
+    def _is_due(self, sample: Sample, load_seconds: float) -> bool:
+        """Whether the moment of the fault has come: so long after the first record was in the topic."""
+        if self._first is None and sample.in_topic:
+            self._first = sample.seconds
+        return self._first is not None and sample.seconds - self._first >= self._fault.begins_at(load_seconds)
+
+    def _do(self, deed: Deed, trial: Trial, injection: Injection) -> None:
+        """What a person would do, who has waited long enough."""
+        command = deed.format(name=trial.names.connector)
+        self._acts.append(Act(seconds=round(trial.now() - (injection.began or 0.0), 3), command=command))
+        if deed == Deed.RESTART_FAILED:
+            trial.bench.restart_failed(trial.names)
+        else:
+            trial.bench.restart(trial.names)
+
+    def read(self, trial: Trial) -> None:
+        self._letters = trial.bench.dead_letters(trial.cell, trial.names)
+
+    def figures(self, trial: Trial) -> Figures:
+        return Figures(
+            bottleneck=None,
+            notes=[],
+            offered_records_per_second=round(self._offered, 1),
+            recovery=None if self._began is None or self._ended is None else self._recovery(trial),
+        )
+
+    def _recovery(self, trial: Trial) -> Recovery:
+        seen = recovery_of(trial.samples, self._began or 0.0, self._ended or 0.0, trial.cell.tasks, self._whom)
+        letters = None if self._letters is None else max(self._letters - (self._letters_before or 0), 0)
+        more = {
+            "recovered": self._recovered,
+            "connections_left": trial.connections_left,
+            "dead_letters": letters,
+            "acts": self._acts,
+        }
+        return seen.model_copy(update=more)

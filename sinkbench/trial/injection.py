@@ -1,0 +1,168 @@
+"""A fault that is under way: it is begun at its moment in a thread of its own, and undone whatever happens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import partial
+
+from sinkbench.errors import ConnectError
+from sinkbench.plan.faults import CONNECTOR, OF_SERVICES, REFUSE, SINK, WORKER, WORKERS, PlanFault
+from sinkbench.services.kafka import group_of
+from sinkbench.sinks import sink_kind
+from sinkbench.stack import Stack
+from sinkbench.trial.trial import Trial
+
+__all__ = ["Injection"]
+
+# A connector that was restarted is given so long until its tasks run, or have failed, before the next restart.
+RESTART_SECONDS = 60.0
+
+Step = Callable[[], AbstractContextManager[object]]
+
+
+class Injection:
+    """What is broken in one trial. It is undone when the context is left, at the latest.
+
+    Attributes:
+        whom: what was broken, by its names; empty before it began.
+        began, ended: when it began, and when it was undone and all was ready again, on the samples' clock.
+    """
+
+    def __init__(self, trial: Trial, fault: PlanFault) -> None:
+        self._trial = trial
+        self._fault = fault
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fault")
+        self._future: Future[None] | None = None
+        self.whom = ""
+        self.began: float | None = None
+        self.ended: float | None = None
+
+    def __enter__(self) -> Injection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True)
+
+    def begin(self) -> None:
+        """Begins it, unless it has begun."""
+        if self._future is None:
+            steps = self._steps()
+            self.began = self._trial.now()
+            self._future = self._pool.submit(self._run, steps)
+
+    def check(self) -> None:
+        """Raises ServiceError if it could not be done or undone."""
+        if self._future is not None and self._future.done():
+            self._future.result()
+
+    def _run(self, steps: list[Step]) -> None:
+        for place, step in enumerate(steps):
+            if place and self._stop.is_set():
+                break
+            with step():
+                self._stop.wait(self._fault.seconds)
+        self.ended = self._trial.now()
+
+    def _steps(self) -> list[Step]:
+        """What is done one after the other: each is entered, lasts a while, and is left."""
+        fault, trial = self._fault, self._trial
+        if fault.what in OF_SERVICES:
+            services = self._services()
+            self.whom = ", ".join(services)
+            return [partial(_broken, trial.bench.stack, fault.what, service) for service in services]
+        if fault.what == REFUSE:
+            self.whom = self._sink_service
+            return [self._refusing]
+        of_connector: dict[str, list[Step]] = {
+            "pause": [self._paused],
+            "join": [self._joined],
+            "rename": [self._renamed],
+            "restart": [self._restarted] * fault.times,
+        }
+        steps = of_connector.get(fault.what, [])
+        self.whom = CONNECTOR if steps else ""
+        return steps
+
+    @property
+    def _sink_service(self) -> str:
+        return sink_kind(self._trial.cell.sink).services[0].name
+
+    def _services(self) -> list[str]:
+        """The services or workers that are hit."""
+        whom, trial = self._fault.hits, self._trial
+        if whom == SINK:
+            return [self._sink_service]
+        if whom not in (WORKER, WORKERS):
+            return [whom]
+        workers = list(trial.bench.stack.endpoints.connect)
+        if whom == WORKERS:
+            return workers
+        # One without a task would show nothing.
+        placed = {} if trial.placed is None else trial.bench.placement(trial.placed)
+        return [next((name for name in reversed(workers) if placed.get(name)), workers[-1])]
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        trial = self._trial
+        with closing(trial.bench.another_sink(trial.cell.sink)) as sink:
+            sink.refuse(trial.names.target)
+            try:
+                yield
+            finally:
+                sink.accept(trial.names.target)
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        connect, name = self._trial.bench.connect, self._trial.names.connector
+        connect.pause(name)
+        try:
+            yield
+        finally:
+            connect.resume(name)
+
+    @contextmanager
+    def _joined(self) -> Iterator[None]:
+        bench, second = self._trial.bench, self._trial.names.second
+        bench.create_topic(second)
+        try:
+            bench.start_connector(self._trial.cell, second)
+            yield
+        finally:
+            bench.stop_connector(second)
+            bench.kafka.delete_group(group_of(second.connector))
+            bench.kafka.delete_topic(second.topic)
+
+    @contextmanager
+    def _renamed(self) -> Iterator[None]:
+        trial = self._trial
+        bench, before = trial.bench, trial.names
+        bench.stop_connector(before)
+        bench.kafka.delete_group(group_of(before.connector))
+        trial.names = before.renamed
+        bench.start_connector(trial.cell, trial.names)
+        yield
+
+    @contextmanager
+    def _restarted(self) -> Iterator[None]:
+        trial = self._trial
+        trial.bench.connect.restart(trial.names.connector)
+        # That its tasks do not start is what the trial shows.
+        with suppress(ConnectError):
+            trial.bench.connect.wait_for_tasks(trial.names.connector, trial.cell.tasks, RESTART_SECONDS)
+        yield
+
+
+@contextmanager
+def _broken(stack: Stack, what: str, service: str) -> Iterator[None]:
+    """A service that is killed, stopped or frozen, and then runs again."""
+    undo = stack.thaw if what == "freeze" else stack.start
+    {"kill": stack.kill, "stop": stack.stop, "freeze": stack.freeze}[what](service)
+    try:
+        yield
+    finally:
+        undo(service)

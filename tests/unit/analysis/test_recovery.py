@@ -1,0 +1,132 @@
+"""What a fault did to a pipeline, out of samples that nobody took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.analysis.recovery import recovery_of
+from sinkbench.analysis.samples import Sample
+from tests.support.trials import sample
+
+RATE, LOAD, EVERY = 1_000.0, 30.0, 0.25
+
+
+def load(
+    stored_at: Callable[[float], float], seconds: float = LOAD + 10, running: Callable[[float], int] = lambda at: 3
+) -> list[Sample]:
+    """A load of 30 s at 1,000 records/s, of which so many are stored at each moment."""
+    total = int(RATE * LOAD)
+    made = []
+    for at in np.arange(0, seconds, EVERY).tolist():
+        sent = min(int(RATE * at), total)
+        stored = min(int(stored_at(at)), sent)
+        tasks = running(at)
+        made.append(
+            sample(
+                at,
+                stored,
+                in_topic=sent,
+                uncommitted=sent - stored,
+                tasks_running=tasks,
+                tasks_failed=3 - tasks,
+                backends=6,
+            )
+        )
+    return made
+
+
+def stands_still(began: float, still: float, catch_up: float = 4.0) -> Callable[[float], float]:
+    """Stores what comes, nothing for so long, and then that many times as much until all is there."""
+
+    def stored(at: float) -> float:
+        if at < began:
+            return RATE * at
+        return RATE * began + max(at - began - still, 0.0) * RATE * catch_up
+
+    return stored
+
+
+@given(began=st.floats(5, 12), still=st.floats(2, 9))
+def test_a_standstill_is_told_with_its_end(began: float, still: float) -> None:
+    found = recovery_of(load(stands_still(began, still)), began, began + 1, 3, "postgres")
+    assert found.whom == "postgres"
+    assert found.before_records_per_second == pytest.approx(RATE, rel=0.05)
+    assert found.first_record_seconds == pytest.approx(still, abs=2 * EVERY)
+    assert found.standstill_seconds == pytest.approx(still, abs=2 * EVERY)
+    assert found.rate_seconds == pytest.approx(still, abs=1.5)
+    # What came meanwhile is stored four times as fast as more comes.
+    assert found.lag_seconds == pytest.approx(still * 4 / 3, abs=1.5)
+    assert found.stuck_seconds == pytest.approx(still, abs=3 * EVERY)
+    assert found.told_seconds is None
+
+
+def test_a_pipeline_that_nothing_happened_to_never_stood_still() -> None:
+    found = recovery_of(load(lambda at: RATE * at), 9, 14, 3)
+    assert (found.first_record_seconds, found.standstill_seconds) == (0.0, 0.0)
+    assert (found.rate_seconds, found.lag_seconds, found.stuck_seconds) == (0.0, 0.0, 0.0)
+    assert found.during_records_per_second == pytest.approx(RATE, rel=0.02)
+    assert found.after_records_per_second == pytest.approx(RATE, rel=0.02)
+    assert (found.connections_before, found.connections_after) == (6, 6)
+
+
+def test_a_pipeline_that_loses_a_third_of_its_rate_is_not_as_before_until_it_has_it_again() -> None:
+    def stored(at: float) -> float:
+        return RATE * (at if at < 10 else 10 + min(at - 10, 12) * 2 / 3 + max(at - 22, 0) * 3)
+
+    found = recovery_of(load(stored), 10, 15, 3)
+    assert found.first_record_seconds == 0.0
+    assert found.rate_seconds == pytest.approx(12, abs=1.5)
+    assert found.lag_seconds is not None
+    assert found.lag_seconds > 12
+    assert found.during_records_per_second == pytest.approx(RATE * 2 / 3, rel=0.1)
+
+
+def test_a_pipeline_that_never_comes_back_has_no_time_of_return() -> None:
+    found = recovery_of(load(stands_still(10, 1_000)), 10, 15, 3)
+    assert (found.first_record_seconds, found.lag_seconds) == (None, None)
+    assert found.standstill_seconds == pytest.approx(30, abs=1)
+    # Nothing else was ever stored: no rate tells of the time after.
+    assert found.rate_seconds is None
+
+
+def test_what_is_lost_is_no_lag_for_ever() -> None:
+    samples = [
+        sample(each.seconds, max((each.stored or 0) - 400 * (each.seconds >= 12), 0), in_topic=each.in_topic,
+               uncommitted=0 if each.seconds > LOAD else 5, tasks_running=3, tasks_failed=0)
+        for each in load(lambda at: RATE * at)
+    ]  # fmt: skip
+    found = recovery_of(samples, 10, 11, 3)
+    assert found.lag_seconds is not None
+
+
+def test_what_connect_says_is_set_against_what_is_stored() -> None:
+    def running(at: float) -> int:
+        return 1 if 14 <= at < 20 else 3
+
+    found = recovery_of(load(stands_still(10, 8), running=running), 10, 12, 3)
+    # For four of the eight seconds every task was called RUNNING.
+    assert found.stuck_seconds == pytest.approx(4, abs=2 * EVERY)
+    assert found.told_seconds == pytest.approx(4, abs=2 * EVERY)
+    assert (found.failed_tasks, found.failed_seconds) == (2, pytest.approx(4, abs=2 * EVERY))
+
+
+def test_a_sink_that_cannot_be_read_meanwhile_is_seen_again_afterwards() -> None:
+    taken = [
+        sample(each.seconds, None, in_topic=each.in_topic, tasks_running=3) if 10 <= each.seconds < 16 else each
+        for each in load(stands_still(10, 6))
+    ]
+    found = recovery_of(taken, 10, 16, 3)
+    assert found.first_record_seconds == pytest.approx(6.5, abs=1)
+    assert found.rate_seconds is not None
+
+
+@given(st.lists(st.tuples(st.floats(0, 40), st.integers(0, 30_000) | st.none()), min_size=1, max_size=30))
+def test_no_samples_are_too_strange_to_be_told(readings: list[tuple[float, int | None]]) -> None:
+    samples = [sample(at, stored, in_topic=20_000, tasks_running=3) for at, stored in sorted(readings, key=str)]
+    found = recovery_of(samples, 10, 12, 3)
+    assert found.standstill_seconds is not None

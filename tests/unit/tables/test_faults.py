@@ -1,0 +1,110 @@
+"""What became of pipelines under faults, as text and as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.report.page import sections_of
+from sinkbench.report.tables import faults as fault_parts
+from sinkbench.results import Act, Audit, Recovery, RunSummary, TrialRecord
+from sinkbench.runs.reader import StoredRun
+from sinkbench.summary.cells import summarize
+from sinkbench.tables.cells import render
+from sinkbench.tables.export import export
+from tests.support.trials import run_summary, trial
+
+PLAN = Plan.model_validate(
+    {
+        "name": "p",
+        "mode": "faults",
+        "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"],
+        "trials": 1,
+        "sustain": {"records_per_second": 1_000, "seconds": 20},
+        "faults": [
+            {"what": "none"},
+            {"what": "refuse"},
+            {"what": "kill", "whom": "pgbouncer", "pipelines": ["postgres/jdbc"]},
+        ],
+    }
+)
+CELLS = expand(PLAN, 3)
+GOOD = Recovery(
+    whom="", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
+)
+BAD = Recovery(
+    whom="elasticsearch",
+    began_seconds=6.0,
+    ended_seconds=11.0,
+    recovered=True,
+    rate_seconds=12.25,
+    stuck_seconds=5.5,
+    failed_tasks=2,
+    failed_seconds=1.5,
+    before_records_per_second=1_000,
+    during_records_per_second=250,
+    after_records_per_second=1_400,
+    connections_before=6,
+    connections_after=12,
+    connections_left=0,
+    acts=[Act(seconds=15.0, command="POST /connectors/x/restart?includeTasks=true&onlyFailed=true")],
+)
+
+
+def run() -> tuple[RunSummary, list[TrialRecord]]:
+    clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
+    lost = Audit(produced=20_000, stored=18_800, lost=1_234, duplicates=34)
+    taken = []
+    for place, cell in enumerate(CELLS):
+        found = (BAD, lost) if cell.key == "elasticsearch/camel-bulk@3x1@1000!refuse sink" else (GOOD, clean)
+        taken.append(trial(None, cell, trial=f"t{place}", recovery=found[0], audit=found[1]))
+    return run_summary(*summarize(CELLS, taken)), taken
+
+
+def test_the_matrix_has_a_row_for_each_fault_and_a_column_for_each_pipeline() -> None:
+    summary, _ = run()
+    text = render(summary)
+    lines = text.splitlines()
+    (first,) = [line for line in lines if line.startswith("refuse sink")]
+    for shown in ("each once", "LOST 1,234"):
+        assert shown in first, first
+    below = lines[lines.index(first) + 1 : lines.index(first) + 5]
+    assert [line.split("  ")[-1].strip() for line in below] == ["dupl. 34", "back 12.2 s", "by hand", "stuck 5.5 s"]
+    (pooler,) = [line for line in lines if line.startswith("kill pgbouncer")]
+    assert pooler.endswith("-")
+    assert (
+        "4 of 5 cells lost no record; the most, 1,234, were lost by elasticsearch/camel-bulk under refuse sink" in text
+    )
+    assert "by hand 15 s after the fault: POST /connectors/x/restart" in text
+
+
+def test_every_cell_stands_there_in_full_too() -> None:
+    summary, _ = run()
+    (row,) = [line for line in render(summary).splitlines() if "elasticsearch/camel-bulk" in line and "12.2" in line]
+    for shown in ("1,000/250/1,400", "1,234", "34"):
+        assert shown in row.split(), row
+    (row,) = [line for line in render(summary).splitlines() if "elasticsearch/camel-bulk" in line and "6/12/0" in line]
+    for shown in ("elasticsearch", "2", "5.5", "1", "LOST"):
+        assert shown in row.split(), row
+
+
+def test_rates_under_faults_are_in_no_answer_and_no_ratio() -> None:
+    summary, _ = run()
+    assert all(cell.records_per_second is None and cell.ratio is None for cell in summary.cells)
+    assert "No answer" not in render(summary)
+    assert ",refuse sink,true," in str(export(summary, "csv"))
+
+
+def test_each_cell_of_the_matrix_leads_to_the_charts_of_its_trials(tmp_path: Path) -> None:
+    summary, taken = run()
+    (tmp_path / "samples").mkdir()
+    kept = [each.model_copy(update={"samples": f"samples/{each.trial}.csv"}) for each in taken]
+    for each in kept:
+        rows = "\n".join(f"{at / 4},{at * 250},{at * 250}" for at in range(100))
+        (tmp_path / f"samples/{each.trial}.csv").write_text(f"seconds,stored,in_topic\n{rows}\n")
+    matrix, full, _ = fault_parts(summary)
+    sections = sections_of(StoredRun(summary, kept, {}, {}), tmp_path)
+    keys = [part.key for section in sections for part in section.parts if hasattr(part, "charts")]
+    assert sorted(matrix.links.values()) == sorted(keys)
+    assert len(keys) == len(CELLS) == len(full.rows)

@@ -1,0 +1,272 @@
+"""A trial in which something is broken on purpose, on a bench without services; and when a person acts."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pytest
+
+from sinkbench.analysis.samples import Sample
+from sinkbench.errors import Interrupted, ReasonCode, StackError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.results import TrialRecord
+from sinkbench.summary.cells import summarize
+from sinkbench.trial.faulted import Faulted
+from sinkbench.trial.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
+from sinkbench.trial.names import TRIAL, Names
+from sinkbench.trial.stop import End
+from sinkbench.trial.sustain import records_offered
+from sinkbench.trial.trial import Trial
+from tests.support.fakebench import FakeBench, Quiet
+from tests.support.trials import sample
+
+RATE = 900.0
+
+
+def plan_with(fault: dict[str, object]) -> Plan:
+    return Plan.model_validate(
+        {
+            "name": "p",
+            "mode": "faults",
+            "pipelines": ["postgres/jdbc"],
+            "sustain": {"records_per_second": RATE, "seconds": 20},
+            "drain": {"timeout_seconds": 200},
+            # A second of the bench's own clock takes four thousandths.
+            "faults": [{"seconds": 0.02, **fault}],
+        }
+    )
+
+
+class Take(Protocol):
+    def __call__(self, bench: FakeBench, observer: Quiet | None = None) -> TrialRecord: ...
+
+
+@pytest.fixture
+def take(monkeypatch: pytest.MonkeyPatch) -> Take:
+    """Takes the trial of a bench, by the bench's own clock."""
+
+    def taken(bench: FakeBench, observer: Quiet | None = None) -> TrialRecord:
+        cell = expand(bench.plan, 3)[0]
+        records = records_offered(bench.plan, RATE)
+        trial = Trial(bench, cell, Names.of("abcdef_001"), records, observer or Quiet())
+        monkeypatch.setattr(trial, "now", lambda: bench.at)
+        fault = trial.cell.fault
+        assert fault is not None
+        return trial.take(Faulted(RATE, fault), 1)
+
+    return taken
+
+
+def broken(bench: FakeBench, **fields: dict[str, Any]) -> FakeBench:
+    """The bench, in which each thing that is done sets these of its attributes."""
+
+    def follow(done: str) -> None:
+        for name, value in fields.get(done.replace(" ", "_").replace("-", "_"), {}).items():
+            setattr(bench, name, value)
+
+    bench.breaks = follow
+    return bench
+
+
+def test_nothing_that_is_broken_breaks_nothing(take: Take) -> None:
+    record = take(FakeBench(plan_with({"what": "none"})))
+    assert record.reasons == []
+    assert record.fault == "none"
+    found = record.recovery
+    assert found is not None
+    assert found.recovered
+    assert found.acts == []
+    assert (found.rate_seconds, found.standstill_seconds) == (0.0, 0.0)
+    assert found.began_seconds == pytest.approx(6, abs=1.5)
+    assert record.audit is not None
+    assert record.audit.clean
+
+
+def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told(
+    take: Take,
+) -> None:
+    bench = FakeBench(plan_with({"what": "kill", "whom": "worker"}))
+    record = take(broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False}))
+    assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["kill w2", "start w2", "refresh"]
+    assert record.reasons == []
+    found = record.recovery
+    assert found is not None
+    assert (found.whom, found.recovered, found.acts) == ("w2", True, [])
+    assert found.standstill_seconds is not None
+    assert found.standstill_seconds >= 1.5
+    assert found.ended_seconds is not None
+    assert found.ended_seconds > (found.began_seconds or 0)
+
+
+def test_all_workers_are_broken_one_after_the_other(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "stop", "whom": "workers"}))
+    record = take(bench)
+    done = [call for call in bench.calls if call.startswith(("stop w", "start w"))]
+    assert done == ["stop w0", "start w0", "stop w1", "start w1", "stop w2", "start w2"]
+    assert record.recovery is not None
+    assert record.recovery.whom == "w0, w1, w2"
+
+
+def test_tasks_that_stay_failed_are_restarted_as_a_person_would(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "refuse", "patience_seconds": 8}))
+    record = take(broken(bench, refuse_tides_abcdef_001={"stuck": True, "failed": 3}))
+    assert record.reasons == []
+    found = record.recovery
+    assert found is not None
+    (act,) = found.acts
+    assert act.command == "POST /connectors/tides_abcdef_001/restart?includeTasks=true&onlyFailed=true"
+    assert found.recovered
+    assert found.failed_tasks == 3
+    assert found.failed_seconds is not None
+    assert act.seconds >= 8
+    assert "accept tides_abcdef_001" in bench.calls
+
+
+def test_a_pipeline_that_never_recovers_is_audited_all_the_same(take: Take) -> None:
+    class Gone(FakeBench):
+        def restart_failed(self, names: Names) -> None:
+            self.calls.append("in vain")
+
+    bench = Gone(plan_with({"what": "refuse", "patience_seconds": 1}), lost=7_000)
+    record = take(broken(bench, refuse_tides_abcdef_001={"stuck": True, "failed": 3}))
+    assert record.reasons == []
+    assert record.recovery is not None
+    assert not record.recovery.recovered
+    assert bench.calls.count("in vain") == MOST_DEEDS == len(record.recovery.acts)
+    assert record.audit is not None
+    assert record.audit.lost == 7_000
+    (cell,) = summarize(expand(bench.plan, 3), [record])
+    assert next(fault.code for fault in cell.faults) == ReasonCode.NOT_RECOVERED
+    assert not cell.passed
+
+
+def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault(
+    take: Take,
+) -> None:
+    bench = FakeBench(plan_with({"what": "restart", "times": 2}), twice=5)
+    record = take(bench)
+    assert bench.calls.count("restart tides_abcdef_001") == 2
+    (cell,) = summarize(expand(bench.plan, 3), [record])
+    assert cell.verdict == "ok"
+    assert cell.audit is not None
+    assert cell.audit.duplicates == 5
+    assert cell.records_per_second is None
+    (lost,) = summarize(expand(bench.plan, 3), [take(FakeBench(bench.plan, lost=3))])
+    assert [fault.code for fault in lost.faults] == [ReasonCode.LOST]
+
+
+def test_a_connector_that_is_renamed_is_cleaned_up_by_its_new_name(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "rename"}))
+    record = take(bench)
+    assert record.recovery is not None
+    assert record.recovery.recovered
+    assert "delete connect-tides_abcdef_001" in bench.calls
+    assert [name for name in bench.there if name.startswith("connector")] == []
+
+
+def test_a_second_connector_leaves_nothing(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "join"}))
+    take(bench)
+    assert "delete connect-tides_abcdef_001_second" in bench.calls
+    assert [name for name in bench.there if "second" in name] == []
+
+
+def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted(
+    take: Take,
+) -> None:
+    bench = FakeBench(plan_with({"what": "freeze", "whom": "sink", "seconds": 60}))
+
+    class Leaving(Quiet):
+        def sample(self, sample: Sample) -> None:
+            if "freeze postgres" in bench.calls:
+                raise Interrupted
+
+    with pytest.raises(Interrupted):
+        take(bench, Leaving())
+    assert bench.calls[-1] == "thaw postgres"
+
+
+def test_a_fault_that_cannot_be_done_is_a_reason(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "kill", "whom": "kafka"}))
+
+    def refuse(done: str) -> None:
+        raise StackError(f"{done}: no such service")
+
+    bench.breaks = refuse
+    record = take(bench)
+    assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
+    assert record.recovery is None
+
+
+def test_names_of_what_a_fault_makes_are_known_as_a_trials() -> None:
+    names = Names.of("abcdef_001")
+    for name in (names.renamed.connector, names.second.connector, names.second.topic):
+        assert TRIAL.fullmatch(name), name
+    assert names.renamed.target == names.target
+
+
+# --- when it is over, and when a person acts -------------------------------------------------------------------
+
+
+def watch(patience: float = 10, ended: float | None = 5) -> FaultWatch:
+    made = FaultWatch(100, Patience(patience, 300))
+    made.ended = ended
+    return made
+
+
+def read(at: float, stored: int = 100, left: int | None = 0, failed: int = 0, **more: Any) -> Sample:
+    return sample(at, stored, uncommitted=left, tasks_failed=failed, tasks_running=3 - failed, in_topic=100, **more)
+
+
+def test_it_is_over_when_all_is_read_and_nothing_more_is_stored() -> None:
+    found = watch()
+    assert [found.see(read(at)) for at in (6.0, 8.0, 10.0)] == [None] * 3
+    assert found.see(read(11.5)) == End()
+    assert found.recovered
+
+
+def test_it_is_not_over_before_the_fault_is() -> None:
+    found = watch(ended=None)
+    assert found.see(read(100)) is None
+    assert found.deed(read(100, failed=3, left=50)) is None
+
+
+def test_records_that_are_not_committed_and_tasks_that_failed_are_waited_for() -> None:
+    found = watch(patience=1_000)
+    assert found.see(read(40, left=3)) is None
+    assert found.see(read(50, failed=1)) is None
+    assert not found.recovered
+
+
+def test_a_person_waits_before_the_first_restart_and_before_each_other() -> None:
+    found = watch()
+    deeds = []
+    for at in range(6, 60):
+        now = read(float(at), 50, 50, failed=3)
+        found.see(now)
+        if (deed := found.deed(now)) is not None:
+            deeds.append((at, deed))
+    assert [at for at, _ in deeds] == [16, 26, 36]
+    assert {deed for _, deed in deeds} == {Deed.RESTART_FAILED}
+
+
+def test_a_pipeline_that_stands_still_though_it_runs_is_restarted_later() -> None:
+    found = watch()
+    deeds = []
+    for at in range(6, 130):
+        now = read(float(at), 50, 50)
+        if found.see(now) is not None:
+            break
+        if (deed := found.deed(now)) is not None:
+            deeds.append((at, deed))
+    assert deeds[0] == (62, Deed.RESTART)
+    assert not found.recovered
+
+
+def test_what_dies_after_the_fault_ends_the_trial_with_a_reason() -> None:
+    found = watch()
+    ends = [found.see(read(float(at), 50, 50, cpu_seconds={"kafka": None, "postgres": 1.0})) for at in range(6, 14)]
+    end = next(each for each in ends if each is not None)
+    assert end.reason is not None
+    assert (end.reason.code, end.dead) == (ReasonCode.SERVICE_DIED, ("kafka",))
