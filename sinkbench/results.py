@@ -436,6 +436,10 @@ class Recovery(_Record):
     """In the end, while the connector still ran."""
     connections_left: Whole | None = None
     """When it was gone."""
+    poisoned: Whole | None = None
+    """Bad records that were put into the topic beside those of the load; None of another fault."""
+    poison_stored: Whole | None = None
+    """Those of them that the sink holds."""
     dead_letters: Whole | None = None
     """Records that the connector has put into its dead letter queue; None if it has none."""
     acts: list[Act] = []

@@ -122,13 +122,12 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
             rates = plan.rates_of(entry)
             reads = plan.sustain.reads_per_second or (0,)
-            faults = [each for each in plan.faults if each.applies_to(entry.shown_name)] or [None]
-            if plan.mode != "faults" or faults != [None]:
-                offers = [(rate, each or None) for rate in rates for each in reads]
-                cells += [
-                    replace(cell, offered=rate, reads=each, fault=fault) for fault in faults for rate, each in offers
-                ]
-                cells += [] if rates else [cell]
+            if plan.mode == "faults":
+                faults = [each for each in plan.faults if each.applies_to(entry.shown_name)]
+                cells += [replace(cell, offered=rate, fault=fault) for fault in faults for rate in rates]
+                continue
+            cells += [replace(cell, offered=rate, reads=each or None) for rate in rates for each in reads]
+            cells += [] if rates else [cell]
         if plan.mode == "rescale":
             cells += [replace(cell, multiple=multiple, before=before) for before, multiple in plan.rescales_of(entry)]
     return cells

@@ -10,12 +10,13 @@ from pydantic import Field, model_validator
 from sinkbench.plan.sections import Count, Seconds, Share
 from sinkbench.yamlfile import Section, mistake
 
-__all__ = ["CONNECTOR", "NONE", "OF_SERVICES", "REFUSE", "SINK", "WORKER", "WORKERS", "PlanFault"]
+__all__ = ["CONNECTOR", "NONE", "OF_SERVICES", "POISON", "REFUSE", "SINK", "WORKER", "WORKERS", "PlanFault"]
 
-What = Literal["none", "kill", "stop", "freeze", "refuse", "restart", "pause", "rename", "join"]
-Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "connector"]
+What = Literal["none", "kill", "stop", "freeze", "refuse", "poison", "restart", "pause", "rename", "join"]
+Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "topic", "connector"]
+Poison = Literal["not json", "nul", "wrong type"]
 
-NONE, REFUSE = "none", "refuse"
+NONE, REFUSE, POISON = "none", "refuse", "poison"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
 OF_SERVICES = ("kill", "stop", "freeze")
 """What is done to processes or containers: only a stack that sinkbench itself has started can do it."""
@@ -24,9 +25,11 @@ _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
 _WHOM: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
     REFUSE: (SINK,),
+    POISON: ("topic",),
     **dict.fromkeys(("restart", "pause", "rename", "join"), (CONNECTOR,)),
 }
 _DEFAULT_SHARE = 0.3
+_DEFAULT_POISON = 0.01
 # A broker needs some ten seconds to start again, and to take records.
 _MOST_WITHOUT_KAFKA = 12.0
 
@@ -36,12 +39,13 @@ class PlanFault(Section):
 
     what: What = Field(
         description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
-        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; restart, pause,"
-        " rename: of the connector; join: a second connector joins, and leaves"
+        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; poison: bad"
+        " records come into the topic; restart, pause, rename: of the connector; join: a second connector joins, and"
+        " leaves"
     )
     whom: Whom | None = Field(
         default=None,
-        description="worker: one that runs a task; workers: all, one after the other; kafka; sink; pgbouncer;"
+        description="worker: one that runs a task; workers: all, one after the other; kafka; sink; pgbouncer; topic;"
         " connector (default: what 'what' can hit, if that is one)",
     )
     at_seconds: Seconds | None = Field(
@@ -56,6 +60,14 @@ class PlanFault(Section):
         description="how long it lasts, in seconds: of each worker, if it is all of them; between two restarts",
     )
     times: Annotated[Count, Field(le=1_000)] = Field(default=1, description="how often, of restart")
+    share: Annotated[float, Field(gt=0, le=0.5)] | None = Field(
+        default=None, description="bad records for each good one (default: 0.01), of poison"
+    )
+    records: Poison | None = Field(
+        default=None,
+        description="of poison: not json: cut off in the middle; nul: JSON with a NUL, which JSONB refuses; wrong type:"
+        " texts where the index has dates and numbers (default: not json)",
+    )
     patience_seconds: Seconds = Field(
         default=10,
         description="how long a task stays FAILED after the fault before a person would restart it, in seconds; of a"
@@ -78,6 +90,9 @@ class PlanFault(Section):
             raise mistake(f"'{self.what}' cannot hit '{self.whom}'; {those}", "whom")
         if self.times > 1 and self.what != "restart":
             raise mistake(f"'times' is for restart, found {self.what}; leave it out", "times")
+        for key in ("share", "records"):
+            if getattr(self, key) is not None and self.what != POISON:
+                raise mistake(f"'{key}' is for poison, found {self.what}; leave it out", key)
         if self.whom == "kafka" and self.seconds > _MOST_WITHOUT_KAFKA:
             text = f"kafka cannot be gone for more than {_MOST_WITHOUT_KAFKA:g} s, found {self.seconds:g}"
             raise mistake(f"{text}: the load generator gives a record up after 30 s", "seconds")
@@ -95,8 +110,20 @@ class PlanFault(Section):
         """Its name in tables and in cells' keys, as `kill worker` or `restart x20`."""
         if self.label is not None:
             return self.label
+        if self.what == POISON:
+            return f"poison {100 * self.bad_share:g} % {self.bad_records}"
         words = [self.what, *([self.hits] if self.hits in _SERVICES else []), *([f"x{self.times}"] * (self.times > 1))]
         return " ".join(words)
+
+    @property
+    def bad_share(self) -> float:
+        """Of poison: bad records for each good one."""
+        return _DEFAULT_POISON if self.share is None else self.share
+
+    @property
+    def bad_records(self) -> Poison:
+        """Of poison: in what way the records are bad."""
+        return self.records or "not json"
 
     def begins_at(self, load_seconds: float) -> float:
         """How many seconds into a load of that length it begins."""

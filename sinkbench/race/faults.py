@@ -34,7 +34,7 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack) -> None:
         if not stack.breakable:
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services belong to"
-                " somebody else; only faults of a connector (restart, pause, rename, join) and refuse can, and none"
+                " somebody else; only restart, pause, rename, join, refuse, poison and none can be"
             )
         services = [each.name for each in sink_kind(cell.sink).services]
         if fault.whom not in (None, "worker", "workers", "kafka", SINK) and fault.whom not in services:

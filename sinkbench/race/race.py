@@ -171,8 +171,8 @@ class Race:
     def _take_cell(self, cell: Cell, block: int, name: str) -> None:
         if cell.offered is not None:
             trial = self._trial(cell, records_offered(self._plan, cell.offered))
-            kind = Sustain(cell.offered) if cell.fault is None else Faulted(cell.offered, cell.fault)
-            self._take(trial, kind, block, name)
+            of_load = Sustain(cell.offered) if cell.fault is None else Faulted(cell.offered, cell.fault)
+            self._take(trial, of_load, block, name)
             return
         for retakes_left in range(MOST_RETAKES, -1, -1):
             kind = Drain() if cell.before is None else LiveRescale()

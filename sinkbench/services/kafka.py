@@ -16,6 +16,7 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
+    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
@@ -236,6 +237,24 @@ class Kafka:
         wanted = [NewTopic(topic, partitions, replication, config=dict(config or {}))]
         futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
+
+    def produce(self, topic: str, values: Iterable[bytes]) -> int:
+        """Puts these values into a topic, without keys, and waits until they are there.
+
+        Returns:
+            How many there are.
+
+        Raises:
+            StackError: not all were acknowledged.
+        """
+        producer = Producer({**self._settings, "enable.idempotence": True}, logger=SILENT)
+        count = 0
+        for value in values:
+            producer.produce(topic, value)
+            count += 1
+        if left := producer.flush(TIMEOUT_SECONDS):
+            raise StackError(f"Kafka did not take {left} of {count} records for {topic} in {TIMEOUT_SECONDS:.0f} s")
+        return count
 
     def delete_topic(self, topic: str) -> None:
         """Deletes a topic; one that is not there is fine."""

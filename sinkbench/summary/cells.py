@@ -100,7 +100,7 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
             (ReasonCode.STALE, "STALE", cell.audit.stale),
             (ReasonCode.MISSING, "MISSING", cell.audit.missing),
             (ReasonCode.UNDEAD, "UNDEAD", cell.audit.undead),
-            (ReasonCode.FOREIGN_RECORDS, "FOREIGN", cell.audit.foreign),
+            (ReasonCode.FOREIGN_RECORDS, "FOREIGN", cell.audit.foreign - _poison_stored(cell)),
         ]
         for code, word, count in counts:
             if count:
@@ -119,6 +119,12 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
     if cell.reasons and not cell.failed_tasks:
         wrong.append(Reason(code=ReasonCode.INVALID, text=f"invalid: {cell.reasons[0].text}"))
     return wrong
+
+
+def _poison_stored(cell: CellSummary) -> int:
+    """Rows that are none of the load's since they were put into the topic as bad records, over all trials."""
+    found = None if cell.recovery is None else cell.recovery.poison_stored
+    return 0 if found is None or cell.audit is None else cell.audit.foreign
 
 
 def _by_cell(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:

@@ -21,7 +21,15 @@ _MEDIANS = (
     "told_seconds",
     "stuck_seconds",
 )
-_MOST = ("failed_tasks", "connections_before", "connections_after", "connections_left", "dead_letters")
+_MOST = (
+    "failed_tasks",
+    "connections_before",
+    "connections_after",
+    "connections_left",
+    "dead_letters",
+    "poisoned",
+    "poison_stored",
+)
 
 
 def recovery_over(found: Sequence[Recovery]) -> Recovery | None:

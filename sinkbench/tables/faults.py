@@ -122,7 +122,8 @@ def fault_lines(summary: RunSummary) -> list[str]:
             f"{cell.label}, {cell.fault}: by hand {act.seconds:.0f} s after the fault: {act.command}"
             for cell, act in acts
         ),
-        "back: until the rate was as before. stuck: nothing was stored while Connect called every task RUNNING.",
+        "back: until the rate was as before. stuck: nothing was stored while Connect called every task RUNNING."
+        " poison 0/9 in: none of 9 bad records is stored.",
     ]
 
 
@@ -151,6 +152,7 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append("rate not seen")
     else:
         lines.append(f"back {tenths(found.rate_seconds)} s" if found.rate_seconds else "no break")
+    lines += [f"poison {found.poison_stored}/{found.poisoned} in"] if found.poison_stored is not None else []
     lines += ["by hand"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if found.stuck_seconds >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)

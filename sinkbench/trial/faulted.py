@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sinkbench.analysis.recovery import recovery_of
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.plan.faults import OF_SERVICES, PlanFault
+from sinkbench.plan.faults import OF_SERVICES, POISON, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.injection import Injection
@@ -75,6 +77,9 @@ class Faulted:
                 trial.loaded = offering.ended()
                 raise
             trial.loaded = offering.result()
+            if trial.poisoned:
+                in_topic = trial.bench.in_topic(trial.names) - trial.poisoned
+                trial.loaded = replace(trial.loaded, in_topic=in_topic)
             self._recovered = watch.recovered
             self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
         if fault.what in OF_SERVICES:
@@ -114,6 +119,8 @@ class Faulted:
         more = {
             "recovered": self._recovered,
             "connections_left": trial.connections_left,
+            "poisoned": trial.poisoned if self._fault.what == POISON else None,
+            "poison_stored": None if not trial.poisoned or trial.audited is None else trial.audited.foreign,
             "dead_letters": letters,
             "acts": self._acts,
         }

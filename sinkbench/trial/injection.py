@@ -9,14 +9,17 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 
 from sinkbench.errors import ConnectError
-from sinkbench.plan.faults import CONNECTOR, OF_SERVICES, REFUSE, SINK, WORKER, WORKERS, PlanFault
+from sinkbench.plan.faults import CONNECTOR, OF_SERVICES, POISON, REFUSE, SINK, WORKER, WORKERS, PlanFault
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import sink_kind
 from sinkbench.stack import Stack
+from sinkbench.trial.poison import poison
 from sinkbench.trial.trial import Trial
 
 __all__ = ["Injection"]
 
+# How often bad records are put into the topic.
+PORTION_SECONDS = 0.25
 # A connector that was restarted is given so long until its tasks run, or have failed, before the next restart.
 RESTART_SECONDS = 60.0
 
@@ -34,6 +37,7 @@ class Injection:
     def __init__(self, trial: Trial, fault: PlanFault) -> None:
         self._trial = trial
         self._fault = fault
+        self._seconds = fault.seconds
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fault")
         self._future: Future[None] | None = None
@@ -65,7 +69,7 @@ class Injection:
             if place and self._stop.is_set():
                 break
             with step():
-                self._stop.wait(self._fault.seconds)
+                self._stop.wait(self._seconds)
         self.ended = self._trial.now()
 
     def _steps(self) -> list[Step]:
@@ -78,6 +82,9 @@ class Injection:
         if fault.what == REFUSE:
             self.whom = self._sink_service
             return [self._refusing]
+        if fault.what == POISON:
+            self.whom = fault.hits
+            return [self._poisoning]
         of_connector: dict[str, list[Step]] = {
             "pause": [self._paused],
             "join": [self._joined],
@@ -115,6 +122,22 @@ class Injection:
                 yield
             finally:
                 sink.accept(trial.names.target)
+
+    @contextmanager
+    def _poisoning(self) -> Iterator[None]:
+        """Puts bad records among those of the load, evenly over the fault's time."""
+        trial, fault = self._trial, self._fault
+        count = max(1, round(fault.bad_share * trial.records))
+        portions = max(1, min(count, round(fault.seconds / PORTION_SECONDS)))
+        for portion in range(portions):
+            numbers = range(portion * count // portions, (portion + 1) * count // portions)
+            values = (poison(fault.bad_records, number) for number in numbers)
+            trial.poisoned += trial.bench.kafka.produce(trial.names.topic, values)
+            if self._stop.wait(fault.seconds / portions):
+                break
+        # The time is over by now.
+        self._seconds = 0.0
+        yield
 
     @contextmanager
     def _paused(self) -> Iterator[None]:

@@ -53,6 +53,7 @@ class Trial:
         audited: what the audit counted; None if there was none.
         not_audited: why there was none, so far.
         offered_share: share of the load that was sent in time; None where none was offered at a rate.
+        poisoned: bad records that were put into the topic beside the load.
     """
 
     def __init__(self, bench: Bench, cell: Cell, names: Names, records: int, observer: Observer) -> None:
@@ -78,6 +79,7 @@ class Trial:
         self.audited: Audit | None = None
         self.not_audited = "the connector was not started"
         self.offered_share: float | None = None
+        self.poisoned = 0
         self._started_at = datetime.now(UTC)
         self._started = self._second_zero = time.monotonic()
         self._last: ConnectorStatus | None = None
@@ -426,7 +428,8 @@ class Trial:
         )
 
     def _check_audit(self, found: Audit) -> None:
-        if found.foreign:
+        # Bad records that the sink takes are none of the load's, and nobody else's either.
+        if found.foreign > self.poisoned:
             text = f"{found.foreign:,} rows in the sink are none of this trial's records"
             self.note(ReasonCode.FOREIGN_RECORDS, text, foreign=found.foreign)
         if self._letters:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -233,6 +233,7 @@ class FakeBench:
     bloats: list[SinkBloat] = field(default_factory=list)
     breaks: Callable[[str], None] = lambda done: None
     at: float = 0.0
+    poisoned: int = 0
 
     def __post_init__(self) -> None:
         self.records = None
@@ -250,11 +251,18 @@ class FakeBench:
             delete_topic=lambda name: self.there.discard(f"topic {name}"),
             some_records=lambda topic, count: list(self.sent),
             delete_group=lambda name: self.calls.append(f"delete {name}"),
+            produce=self.poison,
         )
         self.connect = SimpleNamespace(
             wait_for_tasks=lambda name, tasks, seconds: None,
             **{name: partial(self.do, name) for name in ("pause", "resume", "restart")},
         )
+
+    def poison(self, topic: str, values: Iterable[bytes]) -> int:
+        """Puts records into the topic beside those of the load."""
+        count = len(list(values))
+        self.poisoned += count
+        return count
 
     def do(self, what: str, whom: str) -> None:
         """What is done to a service, or to the connector by Connect's REST."""
@@ -351,7 +359,7 @@ class FakeBench:
 
     def in_topic(self, names: Names) -> int:
         self.looks += 1
-        return min(self.offered, round(self.offered_rate * self.looks * INTERVAL_SECONDS))
+        return min(self.offered, round(self.offered_rate * self.looks * INTERVAL_SECONDS)) + self.poisoned
 
     def last_signs(self, names: Names, records: int) -> dict[str, float]:
         return {}

@@ -18,6 +18,7 @@ from sinkbench.tables.cells import cells_table, render
 from sinkbench.tables.comparison import COST_HEADERS, DISK_HEADERS, HEADERS, MEMORY_HEADERS
 from sinkbench.tables.export import BY_SERVICE
 from sinkbench.tables.export import COLUMNS as EXPORTED
+from sinkbench.tables.faults import recovery_table, status_table
 from sinkbench.tables.figures import COLUMNS, COMPARED, MEANINGS, METHODS, WHERE, anchor
 from sinkbench.tables.loads import load_table
 from sinkbench.tables.rescales import rescale_table
@@ -29,7 +30,17 @@ from tests.support.samplerun import keep_run
 DOCS = sorted((CHECKOUT / "docs").glob("*.md"))
 METHODS_PAGE = CHECKOUT / METHODS
 # Columns that say what a row is of, and hold no figure.
-NAMES = {"pipeline", "rescale", "scaling", "time of one record", "cell", "memory and disk", "cost in EUR"}
+NAMES = {
+    "pipeline",
+    "fault",
+    "broken",
+    "rescale",
+    "scaling",
+    "time of one record",
+    "cell",
+    "memory and disk",
+    "cost in EUR",
+}
 # The same of an export, and what counts trials or repeats the plan.
 UNMEASURED = {
     *("run", "complete", "resumed", "plan", "plan_sha256", "stack", "cell", "label", "pipeline", "sink", "mode"),
@@ -45,7 +56,7 @@ UNMEASURED = {
         "valid_trials",
         "notes",
     ),
-    "currency",
+    *("currency", "fault", "recovered"),
 }
 
 
@@ -129,6 +140,8 @@ def test_every_column_of_the_terminals_tables_has_its_heading(summary: RunSummar
         stage_table(split),
         resource_table(summary),
         cost_table(summary),
+        recovery_table(summary.cells),
+        status_table(summary.cells),
     ]
     for table in tables:
         assert table is not None

@@ -114,3 +114,11 @@ def test_a_share_of_an_even_load_is_as_much_of_its_time(seconds: float, share: f
     fault = PlanFault.model_validate({"what": "pause", "at_share": share})
     assert fault.begins_at(seconds) == pytest.approx(share * seconds)
     assert PlanFault.model_validate({"what": "pause", "at_seconds": 7}).begins_at(seconds) == 7
+
+
+def test_poison_has_records_and_a_share_which_no_other_fault_has() -> None:
+    assert PlanFault.model_validate({"what": "poison"}).name == "poison 1 % not json"
+    assert PlanFault.model_validate({"what": "poison", "share": 0.0001, "records": "nul"}).name == "poison 0.01 % nul"
+    for key, value in (("share", 0.1), ("records", "nul")):
+        with pytest.raises(ValueError, match=f"'{key}' is for poison, found pause"):
+            PlanFault.model_validate({"what": "pause", key: value})

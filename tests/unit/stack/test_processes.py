@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.stack.processes import SERVICES_OF, check_ports_free
+from sinkbench.stack.processes import SERVICES_OF, check_ports_free, is_suspended, resume, suspend
 
 LISTEN = """
 import socket, time
@@ -47,3 +49,31 @@ def test_a_service_of_a_stack_whose_checkout_was_moved_is_told_with_the_command_
         assert f" of the stack in {there} (`env SINKBENCH_HOME={there} sinkbench down` stops it)" in refused(port)
     with listening() as port:
         assert "of the stack" not in refused(port)
+
+
+def test_a_process_that_is_frozen_stands_still_with_its_children_and_goes_on() -> None:
+    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'])"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
+        try:
+            parent = psutil.Process(process.pid)
+            wait_until(lambda: len(parent.children()) == 1)
+            (child,) = parent.children()
+            suspend(process.pid)
+            # A signal takes a moment.
+            wait_until(lambda: is_suspended(process.pid) and is_suspended(child.pid))
+            resume(process.pid)
+            wait_until(lambda: not is_suspended(process.pid) and not is_suspended(child.pid))
+            process.communicate(b"\n", timeout=30)
+        finally:
+            resume(process.pid)
+            process.kill()
+    assert not is_suspended(process.pid)
+    with pytest.raises(StackError, match="cannot be frozen"):
+        suspend(process.pid)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Protocol
 
 import pytest
@@ -15,6 +16,7 @@ from sinkbench.summary.cells import summarize
 from sinkbench.trial.faulted import Faulted
 from sinkbench.trial.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
 from sinkbench.trial.names import TRIAL, Names
+from sinkbench.trial.poison import poison
 from sinkbench.trial.stop import End
 from sinkbench.trial.sustain import records_offered
 from sinkbench.trial.trial import Trial
@@ -187,6 +189,16 @@ def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted(
     assert bench.calls[-1] == "thaw postgres"
 
 
+def test_bad_records_are_counted_apart_from_the_load(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3}))
+    record = take(bench)
+    assert record.reasons == []
+    assert record.recovery is not None
+    assert (record.recovery.poisoned, record.recovery.poison_stored) == (18, 0)
+    assert record.reconciliation is not None
+    assert record.reconciliation.in_topic == record.records
+
+
 def test_a_fault_that_cannot_be_done_is_a_reason(take: Take) -> None:
     bench = FakeBench(plan_with({"what": "kill", "whom": "kafka"}))
 
@@ -270,3 +282,11 @@ def test_what_dies_after_the_fault_ends_the_trial_with_a_reason() -> None:
     end = next(each for each in ends if each is not None)
     assert end.reason is not None
     assert (end.reason.code, end.dead) == (ReasonCode.SERVICE_DIED, ("kafka",))
+
+
+def test_bad_records_are_bad_in_the_way_that_is_asked_for() -> None:
+    with pytest.raises(ValueError, match="Unterminated string"):
+        json.loads(poison("not json", 1))
+    assert "\0" in json.loads(poison("nul", 1))["metadata"]["name"]
+    assert json.loads(poison("wrong type", 7))["bench"] == {"run": "poison", "number": 7}
+    assert json.loads(poison("wrong type", 7))["metadata"]["lat"] == "north"
