@@ -95,7 +95,7 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
     if cell.audit is not None:
         counts = [
             (ReasonCode.LOST, "LOST", cell.audit.lost),
-            (ReasonCode.DEAD_LETTERS, "DEAD LETTERS", cell.audit.dead_letters),
+            (ReasonCode.DEAD_LETTERS, "DEAD LETTERS", 0 if cell.recovery else cell.audit.dead_letters),
             (ReasonCode.DUPLICATED, "DUPLICATED", 0 if cell.rescale or cell.recovery else duplicates),
             (ReasonCode.STALE, "STALE", cell.audit.stale),
             (ReasonCode.MISSING, "MISSING", cell.audit.missing),

@@ -318,13 +318,6 @@ class Bench:
         """Starts the tasks that have FAILED once more."""
         self.connect.restart_failed(names.connector)
 
-    def dead_letters(self, cell: Cell, names: Names) -> int | None:
-        """Records in the topic that the connector puts into what it cannot store; None if it has none."""
-        topic = self.config(cell, names).get("errors.deadletterqueue.topic.name")
-        if not topic:
-            return None
-        return sum(self.kafka.end_offsets(topic).values()) if topic in self.kafka.topics() else 0
-
     def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
         """The connector, once the cell's tasks all run and have their partitions; None before."""
         if self.kafka.members(group_of(names.connector)) != cell.tasks:

@@ -39,13 +39,10 @@ class Faulted:
         self._whom = ""
         self._first: float | None = None
         self._acts: list[Act] = []
-        self._letters_before: int | None = None
-        self._letters: int | None = None
         self._recovered = False
 
     def load(self, trial: Trial) -> None:
         trial.bench.create_topic(trial.names)
-        self._letters_before = trial.bench.dead_letters(trial.cell, trial.names)
 
     def run(self, trial: Trial) -> None:
         plan, fault = trial.bench.plan, self._fault
@@ -103,7 +100,7 @@ class Faulted:
             trial.bench.restart(trial.names)
 
     def read(self, trial: Trial) -> None:
-        self._letters = trial.bench.dead_letters(trial.cell, trial.names)
+        return
 
     def figures(self, trial: Trial) -> Figures:
         return Figures(
@@ -115,13 +112,12 @@ class Faulted:
 
     def _recovery(self, trial: Trial) -> Recovery:
         seen = recovery_of(trial.samples, self._began or 0.0, self._ended or 0.0, trial.cell.tasks, self._whom)
-        letters = None if self._letters is None else max(self._letters - (self._letters_before or 0), 0)
         more = {
             "recovered": self._recovered,
             "connections_left": trial.connections_left,
             "poisoned": trial.poisoned if self._fault.what == POISON else None,
             "poison_stored": None if not trial.poisoned or trial.audited is None else trial.audited.foreign,
-            "dead_letters": letters,
+            "dead_letters": trial.dead_letters,
             "acts": self._acts,
         }
         return seen.model_copy(update=more)

@@ -97,7 +97,7 @@ class Trial:
         self._created = False
         self._company = Company(bench, cell.sink, names)
         self._dead_letters = DeadLetters(bench, cell, names)
-        self._letters: list[DeadLetter] = []
+        self._letters: list[DeadLetter] | None = None
         self._refused: str | None = None
         self._records_per_write: float | None = None
         self._disk_bytes_per_record: float | None = None
@@ -138,6 +138,11 @@ class Trial:
     def sink(self) -> Sink:
         """The cell's sink. Raises StackError if it does not answer."""
         return self.bench.sink(self.cell.sink)
+
+    @property
+    def dead_letters(self) -> int | None:
+        """Records in the connector's dead letter queue; None if it has none, or if nobody looked."""
+        return None if self._letters is None or self._dead_letters.queue is None else len(self._letters)
 
     def seconds(self) -> float:
         """How long the trial has taken so far."""
@@ -350,7 +355,7 @@ class Trial:
             self._wrong_keys = counted.wrong_keys()
         else:
             self._lost_ranges, self._duplicated_ranges = counted.lost_ranges(), counted.duplicated_ranges()
-            if self.audited.lost:
+            if self.audited.lost and not self._is_broken:
                 self._refused = why_refused(self.bench, self.cell, self.names, counted.is_lost)
         return self.audited
 
@@ -432,7 +437,8 @@ class Trial:
         if found.foreign > self.poisoned:
             text = f"{found.foreign:,} rows in the sink are none of this trial's records"
             self.note(ReasonCode.FOREIGN_RECORDS, text, foreign=found.foreign)
-        if self._letters:
+        # What a fault does to a pipeline is no reason against its trial.
+        if self._letters and not self._is_broken:
             count, reason = len(self._letters), causes(self._letters)[0].reason
             text = f"{count:,} {'record is a dead letter' if count == 1 else 'records are dead letters'}"
             text += f"{f' ({reason})' if reason else ''}; `sinkbench dlq {self._dead_letters.queue}` explains them"

@@ -351,9 +351,6 @@ class FakeBench:
     def another_sink(self, name: str) -> Any:
         return SimpleNamespace(refuse=partial(self.do, "refuse"), accept=partial(self.do, "accept"), close=lambda: None)
 
-    def dead_letters(self, cell: Cell, names: Names) -> int | None:
-        return None
-
     def refresh(self) -> None:
         self.calls.append("refresh")
 
