@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing
 
+from loadgen.forms import DOCUMENT, is_row
 from sinkbench.analysis.content import documents_of
 from sinkbench.errors import ServiceError
 from sinkbench.plan.cells import Cell
@@ -28,17 +30,20 @@ def why_refused(bench: Bench, cell: Cell, names: Names, is_lost: Callable[[int],
 
     Returns:
         The sink's words. None if it takes the record, if none of the records that were looked at is lost, or if the
-        sink has no plain client, or does not answer.
+        sink has no plain client, or none for rows, or does not answer.
     """
     ways = sink_kind(cell.sink).writers
-    if not ways:
+    if not ways or is_row(cell.form):
         return None
     try:
         values = bench.kafka.some_records(names.topic, MOST_RECORDS)
-        lost = (value for value in values if value and any(map(is_lost, documents_of([value], names.trial))))
-        value = next(lost, None)
-        if value is None:
+        found = ((value, documents_of([value], names.trial, cell.form)) for value in values if value)
+        value, documents = next(((value, held) for value, held in found if any(map(is_lost, held))), (b"", {}))
+        if not documents:
             return None
+        if cell.form != DOCUMENT:
+            # What is around the record is none of the sink's.
+            value = json.dumps(*documents.values()).encode()
         to = Destination(cell.sink, next(iter(ways)), names.target, bench.stack.endpoints.sinks[cell.sink])
         with closing(open_writer(to)) as writer:
             writer.write(writer.batch([value]))

@@ -347,7 +347,8 @@ class Trial:
         counted = self.bench.audit(self.cell, self.names, self.records)
         self._letters = self._dead_letters.read()
         if isinstance(counted, SeqAudit):
-            counted.add_dead(sorted(documents_of([letter.value for letter in self._letters], self.names.trial)))
+            dead = documents_of([letter.value for letter in self._letters], self.names.trial, self.cell.form)
+            counted.add_dead(sorted(dead))
         content = self._content()
         counts = {"compared": content.compared, "altered": content.altered}
         self.audited, self.not_audited = counted.result().model_copy(update=counts), ""

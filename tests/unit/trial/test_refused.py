@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sinkbench.errors import ServiceError
-from sinkbench.plan.cells import expand
+from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.sinks import Refused
 from sinkbench.trial import refused
@@ -44,12 +45,14 @@ class Writer:
         return
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, error: Exception | None, sent: list[bytes]) -> tuple[str | None, Writer]:
+def asked(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None, sent: list[bytes], cell: Cell = CELL
+) -> tuple[str | None, Writer]:
     writer = Writer(error)
     monkeypatch.setattr(refused, "open_writer", lambda to: writer)
     bench: Any = FakeBench(PLAN, sent=sent)
     bench.stack.endpoints.sinks = {"elasticsearch": None}
-    return why_refused(bench, CELL, NAMES, lambda seq: seq >= 2), writer
+    return why_refused(bench, cell, NAMES, lambda seq: seq >= 2), writer
 
 
 def test_a_lost_record_is_written_and_the_sink_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,4 +69,16 @@ def test_a_sink_that_takes_the_record_or_does_not_answer_says_nothing(
 
 def test_without_a_lost_record_at_hand_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     why, writer = asked(monkeypatch, Refused("no"), [record(1)])
+    assert (why, writer.written) == (None, [])
+
+
+def test_of_another_form_the_document_is_written_without_what_is_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = [json.dumps({"schema": {}, "payload": json.loads(record(2))}).encode()]
+    why, writer = asked(monkeypatch, Refused("no"), sent, replace(CELL, form="document-schema"))
+    assert (why, writer.written) == ("no", [record(2)])
+
+
+def test_a_row_is_not_written_by_a_client_of_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = [json.dumps({"bench_run": NAMES.trial, "bench_seq": 2}).encode()]
+    why, writer = asked(monkeypatch, Refused("no"), sent, replace(CELL, form="row"))
     assert (why, writer.written) == (None, [])
