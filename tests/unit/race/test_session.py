@@ -200,3 +200,13 @@ def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(bench: FakeBen
     assert summary.complete
     assert len(summary.resumed) == 1
     assert summary.cells[0].trials == 2
+
+
+def test_a_converter_that_cannot_read_the_records_is_refused_before_the_stack_is_asked(tmp_path: Path) -> None:
+    rows = {"pipeline": "postgres/jdbc", "form": "row-schema", "target": "postgres/targets/row.sql"}
+    plan = Plan.model_validate({"name": "p", "pipelines": [rows]})
+    stack: Any = FakeStack(tmp_path)
+    with pytest.raises(PlanError, match="postgres/jdbc: form row-schema: StringConverter hands the value on as it is"):
+        run_plan(stack, plan, tmp_path / "results", Console(file=io.StringIO()))
+    assert stack.calls == []
+    assert not (tmp_path / "results").exists() or not list((tmp_path / "results").iterdir())
