@@ -36,9 +36,9 @@ def load(**options: Any) -> Load:
         ({"pace": "recorded"}, "pace: records of noaa have no times of their own; "),
         (
             {"records": "a.ndjson", "record_bytes": 500},
-            "records: found 'a.ndjson', whose sizes and keys are their own; ",
+            "records: found 'a.ndjson', whose sizes, keys and form are their own; ",
         ),
-        ({"records": "a.ndjson", "keys": 500}, "records: found 'a.ndjson', whose sizes and keys are their own; "),
+        ({"records": "a.ndjson", "keys": 500}, "records: found 'a.ndjson', whose sizes, keys and form are their own; "),
     ],
 )
 def test_an_unusable_option_is_refused_in_one_line(options: dict[str, Any], message: str) -> None:
