@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sinkbench.doctor.facts import Area, Facts
 
-__all__ = ["DOCS", "Change", "Diagnosis", "Finding", "Found", "NotSeen", "Rule", "diagnose"]
+__all__ = ["DOCS", "Change", "Diagnosis", "Finding", "Found", "NotSeen", "Rule", "diagnose", "topics_not_seen"]
 
 DOCS = "docs/doctor.md"
 
@@ -53,6 +53,13 @@ class NotSeen:
     """That a rule lacks what it needs to know about a subject, and why."""
 
     why: str
+
+
+def topics_not_seen(facts: Facts) -> Iterator[NotSeen]:
+    """That connectors which run name their topics by a pattern."""
+    for each in facts.running:
+        if "topics.regex" in each.config:
+            yield NotSeen(f"{each.name} names its topics by a pattern")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sinkbench.doctor.configs import one_by_one
-from sinkbench.doctor.diagnosis import Found, Rule
+from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Connector, Facts
 from sinkbench.sinks.state import SinkState, Target
 
@@ -39,7 +39,8 @@ def no_dead_letter_queue(facts: Facts) -> Iterator[Found]:
         )
 
 
-def renamed_connector(facts: Facts) -> Iterator[Found]:
+def renamed_connector(facts: Facts) -> Iterator[Found | NotSeen]:
+    yield from topics_not_seen(facts)
     for each in facts.running:
         if each.trials:
             continue

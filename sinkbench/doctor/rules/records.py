@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from sinkbench.analysis.words import percent
-from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
+from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Facts
 
 __all__ = ["RULES", "expected_fullest", "expected_partitions"]
@@ -59,7 +59,8 @@ def few_keys(facts: Facts) -> Iterator[Found | NotSeen]:
         )
 
 
-def empty_partitions(facts: Facts) -> Iterator[Found]:
+def empty_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
+    yield from topics_not_seen(facts)
     for each in facts.running:
         counts = [count for name in each.topics if name in facts.topics for count in facts.topics[name].records]
         filled = sum(count > 0 for count in counts)
@@ -74,7 +75,8 @@ def empty_partitions(facts: Facts) -> Iterator[Found]:
         )
 
 
-def skewed_keys(facts: Facts) -> Iterator[Found]:
+def skewed_keys(facts: Facts) -> Iterator[Found | NotSeen]:
+    yield from topics_not_seen(facts)
     names = dict.fromkeys(name for each in facts.running for name in each.topics)
     for topic in (facts.topics[name] for name in names if name in facts.topics):
         counts = topic.records

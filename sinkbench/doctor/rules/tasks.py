@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sinkbench.doctor.diagnosis import Change, Found, NotSeen, Rule
+from sinkbench.doctor.diagnosis import Change, Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Connector, Facts
 
 __all__ = ["RULES"]
@@ -100,7 +100,8 @@ def _unbalancing(connectors: Sequence[Connector], workers: int) -> str:
     return f", and unbalances those of others, since {' and '.join(uneven)} {verb} no multiple of {workers}"
 
 
-def more_tasks_than_partitions(facts: Facts) -> Iterator[Found]:
+def more_tasks_than_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
+    yield from topics_not_seen(facts)
     for each in facts.running:
         partitions = sum(len(facts.topics[name].records) for name in each.topics if name in facts.topics)
         if not 0 < partitions < each.tasks:

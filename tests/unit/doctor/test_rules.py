@@ -335,6 +335,12 @@ def test_what_a_rule_lacks_of_a_single_connector_is_named() -> None:
     assert {"read-only-database", "old-driver", "too-many-connections", "dead-connections"} <= set(said.unseen)
 
 
+def test_topics_that_are_named_by_a_pattern_are_named_as_not_looked_at() -> None:
+    seen = facts(connectors=(jdbc(config={"topics": "", "topics.regex": "tides.*"}),))
+    codes = {"more-tasks-than-partitions", "empty-partitions", "skewed-keys", "renamed-connector"}
+    assert diagnosis(seen).unseen == dict.fromkeys(codes, "jdbc names its topics by a pattern")
+
+
 def test_findings_that_spoil_a_race_come_first() -> None:
     seen = of_plan(jdbc(tasks=24, planned=True), refusals=("no",), sinks=through_pooler(waiting=1))
     spoils = [each.found.spoils for each in diagnosis(seen).findings]
