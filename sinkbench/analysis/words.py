@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["few_of", "percent"]
+__all__ = ["counted", "few_of", "percent"]
 
 
 def percent(share: float) -> str:
     """0.52 is "52 %", 0.042 is "4.2 %"."""
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 is "1 task", 2,000 is "2,000 tasks"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def few_of(names: Sequence[str], count: int) -> str:

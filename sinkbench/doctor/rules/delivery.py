@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sinkbench.analysis.words import counted
 from sinkbench.doctor.configs import one_by_one
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Connector, Facts
@@ -51,8 +52,8 @@ def renamed_connector(facts: Facts) -> Iterator[Found | NotSeen]:
             count = sum(group.read[name] for name in topics)
             yield Found(
                 each.name,
-                f"a connector {group.connector} that is gone had read {count:,} records of {', '.join(topics)}, which"
-                " this one reads from their beginning",
+                f"a connector {group.connector} that is gone had read {counted(count, 'record')} of"
+                f" {', '.join(topics)}, which this one reads, too",
                 "a connector's name is its consumer group: under another name it reads all again, and stores it twice",
                 f"if it is the same connector, call it {group.connector} again, or stop it and set its offsets: curl -X"
                 f" PATCH {facts.worker}/connectors/{each.name}/offsets; if not, delete the group"

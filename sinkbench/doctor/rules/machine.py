@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
 from sinkbench.doctor.facts import Area, Facts
+from sinkbench.sinks.state import SearchCluster
 
 __all__ = ["RULES"]
 
@@ -17,6 +19,7 @@ LEAST_AVAILABLE_BYTES = 500_000_000
 TIGHT = 4 / 3
 # Elasticsearch does not start off loopback with fewer; others open a file for each segment of each partition.
 ELASTICSEARCH_FILES, LEAST_FILES = 65_535, 4_096
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def little_memory(facts: Facts) -> Iterator[Found]:
@@ -49,14 +52,14 @@ def few_files(facts: Facts) -> Iterator[Found | NotSeen]:
     if Area.FILES in facts.unseen:
         yield NotSeen(facts.unseen[Area.FILES])
     nodes = {
-        f"{name} ({node.name})": node.files
+        f"{name} ({node.name})": (node.files, LEAST_FILES if _on_loopback(state.cluster) else ELASTICSEARCH_FILES)
         for name, state in facts.sinks.items()
         if state.cluster is not None
         for node in state.cluster.nodes
         if node.files is not None and node.files >= 0
     }
-    for service, files in {**facts.machine.files, **nodes}.items():
-        wanted = ELASTICSEARCH_FILES if service in nodes else LEAST_FILES
+    services = {service: (files, LEAST_FILES) for service, files in facts.machine.files.items()}
+    for service, (files, wanted) in {**services, **nodes}.items():
         if files < wanted:
             yield Found(
                 service,
@@ -66,6 +69,10 @@ def few_files(facts: Facts) -> Iterator[Found | NotSeen]:
                 f"ulimit -n {ELASTICSEARCH_FILES} before `sinkbench up`; LimitNOFILE where a service manager starts it",
                 spoils=files < LEAST_FILES,
             )
+
+
+def _on_loopback(cluster: SearchCluster) -> bool:
+    return (urlsplit(cluster.address).hostname or "") in LOOPBACK
 
 
 def little_disk(facts: Facts) -> Iterator[Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sinkbench.analysis.words import percent
+from sinkbench.analysis.words import counted, percent
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Facts
 
@@ -42,10 +42,10 @@ def few_keys(facts: Facts) -> Iterator[Found | NotSeen]:
     most = max(each.tasks for each in facts.planned)
     mend = f"raise load.keys to {math.ceil(8 * partitions * math.log(max(partitions, 2))):,} or more"
     if filled + 0.5 < most:
-        idle = f"about {filled:.0f} of {partitions} partitions get records, for up to {most} tasks"
+        idle = f"about {filled:.0f} of {partitions} partitions get records, for up to {counted(most, 'task')}"
         yield Found(
             f"plan {facts.plan}",
-            f"{keys:,} {'key' if keys == 1 else 'keys'}: {idle}",
+            f"{counted(keys, 'key')}: {idle}",
             "all records of a key are in one partition, and a task without records has nothing to do",
             mend,
             spoils=True,
@@ -68,7 +68,7 @@ def empty_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
             continue
         yield Found(
             each.name,
-            f"{filled} of the {len(counts)} partitions that it reads have records, for {each.tasks} tasks",
+            f"{filled} of the {len(counts)} partitions that it reads have records, for {counted(each.tasks, 'task')}",
             "all records of a key are in one partition, and a task without records has nothing to do",
             f"use at least {LEAST_PER_PARTITION * len(counts)} different keys, or none, in what fills the topic",
             spoils=filled < each.tasks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sinkbench.analysis.words import counted
 from sinkbench.doctor.diagnosis import Change, Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Connector, Facts
 
@@ -71,10 +72,11 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
     others = [each for each in facts.running if not each.trials]
     if facts.plan is not None or len(others) < len(facts.running):
         for each in others:
+            found = _uneven([each], facts.workers)
             yield Found(
                 each.name,
-                f"it runs {each.tasks} {'task' if each.tasks == 1 else 'tasks'} on the same workers"
-                + _unbalancing([each], facts.workers),
+                f"it runs {counted(each.tasks, 'task')} on the same workers"
+                + (f", and unbalances those of others: {found} is no multiple of {facts.workers}" if found else ""),
                 "a trial that was not alone is in no rate"
                 if facts.shared
                 else "a race on a stack of one's own is refused while another connector runs",
@@ -84,20 +86,19 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
             )
     elif len(others) > 1:
         tasks = ", ".join(f"{each.name} {each.tasks}" for each in others)
+        found = _uneven(others, facts.workers)
+        unbalanced = f"; these unbalance one another's: {found}, no multiple of {facts.workers}" if found else ""
         yield Found(
             f"{len(others)} connectors",
-            f"they run tasks on the same workers: {tasks}{_unbalancing(others, facts.workers)}",
+            f"they run tasks on the same workers: {tasks}{unbalanced}",
             "they share CPU, memory and connections, and none of their rates is its own",
             f"curl -X PUT {facts.worker}/connectors/NAME/stop (the same with /resume starts it again)",
         )
 
 
-def _unbalancing(connectors: Sequence[Connector], workers: int) -> str:
-    uneven = [str(each.tasks) for each in connectors if workers and each.tasks % workers]
-    if not uneven:
-        return ""
-    verb = "is" if len(uneven) == 1 else "are"
-    return f", and unbalances those of others, since {' and '.join(uneven)} {verb} no multiple of {workers}"
+def _uneven(connectors: Sequence[Connector], workers: int) -> str:
+    """The numbers of tasks that are no multiple of the workers; "" if all are, or nobody knows."""
+    return " and ".join(str(each.tasks) for each in connectors if workers and each.tasks % workers)
 
 
 def more_tasks_than_partitions(facts: Facts) -> Iterator[Found | NotSeen]:

@@ -71,8 +71,13 @@ SHOWN = [
         True,
     ),
     ("uneven-tasks", facts(connectors=(jdbc(tasks=4),)), "4 tasks are no multiple of 3 workers", False),
-    ("other-connectors", of_plan(jdbc(tasks=4)), "unbalances those of others, since 4 is no multiple of 3", True),
-    ("other-connectors", facts(connectors=(jdbc(), search(tasks=4))), "jdbc 3, bulk 4, and unbalances", False),
+    ("other-connectors", of_plan(jdbc(tasks=4)), "unbalances those of others: 4 is no multiple of 3", True),
+    (
+        "other-connectors",
+        facts(connectors=(jdbc(), search(tasks=4))),
+        "jdbc 3, bulk 4; these unbalance one another's: 4, no multiple of 3",
+        False,
+    ),
     (
         "other-connectors",
         facts(connectors=(jdbc(), search(name="tides_5eeded_001", trials=True))),
@@ -266,7 +271,7 @@ SHOWN = [
     ("few-files", facts(machine=Machine(files={"kafka": 1_024})), "1,024 files and connections", True),
     (
         "few-files",
-        facts(sinks={"elasticsearch": SinkState(cluster=cluster(files=8_192))}),
+        facts(sinks={"elasticsearch": SinkState(cluster=cluster(files=8_192, address="https://es:9200"))}),
         "8,192 files",
         False,
     ),
@@ -307,6 +312,7 @@ QUIET = [
     ),
     of_plan(jdbc(tasks=3, planned=True, url="jdbc:postgresql://a,b/bench?targetServerType=primary")),
     facts(connectors=(jdbc(config={"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dlq"}),)),
+    facts(sinks={"elasticsearch": SinkState(cluster=cluster(files=8_192))}),
     facts(connectors=(jdbc(name="new"),), left=(Group("old", {"another": 2_000}),)),
 ]
 
