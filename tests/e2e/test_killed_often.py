@@ -94,7 +94,7 @@ def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves
     moments = random.Random(seed)
     print(f"KILL_SEED={seed}")
     (tmp_path / "mine.yaml").write_text(PLAN)
-    killed = 0
+    there, killed = left_behind(stack), 0
     while killed < KILLS:
         before = kept_lines(tmp_path)
         command = next_command(tmp_path)
@@ -112,18 +112,20 @@ def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves
             assert race.returncode == 0, output
             for link in (tmp_path / "results").glob("latest"):
                 link.unlink()
-        print(f"{' '.join(command)} ended with {race.returncode} after {end:.1f} s, {len(left_behind(stack))} left")
+        print(
+            f"{' '.join(command)} ended with {race.returncode} after {end:.1f} s, {len(left_behind(stack)) - len(there)} left"
+        )
         # What it had started ends with it.
         assert wait_for_end(children) == []
         after = kept_lines(tmp_path)
         assert {file: lines[: len(before[file])] for file, lines in after.items() if file in before} == before
         listed = sinkbench("runs")
-        assert listed.returncode == 0, listed.stderr
+        assert listed.returncode == (0 if (tmp_path / "results").exists() else 2), listed.stderr
         assert "Traceback" not in output + listed.stderr
 
     last = sinkbench(*next_command(tmp_path))
     assert last.returncode == 0, last.stdout + last.stderr
-    assert [name for name in left_behind(stack) if name != SOMEBODYS] == []
+    assert left_behind(stack) == there
     assert [name for name in Kafka(stack.endpoints.kafka).groups() if is_ours(name.removeprefix("connect-"))] == []
     summary = summary_of(tmp_path)
     assert summary["complete"] is True
