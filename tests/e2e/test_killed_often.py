@@ -112,9 +112,8 @@ def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves
             assert race.returncode == 0, output
             for link in (tmp_path / "results").glob("latest"):
                 link.unlink()
-        print(
-            f"{' '.join(command)} ended with {race.returncode} after {end:.1f} s, {len(left_behind(stack)) - len(there)} left"
-        )
+        left = len(left_behind(stack)) - len(there)
+        print(f"{' '.join(command)} ended with {race.returncode} after {end:.1f} s, {left} left")
         # What it had started ends with it.
         assert wait_for_end(children) == []
         after = kept_lines(tmp_path)
