@@ -63,7 +63,8 @@ def serve(listen: str, app: Starlette, service: LoadService, *, exit_on_eof: boo
 
 def hosts_of(listen: str) -> list[str]:
     """The names by which clients may call what listens there: the host's own, and this machine's."""
-    return ["localhost", listen.rpartition(":")[0].removeprefix("[").removesuffix("]"), socket.gethostname()]
+    name = socket.gethostname()
+    return ["localhost", listen.rpartition(":")[0].removeprefix("[").removesuffix("]"), name, name.partition(".")[0]]
 
 
 def _listen(listen: str) -> socket.socket:
