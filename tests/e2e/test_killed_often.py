@@ -28,7 +28,7 @@ from tests.support.commands import Run, started
 from tests.support.latest import summary_of, trials_of
 
 KILLS = int(os.environ.get("KILLS", "3"))
-KILL_SECONDS = float(os.environ.get("KILL_SECONDS", "15"))
+KILL_SECONDS = float(os.environ.get("KILL_SECONDS", "12"))
 PLAN = """
 pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
 trials: 1
