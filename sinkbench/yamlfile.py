@@ -189,6 +189,7 @@ class YamlFile:
             yaml = YAML(typ="safe", pure=True)
             root = yaml.compose(text)
             self._refuse_endless(root)
+            self._refuse_half(root)
             return root, None if root is None else yaml.constructor.construct_document(root)
         except MarkedYAMLError as broken:
             mark = broken.problem_mark or broken.context_mark
@@ -201,6 +202,23 @@ class YamlFile:
             raise self._error(f"{self.path}: not valid YAML: {' '.join(str(broken).split())}") from None
         except RecursionError:
             raise self._error(f"{self.path}: is nested too deeply for a {self._kind}") from None
+
+    def _refuse_half(self, root: object) -> None:
+        """An escape may name half a character, in a key or a value, which nothing could print."""
+        left = [root]
+        seen: set[int] = set()
+        while left:
+            node: Any = left.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, ScalarNode) and any("\ud800" <= letter <= "\udfff" for letter in node.value):
+                where = f"{self.path}:{node.start_mark.line + 1}"
+                raise self._error(f"{where}: the text {ascii(node.value)[:40]} holds half a character; mend it")
+            if isinstance(node, MappingNode):
+                left += [each for pair in node.value for each in pair]
+            elif isinstance(node, SequenceNode):
+                left += node.value
 
     def _refuse_endless(self, root: object) -> None:
         """Aliases may repeat a value, but neither hold themselves nor make a small file a huge one."""

@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from loadgen.clientconfig import read_client_config
 from loadgen.dataset.source import open_dataset
 from loadgen.errors import LoadgenError
+from sinkbench import secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import SinkbenchError
 from sinkbench.plan.connectors import read_connector
@@ -86,6 +87,12 @@ CLIENT = b"security.protocol=ssl\n# why\nssl.ca.pem=-----BEGIN\\nx\nsasl.passwor
 NDJSON = b'{"id": 1, "at": {"place": "Sand"}, "v": [1.5, true]}\n{"id": 2, "at": {"place": "K\xc3\xb6ln"}}\n\n{}\n'
 ARRAY = b'[{"id": 1, "at": {"place": "Sand"}},\n {"id": 2}, {"id": 3, "v": "\\u00fc"}]\n'
 TABLE = b'id,place,v,ok\n1,"Sand, Bar",1.5,true\n2,"say ""x""\nhere",,false\n3,K\xc3\xb6ln,-2e3,true\n'
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read in here as a secret is none for other tests."""
+    monkeypatch.setattr(secrets, "_forms", set())
 
 
 @dataclass(frozen=True)

@@ -206,6 +206,8 @@ BAD_YAML = {
     "zero": 'name: "a\\0b"\nplan: "a\\0b"\ncurrency: "a\\0"\nkafka: "\\0"',
     "huge": "a:\n" + "- 1\n" * 1_000_000,
     "two": "a: 1\n---\nb: 2",
+    "half a character": 'name: "\\ud800"\nplan: "\\ud800"\ncurrency: "\\ud800"\nkafka: "\\ud800"',
+    "half a character in a key": '"\\ud800": 1',
 }
 
 
