@@ -60,6 +60,9 @@ def test_every_key_and_every_setting_is_there_and_described() -> None:
     sections = {"until": {"interval_percent": 5, "trials": 9}, "prices": {"currency": "EUR", "core_hour": 1}}
     sections["load"] = {"changes": {"inserts": 1, "updates": 0}}
     plan = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **sections})
+    load = {"records_per_second": 1, "seconds": 20}
+    broken = {"mode": "faults", "sustain": load, "faults": [{"what": "none"}]}
+    faults = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **broken})
 
     def dotted(content: object, above: str) -> set[str]:
         found = set()
@@ -69,7 +72,7 @@ def test_every_key_and_every_setting_is_there_and_described() -> None:
         return found
 
     keys = {key.name: key for key in keys_of(Plan)}
-    assert keys.keys() == dotted(plan.whole(), "")
+    assert keys.keys() == dotted(plan.whole(), "") | dotted(faults.whole(), "")
     settings = {key.name: key for key in keys_of(Settings)}
     assert settings.keys() == Settings.model_fields.keys()
     assert [key.name for key in (*keys.values(), *settings.values()) if not key.row[-1]] == []
