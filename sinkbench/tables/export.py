@@ -21,6 +21,7 @@ from sinkbench.summary.bound import bound_of
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import heading, rate_and_spread, remarks
 from sinkbench.tables.columns import connections, counted
+from sinkbench.tables.faults import is_faults, matrix_texts
 from sinkbench.tables.format import formatted
 from sinkbench.tables.markdown import escaped, markdown_table
 
@@ -248,6 +249,9 @@ def _markdown(summary: RunSummary) -> str:
     above = [f"- {escaped(line)}" for line in lines[:2]]
     below = [f"- {escaped(line.removeprefix('* '))}" for line in lines[2:]]
     rows = markdown_table(_MARKDOWN, map(_markdown_row, summary.cells), range(1, 8))
+    if is_faults(summary):
+        headers, texts = matrix_texts(summary)
+        rows = markdown_table(headers, [[text.replace("\n", ", ") for text in row] for row in texts])
     return "\n\n".join("\n".join(part) for part in (above, rows, below) if part) + "\n"
 
 

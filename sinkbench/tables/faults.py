@@ -18,6 +18,7 @@ __all__ = [
     "is_faults",
     "matrix_cells",
     "matrix_table",
+    "matrix_texts",
     "recovery_table",
     "status_table",
 ]
@@ -47,12 +48,18 @@ def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[
 
 def matrix_table(summary: RunSummary) -> Table:
     """A row for each fault, a column for each pipeline."""
-    faults, pipelines, cells = matrix_cells(summary)
-    table = new_table("fault", *(words(each.replace("/", "/\n", 1)) for each in pipelines))
-    for fault in faults:
-        row = [_in_short(cells.get((fault, each))) for each in pipelines]
-        table.add_row(Text(fault), *map(Text, row))
+    (first, *pipelines), rows = matrix_texts(summary)
+    table = new_table(first, *(words(each.replace("/", "/\n", 1)) for each in pipelines))
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
+
+
+def matrix_texts(summary: RunSummary) -> tuple[list[str], list[list[str]]]:
+    """The headers of the matrix, and its rows; a text may have several lines."""
+    faults, pipelines, cells = matrix_cells(summary)
+    rows = [[fault, *(_in_short(cells.get((fault, each))) for each in pipelines)] for fault in faults]
+    return ["fault", *pipelines], rows
 
 
 def recovery_table(cells: Sequence[CellSummary]) -> Table:

@@ -94,6 +94,7 @@ def test_rates_under_faults_are_in_no_answer_and_no_ratio() -> None:
     assert all(cell.records_per_second is None and cell.ratio is None for cell in summary.cells)
     assert "No answer" not in render(summary)
     assert ",refuse sink,true," in str(export(summary, "csv"))
+    assert "| refuse sink | each once, no break | LOST 1,234, dupl. 34, back 12.2 s" in str(export(summary, "md"))
 
 
 def test_each_cell_of_the_matrix_leads_to_the_charts_of_its_trials(tmp_path: Path) -> None:
