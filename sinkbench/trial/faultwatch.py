@@ -62,6 +62,7 @@ class FaultWatch:
         self._failed_since: float | None = None
         self._dead_since: float | None = None
         self._dead: tuple[str, ...] = ()
+        self._alive: set[str] = set()
         self._deeds = 0
         self.ended: float | None = None
         self.recovered = False
@@ -77,9 +78,11 @@ class FaultWatch:
             self._seen, self._moved_seconds = (seen[0], seen[1]), now
         if sample.tasks_failed is not None:
             self._failed_since = (self._failed_since or now) if sample.tasks_failed else None
+        self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
         if self.ended is None:
             return self._end_if_late(now)
-        dead = tuple(sorted(name for name, used in sample.cpu_seconds.items() if used is None))
+        # What never told its CPU time cannot be seen.
+        dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
         if sample.cpu_seconds:
             self._dead_since = (self._dead_since or now) if dead else None
             self._dead = dead

@@ -278,7 +278,9 @@ def test_a_pipeline_that_stands_still_though_it_runs_is_restarted_later() -> Non
 
 def test_what_dies_after_the_fault_ends_the_trial_with_a_reason() -> None:
     found = watch()
-    ends = [found.see(read(float(at), 50, 50, cpu_seconds={"kafka": None, "postgres": 1.0})) for at in range(6, 14)]
+    found.see(read(4.0, 50, 50, cpu_seconds={"kafka": 1.0, "unseen": None}))
+    gone = {"kafka": None, "postgres": 1.0, "unseen": None}
+    ends = [found.see(read(float(at), 50, 50, cpu_seconds=gone)) for at in range(6, 14)]
     end = next(each for each in ends if each is not None)
     assert end.reason is not None
     assert (end.reason.code, end.dead) == (ReasonCode.SERVICE_DIED, ("kafka",))
