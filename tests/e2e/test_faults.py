@@ -12,6 +12,7 @@ import pytest
 
 from sinkbench.runs.store import read_summary
 from sinkbench.stack.local import LocalStack
+from sinkbench.stack.readiness import checks
 from tests.e2e.races import left_behind
 from tests.support.commands import Run
 
@@ -74,6 +75,14 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
     assert done.returncode == 2
     assert "mine.yaml:8: 'freeze sink' cannot be done on stack external" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack: LocalStack) -> None:
+    check = checks(stack.endpoints)["postgres"]
+    stack.freeze("postgres")
+    assert check() is not None
+    stack.up(lambda line: None)
+    assert check() is None
 
 
 @pytest.mark.long
