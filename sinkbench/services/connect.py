@@ -233,6 +233,7 @@ class ConnectCluster:
     def stop(self, name: str) -> None:
         """Ends a connector's tasks; it keeps its configuration and its offsets, and `/resume` starts it again."""
         self._ask("PUT", f"/connectors/{name}/stop")
+
     def restart(self, name: str) -> None:
         """Starts the connector and all its tasks once more."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true")

@@ -65,7 +65,8 @@ def secret(value: object, info: ValidationInfo) -> str:
         found = os.environ.get(name)
         if not found:
             state = "not set" if found is None else "empty"
-            raise mistake(f"{{name}}: the environment variable {name} is {state}; set it", kind)
+            variable = name if name.isprintable() else shown(name)
+            raise mistake(f"{{name}}: the environment variable {variable} is {state}; set it", kind)
         return conceal(found)
     return conceal(_secret_in(_path(name, info), kind))
 

@@ -59,7 +59,10 @@ def test_a_url_that_leads_to_the_pooler_is_known_by_its_address_or_its_variable(
     assert leads_to(config_of("elasticsearch/camel-bulk"), {}, "db:5432") is None
 
 
-SINGLE = ("elasticsearch/camel-index", "elasticsearch/camel-keyed", "postgres/camel-sql")
+SINGLE = (
+    *("elasticsearch/camel-index", "elasticsearch/camel-idempotent", "elasticsearch/camel-keyed"),
+    "postgres/camel-sql",
+)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
