@@ -163,7 +163,7 @@ READERS = {
     "parquet": Reader("mine.parquet", b"", _dataset("mine.parquet"), share=0.1),
     "summary": Reader("results/*/summary.json", b"", _run, True),
     "trials": Reader("results/*/trials.jsonl", b"", _run),
-    "kept plan": Reader("results/*/plan.yaml", b"", _run, True),
+    "kept plan": Reader("results/*/plan.yaml", b"", _run, True, share=0.3),
     "samples": Reader("results/*/samples/*.csv", b"", _samples),
 }
 
@@ -207,7 +207,7 @@ def test_a_thousand_bad_files_are_taken_or_refused_in_a_few_lines(name: str, wor
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with all that a run may have."""
-    return keep_run(tmp_path_factory.mktemp("whole") / "results", multiples=(1, 2), seconds=4, everything=True)
+    return keep_run(tmp_path_factory.mktemp("whole") / "results", ("postgres/jdbc",), (1, 2), 2, 4, everything=True)
 
 
 COMMANDS = {
