@@ -13,7 +13,7 @@ from loadgen.reading import printable
 from sinkbench.analysis.lag import lag_in_words
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
-from sinkbench.results import TrialRecord
+from sinkbench.results import Recovery, TrialRecord
 from sinkbench.secrets import redacted
 
 __all__ = ["Events", "PlainUi", "QuietUi", "Rate", "RunStep", "Ui", "duration", "trial_line"]
@@ -92,13 +92,23 @@ def trial_line(record: TrialRecord) -> str:
     """A trial in one line: its rate or its lag, and its audit; or why it is invalid."""
     if record.invalid:
         return f"{record.cell}: invalid: {'; '.join(record.invalid)}; {_audit(record)}"
-    if record.offered_records_per_second is None:
+    if record.recovery is not None:
+        line = f"{record.cell}: {_recovery(record.recovery)}"
+    elif record.offered_records_per_second is None:
         line = f"{record.cell}: {record.records_per_second:,.0f} records/s over {record.window_seconds:.1f} s"
         if record.warm is False and record.compiling_share is not None:
             line += f", not warm ({percent(record.compiling_share)} of the CPU time spent compiling)"
     else:
         line = f"{record.cell}: offered {record.offered_records_per_second:,.0f} records/s, {lag_in_words(record.lag)}"
     return f"{line}, {_audit(record)}"
+
+
+def _recovery(found: Recovery) -> str:
+    """What became of a pipeline after a fault, in a few words."""
+    if not found.recovered:
+        return "did not recover"
+    back = "recovered" if found.rate_seconds is None else f"rate as before after {found.rate_seconds:.1f} s"
+    return f"{back}, restarted by hand" if found.acts else back
 
 
 def _audit(record: TrialRecord) -> str:

@@ -49,7 +49,7 @@ class PlanFault(Section):
         " connector (default: what 'what' can hit, if that is one)",
     )
     at_seconds: Seconds | None = Field(
-        default=None, description="how long after the load's start, in seconds; instead of at_share"
+        default=None, description="how long after the first record was stored, in seconds; instead of at_share"
     )
     at_share: Share | None = Field(
         default=None,

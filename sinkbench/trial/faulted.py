@@ -59,7 +59,7 @@ class Faulted:
                     raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
                 offering.check()
                 injection.check()
-                if self._is_due(sample, plan.sustain.seconds):
+                if self._is_due(sample, plan.sustain.seconds, trial.records):
                     if injection.began is None:
                         trial.observer.phase(f"{fault.name}, while {self._offered:,.0f} records/s come")
                     injection.begin()
@@ -84,10 +84,12 @@ class Faulted:
             trial.bench.refresh()
         trial.check_loaded()
 
-    def _is_due(self, sample: Sample, load_seconds: float) -> bool:
-        """Whether the moment of the fault has come: so long after the first record was in the topic."""
-        if self._first is None and sample.in_topic:
+    def _is_due(self, sample: Sample, load_seconds: float, records: int) -> bool:
+        """Whether the moment of the fault has come: so long after the first record was stored, or the load is over."""
+        if self._first is None and sample.stored:
             self._first = sample.seconds
+        if sample.in_topic is not None and sample.in_topic >= records:
+            return True
         return self._first is not None and sample.seconds - self._first >= self._fault.begins_at(load_seconds)
 
     def _do(self, deed: Deed, trial: Trial, injection: Injection) -> None:
