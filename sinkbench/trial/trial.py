@@ -561,8 +561,9 @@ class Trial:
             others=self._company.met(self.records),
             audit=self.audited,
             not_audited=self.not_audited,
-            cpu_seconds_per_million=cpu_seconds_per_million(self.samples, self.records),
-            jvm_cpu_seconds_per_million=jvm_cpu_per_million(self.samples, self.records),
+            # A service that was started again has counted anew.
+            cpu_seconds_per_million={} if self._is_broken else cpu_seconds_per_million(self.samples, self.records),
+            jvm_cpu_seconds_per_million={} if self._is_broken else jvm_cpu_per_million(self.samples, self.records),
             peak_memory=memory_peaks(self.samples, path),
             total_peak_memory_bytes=total_memory_peak(self.samples, path),
             disk_bytes_per_record=self._disk_bytes_per_record,
