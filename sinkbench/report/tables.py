@@ -69,7 +69,7 @@ def faults(summary: RunSummary) -> list[Table]:
         (row, 1 + column): figure_key(places[cell.cell])
         for row, fault in enumerate(rows)
         for column, pipeline in enumerate(columns)
-        if (cell := cells.get((fault, pipeline))) is not None
+        if (cell := cells.get((fault, pipeline))) is not None and cell.trials
     }
     matrix = of_rich(matrix_table(summary), "What became of each pipeline under each fault")
     return [

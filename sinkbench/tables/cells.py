@@ -181,7 +181,9 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     if (stages := stage_table(summary)) is not None:
         yield from (stages, "")
     of_load = (reads_table(summary), changes_table(summary), query_table(summary))
-    for table in (*of_load, resource_table(summary, width), cost_table(summary)):
+    # Of a pipeline that is broken nobody asks what it took.
+    costs = () if is_faults(summary) else (resource_table(summary, width), cost_table(summary))
+    for table in (*of_load, *costs):
         yield from [] if table is None else (table, "")
     if is_faults(summary):
         yield from (fault_line(summary), *fault_lines(summary))

@@ -148,7 +148,7 @@ def _in_short(cell: CellSummary | None) -> str:
         return NOT_MEASURED
     found = cell.recovery
     if found is None:
-        return "invalid" if cell.invalid else NOT_MEASURED
+        return "invalid" if cell.trials else "not taken"
     counts = [] if cell.audit is not None else ["not audited"]
     counts += [f"LOST {_lost(cell):,}"] if _lost(cell) else []
     counts += [f"dupl. {cell.audit.duplicates:,}"] if cell.audit is not None and cell.audit.duplicates else []
