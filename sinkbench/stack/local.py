@@ -40,6 +40,8 @@ __all__ = ["LocalStack", "log_tail"]
 
 READY_SECONDS = 120.0
 POLL_SECONDS = 0.25
+# What is killed is gone at once, but for what the kernel has to write.
+GONE_SECONDS = 10.0
 LOG_LINES = 15
 PLUGINS = frozenset(
     {"org.apache.camel.kafkaconnector.CamelSinkConnector", "io.debezium.connector.jdbc.JdbcSinkConnector"}
@@ -188,6 +190,10 @@ class LocalStack(Stack):
 
     def kill(self, service: str) -> None:
         self._supervisor.kill(service)
+        # Whoever starts it again at once would find it running.
+        deadline = time.monotonic() + GONE_SECONDS
+        while self._runs(service) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS / 5)
 
     def stop(self, service: str) -> None:
         self._supervisor.stop(service)
@@ -205,6 +211,9 @@ class LocalStack(Stack):
     def thaw(self, service: str) -> None:
         resume(self._process_of(service))
         self._wait_until_ready({service: checks(self.endpoints, PLUGINS)[service]}, lambda line: None)
+
+    def _runs(self, service: str) -> bool:
+        return any(each.name == service and each.running for each in self._supervisor.programs())
 
     def _process_of(self, service: str) -> int:
         self.log_file(service)
