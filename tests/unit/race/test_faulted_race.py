@@ -55,9 +55,9 @@ class Faulted(FakeBench):
 
         return fail
 
-    def check_disk(self, records: int, rows_before: int = 0) -> None:
+    def check_disk(self, records: int, rows_before: int = 0, form: str = "document") -> None:
         """The first step of a trial decides what becomes of it."""
-        super().check_disk(records, rows_before)
+        super().check_disk(records, rows_before, form)
         self.fails.clear()
         self.lost = self.twice = self.failed = 0
         self.dies = self.frozen = None
