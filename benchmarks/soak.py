@@ -92,8 +92,12 @@ def soak(minutes: float, stack: str) -> tuple[list[float], list[dict[str, float]
             browser: threading.Thread | None = None
             began = time.monotonic()
             while (now := time.monotonic() - began) < 60 * minutes and race.poll() is None:
+                try:
+                    readings.append(reading(process))
+                except psutil.Error:
+                    # It has ended just now.
+                    break
                 times.append(now)
-                readings.append(reading(process))
                 at = next((line for line in log.read_text().splitlines() if line.startswith(LIVE)), None)
                 if browser is None and at is not None:
                     browser = threading.Thread(target=browse, args=(at.removeprefix(LIVE).strip(),), daemon=True)
@@ -119,7 +123,7 @@ def main() -> int:
     parser.add_argument("--stack", default="local", help="local, compose, or a stack file")
     asked = parser.parse_args()
     times, readings, said = soak(asked.minutes, asked.stack)
-    if times[-1] < 54 * asked.minutes:
+    if not times or times[-1] < 54 * asked.minutes:
         print(said)
         raise SystemExit("the race ended before its time")
     print(f"{times[-1] / 60:.1f} minutes, {said.count('records/s')} lines of trials")
