@@ -1,5 +1,5 @@
 """Races for a long time with a browser at the live page, and prints how the controller's memory, open files and threads
-change: the slopes that docs/security.md quotes.
+change, as slopes.
 
     .venv/bin/python -m benchmarks.soak [--minutes MINUTES] [--stack STACK]
 
