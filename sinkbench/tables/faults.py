@@ -156,6 +156,7 @@ def _in_short(cell: CellSummary | None) -> str:
     if not found.recovered:
         lines.append("NOT RECOVERED")
     elif found.rate_seconds is None:
+        lines += [f"flows {tenths(found.first_record_seconds)} s"] if found.first_record_seconds else []
         lines.append("rate not seen")
     else:
         lines.append(f"back {tenths(found.rate_seconds)} s" if found.rate_seconds else "no break")
