@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, compare_content, documents_of
 from sinkbench.analysis.samples import service_of
 from sinkbench.analysis.versions import VersionAudit
-from sinkbench.errors import PlanError, ReasonCode, ServiceError, TargetError, TrialFailed
+from sinkbench.errors import PlanError, ReasonCode, ServiceError, ServiceTimeout, TargetError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
@@ -388,10 +389,19 @@ class Bench:
                 own.forget_sink(cell.sink)
                 raise
 
+        def of_kafka(ask: Callable[[Names], int]) -> int:
+            began = time.monotonic()
+            found = ask(names())
+            if time.monotonic() - began > ASIDE_SECONDS:
+                # After a broker was killed an old client may never find the group's coordinator again.
+                own.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
+                raise ServiceTimeout(f"Kafka: no answer for {ASIDE_SECONDS:g} s")
+            return found
+
         sources = Sources(
             sink=read,
-            in_topic=lambda: own.in_topic(names()),
-            consumed=lambda: own.consumed(names()),
+            in_topic=lambda: of_kafka(own.in_topic),
+            consumed=lambda: of_kafka(own.consumed),
             status=lambda: own.status(names()),
             cpu_seconds=self.stack.cpu_seconds,
             machine=self.stack.machine_cpu,
