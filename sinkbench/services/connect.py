@@ -231,8 +231,16 @@ class ConnectCluster:
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true", allow=(404,))
 
     def stop(self, name: str) -> None:
-        """Ends a connector's tasks; it keeps its configuration and its offsets, and `/resume` starts it again."""
+        """Ends a connector's tasks, and waits for that; it keeps its configuration and its offsets.
+
+        `PUT /connectors/NAME/resume` starts it again. Raises ConnectError if it takes longer than a rebalance may.
+        """
         self._ask("PUT", f"/connectors/{name}/stop")
+        deadline = time.monotonic() + REBALANCE_SECONDS
+        while (status := self.status(name)) is not None and (status.state != "STOPPED" or status.tasks):
+            if time.monotonic() > deadline:
+                raise ConnectError(f"{name}: has not stopped after {REBALANCE_SECONDS:.0f} s")
+            time.sleep(POLL_SECONDS)
 
     def restart(self, name: str) -> None:
         """Starts the connector and all its tasks once more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,9 @@ ASKED = """
         (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS waited_for
 """
 SESSIONS = """
-    SELECT application_name AS name, count(*) AS count,
-        extract(epoch FROM max(clock_timestamp() - backend_start))::float8 AS oldest_seconds
-    FROM pg_stat_activity WHERE backend_type = 'client backend' GROUP BY application_name
+    SELECT application_name AS name, client_port AS port,
+        extract(epoch FROM clock_timestamp() - backend_start)::float8 AS seconds
+    FROM pg_stat_activity WHERE backend_type = 'client backend'
 """
 SETTINGS = "SELECT name, current_setting(name) AS value FROM pg_settings WHERE name = ANY(%s)"
 UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
@@ -61,16 +61,15 @@ def look(endpoints: Endpoints) -> SinkState:
         database = connection.info.dbname
     unsafe = tuple(f"{name} is off" for name in UNSAFE_IF_OFF if settings.get(name) == "off")
     unseen: dict[str, str] = {}
-    pooler = None
+    pooler, pooled = None, set[int]()
     if "pgbouncer" not in endpoints.sinks:
         unseen["pooler"] = "this stack has no pgbouncer"
     else:
         try:
-            pooler = _pooler(endpoints.sinks["pgbouncer"], database)
+            pooler, pooled = _pooler(endpoints.sinks["pgbouncer"], database)
         except ServiceError as error:
             unseen["pooler"] = in_one_line(error)
-    servers = 0 if pooler is None else pooler.servers
-    return SinkState(database_of(asked, sessions, servers), pooler, unsafe=unsafe, unseen=unseen)
+    return SinkState(database_of(asked, sessions, pooled), pooler, unsafe=unsafe, unseen=unseen)
 
 
 def _connected(address: str) -> psycopg.Connection[DictRow]:
@@ -85,34 +84,36 @@ def _connected(address: str) -> psycopg.Connection[DictRow]:
     )
 
 
-def database_of(asked: Row, sessions: Sequence[Row], pool_servers: int) -> Database:
-    """A server by the answers to `ASKED` and `SESSIONS`, and by the connections that a pooler holds to it."""
+def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> Database:
+    """A server by the answers to `ASKED` and `SESSIONS`.
+
+    `pooled` are the ports that a pooler's connections come from: these bear the name of the client that they serve, or
+    served last.
+    """
     seen = bool(asked["sees"])
-    counts = {str(row["name"]): int(row["count"]) for row in sessions}
-    # A pooler's connections bear the name of the client that they serve, or served last.
-    by_jdbc = max(counts.get(DRIVER, 0) - pool_servers, 0) if seen else None
-    oldest = next((float(row["oldest_seconds"]) for row in sessions if row["name"] == DRIVER), None)
-    used = sum(count for name, count in counts.items() if name != APPLICATION) if seen else int(asked["backends"])
+    ages = [float(row["seconds"]) for row in sessions if row["name"] == DRIVER and row["port"] not in pooled]
+    used = sum(row["name"] != APPLICATION for row in sessions) if seen else int(asked["backends"])
     return Database(
         most_connections=int(asked["most"]),
         reserved=int(asked["reserved"]),
         used=used,
-        by_jdbc=by_jdbc,
-        oldest_jdbc_seconds=oldest if by_jdbc else None,
+        by_jdbc=len(ages) if seen else None,
+        oldest_jdbc_seconds=max(ages, default=None) if seen else None,
         replicas=int(asked["replicas"]),
         waited_for=int(asked["waited_for"]),
         read_only=bool(asked["read_only"]),
     )
 
 
-def _pooler(endpoint: Endpoint, database: str) -> Pooler:
-    """PgBouncer, as it serves the database."""
+def _pooler(endpoint: Endpoint, database: str) -> tuple[Pooler, set[int]]:
+    """PgBouncer, as it serves the database, and the ports that its connections to it come from."""
     with map_exceptions(psycopg.Error), _connected(endpoint.address) as console:
         asked = {what: console.execute(f"SHOW {what}".encode()).fetchall() for what in ("CONFIG", "DATABASES", "POOLS")}
+        ports = {int(row["local_port"]) for row in console.execute("SHOW SERVERS") if row["database"] == database}
         version = str(next(iter(console.execute("SHOW VERSION").fetchall()[0].values())))
     parts = conninfo_to_dict(endpoint.address)
     address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
-    return pooler_of(address, version, asked, database)
+    return pooler_of(address, version, asked, database), ports
 
 
 def pooler_of(address: str, version: str, asked: Mapping[str, list[Any]], database: str) -> Pooler:

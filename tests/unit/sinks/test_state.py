@@ -18,17 +18,19 @@ ASKED = {
     **{"most": 100, "reserved": 3, "read_only": False, "sees": True, "backends": 12, "replicas": 1, "waited_for": 0},
 }
 SESSIONS = [
-    {"name": "PostgreSQL JDBC Driver", "count": 8, "oldest_seconds": 12.5},
-    {"name": "sinkbench", "count": 1, "oldest_seconds": 1.0},
-    {"name": "psql", "count": 2, "oldest_seconds": 99.0},
+    {"name": "PostgreSQL JDBC Driver", "port": 1, "seconds": 12.5},
+    {"name": "PostgreSQL JDBC Driver", "port": 2, "seconds": 3.0},
+    {"name": "PostgreSQL JDBC Driver", "port": 3, "seconds": 50.0},
+    {"name": "sinkbench", "port": 4, "seconds": 1.0},
+    {"name": "psql", "port": -1, "seconds": 99.0},
 ]
 
 
 def test_connections_of_jdbc_are_told_from_those_of_a_pooler_and_our_own() -> None:
-    found = postgres.database_of(ASKED, SESSIONS, pool_servers=3)
-    assert (found.used, found.by_jdbc, found.oldest_jdbc_seconds) == (10, 5, 12.5)
-    assert postgres.database_of(ASKED, SESSIONS, pool_servers=8).oldest_jdbc_seconds is None
-    hidden = postgres.database_of({**ASKED, "sees": False}, [], pool_servers=0)
+    found = postgres.database_of(ASKED, SESSIONS, pooled={3, 7})
+    assert (found.used, found.by_jdbc, found.oldest_jdbc_seconds) == (4, 2, 12.5)
+    assert postgres.database_of(ASKED, SESSIONS, pooled={1, 2, 3}).oldest_jdbc_seconds is None
+    hidden = postgres.database_of({**ASKED, "sees": False}, [], pooled=())
     assert (hidden.used, hidden.by_jdbc) == (12, None)
 
 
