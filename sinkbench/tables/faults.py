@@ -111,13 +111,23 @@ def status_table(cells: Sequence[CellSummary]) -> Table:
 def fault_line(summary: RunSummary) -> str:
     """What the run has shown, in a sentence or two."""
     broken = [cell for cell in summary.cells if cell.recovery is not None]
-    losing = [cell for cell in broken if cell.audit is not None and cell.audit.lost]
+    losing = [cell for cell in broken if _lost(cell)]
+    unknown = [cell for cell in broken if cell.audit is None or cell.not_audited]
+    keeping = [cell for cell in broken if cell not in losing and cell not in unknown]
     by_hand = [cell for cell in broken if cell.recovery is not None and cell.recovery.acts]
-    said = [f"{len(broken) - len(losing)} of {how_many(len(broken), 'cell')} lost no record"]
+    down = [cell for cell in broken if cell.recovery is not None and not cell.recovery.recovered]
+    said = [f"{len(keeping)} of {how_many(len(broken), 'cell')} lost no record"]
     if losing:
         worst = max(losing, key=_lost)
         said.append(f"the most, {_lost(worst):,}, were lost by {worst.label} under {worst.fault}")
-    said.append(f"{len(by_hand)} did not recover without a person" if by_hand else "all recovered without a person")
+    if unknown:
+        said.append(f"of {len(unknown)} it is not known, since not every trial could be audited")
+    if down:
+        said.append(f"{len(down)} did not recover at all")
+    if by_hand:
+        said.append(f"{len(by_hand)} did not recover without a person")
+    if broken and not down and not by_hand:
+        said.append("all recovered without a person")
     return f"{'; '.join(said)}."
 
 
@@ -152,6 +162,9 @@ def _in_short(cell: CellSummary | None) -> str:
     counts = [] if cell.audit is not None else ["not audited"]
     counts += [f"LOST {_lost(cell):,}"] if _lost(cell) else []
     counts += [f"dupl. {cell.audit.duplicates:,}"] if cell.audit is not None and cell.audit.duplicates else []
+    counts += [f"{found.dead_letters:,} dead letters"] if found.dead_letters else []
+    counts += [f"ALTERED {cell.audit.altered:,}"] if cell.audit is not None and cell.audit.altered else []
+    counts += ["not all audited"] if cell.audit is not None and cell.not_audited else []
     lines = counts or ["each once"]
     if not found.recovered:
         lines.append("NOT RECOVERED")

@@ -13,6 +13,7 @@ from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.tables.export import export
+from sinkbench.tables.faults import fault_line
 from tests.support.trials import run_summary, trial
 
 PLAN = Plan.model_validate(
@@ -109,3 +110,28 @@ def test_each_cell_of_the_matrix_leads_to_the_charts_of_its_trials(tmp_path: Pat
     keys = [part.key for section in sections for part in section.parts if hasattr(part, "charts")]
     assert sorted(matrix.links.values()) == sorted(keys)
     assert len(keys) == len(CELLS) == len(full.rows)
+
+
+def told(recovery: Recovery, audit: Audit | None) -> str:
+    """What is printed of a run whose last cell, of five, had this."""
+    summary, taken = run()
+    taken[-1] = taken[-1].model_copy(update={"recovery": recovery, "audit": audit, "not_audited": "no answer"})
+    summary = run_summary(*summarize(CELLS, taken))
+    return f"{fault_line(summary)}\n{render(summary)}"
+
+
+def test_what_is_not_known_and_what_never_recovered_is_in_no_good_count() -> None:
+    clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
+    text = told(GOOD, None)
+    assert text.startswith("4 of 5 cells lost no record; ")
+    assert "of 1 it is not known, since not every trial could be audited" in text
+    text = told(GOOD.model_copy(update={"recovered": False}), clean)
+    assert "1 did not recover at all" in text
+    assert "all recovered" not in text
+
+
+def test_dead_letters_and_altered_records_are_not_stored_once_each() -> None:
+    put_aside = Audit(produced=20_000, stored=19_993, lost=0, duplicates=0, dead_letters=7)
+    assert "7 dead letters" in told(GOOD.model_copy(update={"dead_letters": 7}), put_aside)
+    altered = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0, compared=64, altered=3)
+    assert "ALTERED 3" in told(GOOD, altered)
