@@ -200,7 +200,10 @@ def test_a_stack_that_is_well_shows_nothing(stack: LocalStack) -> None:
 @contextmanager
 def old_plugin(stack: LocalStack) -> Iterator[None]:
     """A plugin of a user's own that brings an old driver."""
-    folder = stack.home / "data" / "connect" / "plugins-1" / "old"
+    data = stack.home / "data" / "connect"
+    folder = data / "plugins-1" / "old"
+    # What stays of what is made here would be root's, and a worker could unpack nothing into it.
+    made = next(path for path in (data, folder.parent, folder) if not path.exists())
     folder.mkdir(parents=True)
     (folder / "postgresql-42.2.1.jar").touch()
     with zipfile.ZipFile(folder / "sink.jar", "w") as jar:
@@ -208,7 +211,7 @@ def old_plugin(stack: LocalStack) -> Iterator[None]:
     try:
         yield
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(made)
 
 
 @contextmanager
