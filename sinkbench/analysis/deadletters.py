@@ -27,14 +27,11 @@ class DeadLetter:
     Attributes:
         key, value: as they came from the topic, before any converter.
         headers: all of them, in order; Connect's own begin with `PREFIX`.
-        partition, offset: where it lies in the queue.
     """
 
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
-    partition: int = 0
-    offset: int = 0
 
     def said(self, name: str) -> str:
         """What Connect's header of that name says, such as `exception.message`; empty if it is not there."""
@@ -76,11 +73,6 @@ class Cause:
     stage: str
     reason: str
     letters: tuple[DeadLetter, ...]
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics that they came from."""
-        return sorted({letter.source[0] for letter in self.letters if letter.source is not None})
 
 
 def causes(letters: Iterable[DeadLetter]) -> list[Cause]:

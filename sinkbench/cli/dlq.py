@@ -9,13 +9,11 @@ from typing import Annotated
 import typer
 
 from sinkbench.analysis.deadletters import HEADERS, QUEUE, DeadLetter, causes
-from sinkbench.cli.options import commands, say
+from sinkbench.cli.options import OnRunningStack, commands, running_stack, say
 from sinkbench.errors import UserError
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.deadletters import DeadLetterQueue, Original
-from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
-from sinkbench.stack.choice import find_stack, open_stack
 from sinkbench.tables.deadletters import dead_letter_table
 
 __all__ = ["app"]
@@ -33,17 +31,14 @@ def dlq(
         bool, typer.Option("--play-back", help="send the records back to the topics that they came from")
     ] = False,
     most: Annotated[int, typer.Option(min=1, help="look at so many records at most")] = MOST,
-    stack_name: Annotated[
-        str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
-    ] = None,
+    stack_name: OnRunningStack = None,
 ) -> None:
     """Explains a dead letter queue: how many records, why, and from where. Records that were played back are left out.
 
     --play-back sends each to its partition once more, without Connect's headers. Mend the cause first: what fails again
     comes back.
     """
-    settings = load_settings()
-    stack = find_stack(settings) if stack_name is None else open_stack(stack_name, settings)
+    stack = running_stack(stack_name)
     name = topic or _only_queue(stack)
     with closing(DeadLetterQueue(stack.endpoints.kafka, stack.endpoints.kafka_settings, name)) as queue:
         before, left = queue.played_back, queue.left

@@ -9,25 +9,16 @@ from typing import Annotated
 import typer
 
 from sinkbench import __version__
-from sinkbench.cli.options import OnStack, commands, say, the_stack
+from sinkbench.cli.options import OnRunningStack, OnStack, commands, running_stack, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
 from sinkbench.race.starter import StarterNote
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.settings import load_settings
-from sinkbench.stack import Stack
-from sinkbench.stack.choice import find_stack
 from sinkbench.stack.local import LocalStack
 
 __all__ = ["app"]
 
 app = commands()
-OnRunningStack = Annotated[
-    str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
-]
-
-
-def _running_stack(choice: str | None) -> Stack:
-    return find_stack(load_settings()) if choice is None else the_stack(choice)
 
 
 @app.command()
@@ -59,7 +50,7 @@ def down(stack_name: OnStack = None) -> None:
 @app.command()
 def status(stack_name: OnRunningStack = None) -> None:
     """Shows every service of the stack and how to reach it; exit code 1 if one does not run."""
-    stack = _running_stack(stack_name)
+    stack = running_stack(stack_name)
     states, where = stack.states(), stack.addresses()
     for state in states:
         place = where.get(state.name, "")
@@ -76,7 +67,7 @@ def logs(
     stack_name: OnRunningStack = None,
 ) -> None:
     """Shows the end of a service's log."""
-    done = subprocess.run(_running_stack(stack_name).log_command(service, lines, follow), check=False)
+    done = subprocess.run(running_stack(stack_name).log_command(service, lines, follow), check=False)
     raise typer.Exit(EXIT_UNUSABLE if done.returncode else EXIT_DONE)
 
 
@@ -94,7 +85,7 @@ def scale(
 
     Exit code 1 if one of them FAILED, or the workers do not have equally many.
     """
-    stack = _running_stack(stack_name)
+    stack = running_stack(stack_name)
     count = workers or stack.workers
     tasks = multiple * count
     # Credentials go to the addresses that they were given for, and to no others.

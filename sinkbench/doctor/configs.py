@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from sinkbench.sinks.jdbcurl import JdbcUrl, given, jdbc_url
+from sinkbench.sinks.jdbcurl import JdbcUrl, given, jdbc_url, pool_bean
 
 __all__ = ["Pool", "leads_to", "one_by_one", "pool_of", "sink_of"]
 
@@ -15,7 +14,6 @@ DEBEZIUM = "io.debezium.connector.jdbc.JdbcSinkConnector"
 # These keep one connection for each task.
 OF_ONE = ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.JdbcSinkConnector")
 CAMEL_URL = "camel.sink.url"
-_BEAN_URL = re.compile(r"(camel\.beans\.[^.]+)\.url")
 # The sinks whose database has another name in JDBC, and those that are written to by HTTP.
 _SCHEMES = {"postgresql": "postgres"}
 _POOLER_VARIABLE = "${env:PGBOUNCER_HOST}"
@@ -57,8 +55,7 @@ def pool_of(config: Mapping[str, str]) -> Pool | None:
         return Pool(least, max(least, most), "connection.pool.min_size and connection.pool.max_size")
     if kind in OF_ONE:
         return Pool(1, 1, "")
-    bean = next((found[1] for key in config if (found := _BEAN_URL.fullmatch(key))), None)
-    if bean is None:
+    if (bean := pool_bean(config)) is None:
         return None
     made = config.get(bean, "")
     if made.endswith("BasicDataSource"):

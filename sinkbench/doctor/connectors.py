@@ -17,7 +17,7 @@ from sinkbench.services.connect import ConnectCluster, placement
 from sinkbench.sinks import SinkState, Target, sink_kind
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.stack import Endpoints
-from sinkbench.trial.bench import VARIABLE
+from sinkbench.trial.bench import VARIABLE, filled_in
 from sinkbench.trial.names import is_ours
 
 __all__ = ["Around", "connectors_of", "connectors_there", "driver_of"]
@@ -66,7 +66,7 @@ class Around:
 
     def _filled_in(self, raw: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
         """The configuration with its variables filled in, as far as those that are known, or the workers, tell."""
-        config = {key: VARIABLE.sub(lambda found: known.get(found[1], found[0]), value) for key, value in raw.items()}
+        config = {key: filled_in(value, known) for key, value in raw.items()}
         if self.connect is None or not any(VARIABLE.search(value) for value in config.values()):
             return config
         # A configuration that is refused is told by others; here its values are only not known.

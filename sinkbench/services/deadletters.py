@@ -24,13 +24,11 @@ Header = tuple[str, bytes | None]
 
 
 class QueueRecord(NamedTuple):
-    """A record of a dead letter queue, and where it lies there."""
+    """A record of a dead letter queue."""
 
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
-    partition: int
-    offset: int
 
 
 class Original(NamedTuple):
@@ -133,7 +131,7 @@ class DeadLetterQueue:
                     continue
                 if error is None and message.offset() < missing[number]:
                     headers = tuple(message.headers() or ())
-                    yield QueueRecord(message.key(), message.value(), headers, number, message.offset())
+                    yield QueueRecord(message.key(), message.value(), headers)
                 # The mark of a transaction stands at an offset where no record is.
                 if error is not None or message.offset() >= missing[number] - 1:
                     del missing[number]

@@ -177,13 +177,7 @@ class Kafka:
 
     def committed(self, group: str, topic: str) -> int:
         """Sum of the offsets that `group` has committed for `topic`; 0 for a group that has committed nothing."""
-        asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
-        try:
-            partitions = answer[group].result().topic_partitions
-        except KafkaException:
-            return 0
-        return sum(max(p.offset, 0) for p in partitions if p.topic == topic and p.error is None)
+        return self.read_by(group).get(topic, 0)
 
     def read_by(self, group: str) -> dict[str, int]:
         """Sum of the offsets that `group` has committed, by topic; empty of one that has committed nothing."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-__all__ = ["JdbcUrl", "given", "jdbc_url"]
+__all__ = ["JdbcUrl", "given", "jdbc_url", "pool_bean"]
 
 _SCHEME = re.compile(r"jdbc:([a-z]+):(?://)?([^/?]*)/?([^?]*)(?:\?(.*))?", re.DOTALL)
 # A pool of the Camel sink, which is a bean of its registry.
-_POOL = re.compile(r"(camel\.beans\.[^.]+\.)url")
+_POOL = re.compile(r"(camel\.beans\.[^.]+)\.url")
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,19 @@ class JdbcUrl:
     options: Mapping[str, str]
 
 
+def pool_bean(config: Mapping[str, str]) -> str | None:
+    """The key of the Camel sink's pool, as `camel.beans.NAME`; None if it has none."""
+    return next((found[1] for key in config if (found := _POOL.fullmatch(key))), None)
+
+
 def given(config: Mapping[str, str]) -> tuple[str, str, str]:
     """URL, user and password as they are in a connector's configuration; empty where it has none.
 
     The Camel sink has these as properties of a bean, its pool: `camel.beans.NAME.url` and so on.
     """
-    pool = next((found[1] for key in config if (found := _POOL.fullmatch(key))), None)
-    if pool is not None:
-        return config[f"{pool}url"], config.get(f"{pool}username", ""), config.get(f"{pool}password", "")
+    if (pool := pool_bean(config)) is not None:
+        url, user, password = (config.get(f"{pool}.{key}", "") for key in ("url", "username", "password"))
+        return url, user, password
     user = config.get("connection.username") or config.get("connection.user") or ""
     return config.get("connection.url", ""), user, config.get("connection.password", "")
 

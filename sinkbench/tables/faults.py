@@ -97,7 +97,7 @@ def status_table(cells: Sequence[CellSummary]) -> Table:
             cell.label,
             cell.fault or "",
             "" if found is None else found.whom,
-            *(NOT_MEASURED if found is None else f"{found.failed_tasks}",),
+            NOT_MEASURED if found is None else f"{found.failed_tasks}",
             tenths(getattr(found, "told_seconds", None)),
             tenths(getattr(found, "stuck_seconds", None)),
             NOT_MEASURED if found is None else f"{len(found.acts)}",

@@ -45,7 +45,7 @@ from sinkbench.trial.readorders import Order
 from sinkbench.trial.sampler import Sampler, Sources, seldom
 from sinkbench.trial.sent import SentRecords
 
-__all__ = ["Bench", "Loaded", "TopicLoad", "jvm_signs"]
+__all__ = ["VARIABLE", "Bench", "Loaded", "TopicLoad", "filled_in", "jvm_signs"]
 
 # How often a sink is asked whether all is stored where nothing else is looked at.
 UNWATCHED_SECONDS = 2.0
@@ -191,7 +191,7 @@ class Bench:
         path = self._checkout / "connectors" / f"{cell.pipeline}.json"
         changed = {**read_connector(path), **cell.overrides, "topics": names.topic, "tasks.max": str(cell.tasks)}
         variables = self.stack.endpoints.connect_variables
-        return {key: _filled_in(value, variables) for key, value in changed.items()}
+        return {key: filled_in(value, variables) for key, value in changed.items()}
 
     def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
         """Makes sure that a trial of so many records, after so many rows that are there before, fits on the disk.
@@ -524,7 +524,8 @@ def _foreign(sink: Sink, cell: Cell, names: Names, found: int) -> int:
     return others
 
 
-def _filled_in(value: str, variables: Mapping[str, str]) -> str:
+def filled_in(value: str, variables: Mapping[str, str]) -> str:
+    """A value of a connector's configuration with those of its `${env:NAME}` filled in that are known here."""
     # A connector file may hold numbers; Connect takes them as they are.
     if not isinstance(value, str):
         return value

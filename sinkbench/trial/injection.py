@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 
@@ -13,6 +11,7 @@ from sinkbench.plan.faults import CONNECTOR, OF_SERVICES, POISON, REFUSE, SINK, 
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import sink_kind
 from sinkbench.stack import Stack
+from sinkbench.trial.background import Background
 from sinkbench.trial.poison import poison
 from sinkbench.trial.trial import Trial
 
@@ -26,7 +25,7 @@ RESTART_SECONDS = 60.0
 Step = Callable[[], AbstractContextManager[object]]
 
 
-class Injection:
+class Injection(Background[None]):
     """What is broken in one trial. It is undone when the context is left, at the latest.
 
     Attributes:
@@ -35,34 +34,20 @@ class Injection:
     """
 
     def __init__(self, trial: Trial, fault: PlanFault) -> None:
+        super().__init__("fault")
         self._trial = trial
         self._fault = fault
         self._seconds = fault.seconds
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fault")
-        self._future: Future[None] | None = None
         self.whom = ""
         self.began: float | None = None
         self.ended: float | None = None
-
-    def __enter__(self) -> Injection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._pool.shutdown(wait=True)
 
     def begin(self) -> None:
         """Begins it, unless it has begun."""
         if self._future is None:
             steps = self._steps()
             self.began = self._trial.now()
-            self._future = self._pool.submit(self._run, steps)
-
-    def check(self) -> None:
-        """Raises ServiceError if it could not be done or undone."""
-        if self._future is not None and self._future.done():
-            self._future.result()
+            self._submit(partial(self._run, steps))
 
     def _run(self, steps: list[Step]) -> None:
         for place, step in enumerate(steps):

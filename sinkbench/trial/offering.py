@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.trial.background import Background
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.trial import Trial
 
@@ -17,25 +17,16 @@ __all__ = ["Offering"]
 LATE_SHARE, LATE_SECONDS = 0.1, 5.0
 
 
-class Offering:
+class Offering(Background[Loaded]):
     """A load that is under way in a thread of its own; it is broken off when the context is left before its end."""
 
     def __init__(self, trial: Trial, rate: float, late_seconds: float = LATE_SECONDS) -> None:
         """`rate` is in records per second; beside a tenth of its time a load may take `late_seconds` longer."""
+        super().__init__("load")
         self._trial = trial
         self._rate = rate
         self._late_seconds = late_seconds
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load")
-        self._future: Future[Loaded] | None = None
         self._began = 0.0
-
-    def __enter__(self) -> Offering:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._pool.shutdown(wait=True)
 
     def begin(self) -> None:
         """Begins the load, unless it has begun."""
@@ -43,16 +34,12 @@ class Offering:
             self._began = time.monotonic()
             trial = self._trial
             wanted = TopicLoad(trial.records, trial.cell.form, self._rate)
-            self._future = self._pool.submit(trial.bench.load, trial.names, wanted, lambda done: None, self._stop)
+            self._submit(partial(trial.bench.load, trial.names, wanted, lambda done: None, self._stop))
 
     def check(self) -> None:
         """Raises TrialFailed if the load failed, or takes so long that the generator cannot do it."""
-        if self._future is None:
-            return
-        if self._future.done():
-            self._future.result()
-            return
-        if self._seconds_left() < 0:
+        super().check()
+        if self._future is not None and not self._future.done() and self._seconds_left() < 0:
             due, taken = self._trial.records / self._rate, time.monotonic() - self._began
             raise TrialFailed(
                 f"the generator was the limit: after {taken:.0f} s it had not sent what was due in {due:.0f} s; offer"

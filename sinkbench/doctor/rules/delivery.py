@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sinkbench.analysis.deadletters import QUEUE
 from sinkbench.analysis.words import counted
 from sinkbench.doctor.configs import one_by_one
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
@@ -12,7 +13,7 @@ from sinkbench.sinks.state import SinkState, Target
 
 __all__ = ["RULES"]
 
-TOLERANCE, QUEUE = "errors.tolerance", "errors.deadletterqueue.topic.name"
+TOLERANCE = "errors.tolerance"
 
 
 def request_a_record(facts: Facts) -> Iterator[Found]:

@@ -20,7 +20,7 @@ def letter(offset: int = 0, value: bytes | None = b"{}", **said: str) -> DeadLet
         **{name.replace("_", "."): text for name, text in said.items()},
     }
     headers = tuple((PREFIX + name, text.encode()) for name, text in about.items())
-    return DeadLetter(b"k", value, (("own", b"1"), *headers), 0, offset)
+    return DeadLetter(b"k", value, (("own", b"1"), *headers))
 
 
 def test_a_letter_says_where_it_is_from_and_why_it_failed() -> None:
@@ -32,7 +32,7 @@ def test_a_letter_says_where_it_is_from_and_why_it_failed() -> None:
 def test_a_letter_without_connects_headers_says_nothing() -> None:
     found = DeadLetter(None, b"{", (("own", None),))
     assert (found.source, found.reason) == (None, "")
-    assert causes([found])[0].topics == []
+    assert len(causes([found])) == 1
 
 
 def test_a_source_that_is_no_number_is_none() -> None:
@@ -51,7 +51,6 @@ def test_reasons_that_differ_in_numbers_and_names_alone_are_one_cause() -> None:
         ("DataException: field 'v' at 17", 2),
         ("DataException: too large", 1),
     ]
-    assert found[0].topics == ["tides"]
 
 
 def test_connectors_and_stages_are_causes_of_their_own() -> None:
@@ -70,5 +69,6 @@ def test_every_letter_has_one_cause(said: list[tuple[str, str, str]]) -> None:
         for number, (message, name, stage) in enumerate(said)
     ]
     found = causes(letters)
-    assert sorted(each.offset for cause in found for each in cause.letters) == list(range(len(letters)))
+    sources = [each.source for cause in found for each in cause.letters]
+    assert sorted(filter(None, sources)) == [each.source for each in letters]
     assert [len(cause.letters) for cause in found] == sorted((len(cause.letters) for cause in found), reverse=True)

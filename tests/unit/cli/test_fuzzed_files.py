@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -175,6 +176,16 @@ def _is_one_line_or_few(error: Exception) -> None:
     assert len(said) < 20_000, said
 
 
+@contextmanager
+def as_it_was(file: Path) -> Iterator[None]:
+    """Puts back what the file held."""
+    good = file.read_bytes()
+    try:
+        yield
+    finally:
+        file.write_bytes(good)
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", READERS)
 def test_a_thousand_bad_files_are_taken_or_refused_in_a_few_lines(name: str, world: Path) -> None:
@@ -198,10 +209,8 @@ def test_a_thousand_bad_files_are_taken_or_refused_in_a_few_lines(name: str, wor
                 error.add_note(f"of the content {bad!r}")
                 raise
 
-    try:
+    with as_it_was(file):
         fuzz()
-    finally:
-        file.write_bytes(good)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +254,5 @@ def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
                 error.add_note(f"of the content {bad!r}")
                 raise
 
-    try:
+    with as_it_was(file):
         fuzz()
-    finally:
-        file.write_text(good)

@@ -18,7 +18,7 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.race.keys import beans_named, check_keys, check_url
 from sinkbench.sinks.postgres.asking import Columns, Document
 from sinkbench.sinks.postgres.jdbc import conninfo_of, refusal
-from sinkbench.trial.bench import _filled_in
+from sinkbench.trial.bench import filled_in
 from tests.support.parrots import postgres_parrot
 
 HOSTILE = {
@@ -64,7 +64,7 @@ def test_a_connector_file_opens_no_other_file_and_starts_nothing(tmp_path: Path)
     file.write_text(json.dumps({"name": "x", "config": HOSTILE}))
     variables = {"POSTGRES_USER": "u"}
     with watched() as seen:
-        config = {key: _filled_in(value, variables) for key, value in read_connector(file).items()}
+        config = {key: filled_in(value, variables) for key, value in read_connector(file).items()}
         check_keys(config, frozenset(), {}, beans_named(config.values()))
         check_url(config["connection.url"])
         conninfo_of(config)
