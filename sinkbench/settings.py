@@ -32,6 +32,7 @@ PORTS = (
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
 MemorySize = HeapSize
+JavaOptions = Annotated[str, StringConstraints(pattern=r"^-\S+( -\S+)*$"), Field(examples=["-Xint", "-XX:+UseZGC"])]
 Cpus = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$"), Field(examples=["0", "1.5"])]
 
 
@@ -65,8 +66,9 @@ class Settings(BaseSettings):
     connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
     elasticsearch_heap: HeapSize = Field(default="1g", description="Java heap of Elasticsearch")
 
-    compile_threshold_scaling: float = Field(
-        default=0.2, ge=0.01, le=10, description="how soon workers and Elasticsearch compile: 1 is Java's default"
+    java_options: JavaOptions = Field(
+        default="-XX:CompileThresholdScaling=0.2",
+        description="of workers and Elasticsearch, beside their heaps; so they compile sooner than by Java's default",
     )
 
     connect_rebalance_delay_ms: int = Field(

@@ -70,7 +70,7 @@ _ENV = """\
 
 # A fresh JVM is slow until it has compiled what runs often; docs/pipelines.md tells what an earlier beginning brings.
 
-= .*_heap|compile_threshold_scaling
+= .*_heap|java_options
 
 # --- Connect ---
 

@@ -111,7 +111,7 @@ class Home:
             "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),
             "CONNECT_HEAP": self._settings.connect_heap,
             "CONNECT_REBALANCE_DELAY_MS": str(self._settings.connect_rebalance_delay_ms),
-            "COMPILE_THRESHOLD_SCALING": str(self._settings.compile_threshold_scaling),
+            "JAVA_OPTIONS": self._settings.java_options,
             "ELASTICSEARCH_HEAP": self._settings.elasticsearch_heap,
             "ELASTICSEARCH_HOSTS": f"{HOST}:{port('elasticsearch_port')}",
             "ELASTICSEARCH_INDEX": INDEX,

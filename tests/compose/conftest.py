@@ -19,7 +19,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.engine import DockerEngine
-from tests.support.commands import Run
+from tests.support.commands import QUICKLY_COMPILED, Run
 
 from .composed import OWNER, PROJECT, compose_in
 
@@ -73,6 +73,7 @@ def checkout(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> 
         patch.setenv("COMPOSE_PROJECT_NAME", PROJECT)
         patch.setenv("SINKBENCH_PLAN", "plans/small.yaml")
         patch.setenv("SINKBENCH_STACK", "compose")
+        patch.setenv("SINKBENCH_JAVA_OPTIONS", QUICKLY_COMPILED)
         for name, port in PORTS.items():
             patch.setenv(f"SINKBENCH_{name}_PORT", str(port))
         if os.geteuid() == 0:

@@ -15,7 +15,7 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
-from tests.support.commands import Run, started
+from tests.support.commands import QUICKLY_COMPILED, Run, started
 
 OFFSET = 500
 QUICK = """
@@ -34,8 +34,7 @@ def settings() -> Iterator[Settings]:
         patch.setenv("SINKBENCH_STACK", "local")
         patch.setenv("SINKBENCH_DIST", str(usual.dist))
         patch.setenv("SINKBENCH_HOME", str(usual.home / "test stack"))
-        # Nothing here waits until a JVM is warm: to compile sooner would only take time away from the tests.
-        patch.setenv("SINKBENCH_COMPILE_THRESHOLD_SCALING", "1")
+        patch.setenv("SINKBENCH_JAVA_OPTIONS", QUICKLY_COMPILED)
         patch.setenv("SINKBENCH_PORT_OFFSET", str(usual.port_offset + OFFSET))
         yield load_settings()
 

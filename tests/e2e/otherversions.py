@@ -62,7 +62,7 @@ def elasticsearch(settings: Settings) -> Iterator[Endpoint]:
         "ELASTICSEARCH_PORT": str(port),
         "ELASTICSEARCH_TRANSPORT_PORT": str(transport),
         "ELASTICSEARCH_HEAP": "512m",
-        "COMPILE_THRESHOLD_SCALING": "1",
+        "JAVA_OPTIONS": settings.java_options,
         "JAVA_HOME": str(find_java()),
     }
     endpoint = Endpoint(f"http://127.0.0.1:{port}", options={"index": "tides"})

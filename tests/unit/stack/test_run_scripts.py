@@ -32,7 +32,7 @@ def start_worker(folder: Path, java: str, **environment: str) -> subprocess.Comp
         "CONNECT_METRICS_BASE_PORT": "1",
         "CONNECT_WORKER": "1",
         "CONNECT_HEAP": "1m",
-        "COMPILE_THRESHOLD_SCALING": "1",
+        "JAVA_OPTIONS": "-XX:CompileThresholdScaling=1 -Xlog:disable",
         "CONNECT_LISTEN": "127.0.0.1",
         "CONNECT_METRICS_AGENT": "agent.jar",
         "KAFKA_LIBS": "libs",
