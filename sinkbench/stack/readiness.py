@@ -26,12 +26,19 @@ TIMEOUT_SECONDS = 2.0
 
 # One client for all checks of a kind: each new one reads the certificates of the system again. They are asked for by
 # several threads at once, of which the cache alone would let each make its own, and leave it open.
-_cached = functools.cache(http_client)
 _making = threading.Lock()
 
 
+@functools.cache
+def _cached(access: Access, timeout_seconds: float) -> httpx.Client:
+    client = http_client(access, timeout_seconds)
+    # Nobody closes it, so no connection may stay open after an answer.
+    client.headers["connection"] = "close"
+    return client
+
+
 def shared_client(access: Access, timeout_seconds: float) -> httpx.Client:
-    """A client that all checks of such services use. It is not closed."""
+    """A client that all checks of such services use. It is not closed, and keeps no connection."""
     with _making:
         return _cached(access, timeout_seconds)
 

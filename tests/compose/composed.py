@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PROJECT = "sinkbench-test"
 # Somebody who is neither root nor in a container; only root can give files away.
 OWNER = 12_345
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A race of the containers' own: what the controller has printed, and the summary that it has written."""
+
+    log: str
+    summary: dict[str, Any]
 
 
 def compose_in(folder: Path, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:

@@ -6,10 +6,10 @@ import subprocess
 
 from tests.support.commands import Run
 
-from .composed import PROJECT
+from .composed import PROJECT, Raced
 
 
-def test_down_leaves_no_container_and_no_network_but_the_data(raced: str, sinkbench: Run) -> None:
+def test_down_leaves_no_container_and_no_network_but_the_data(raced: Raced, sinkbench: Run) -> None:
     assert sinkbench("down").returncode == 0
     for kind, left in (("ps -a", False), ("network ls", False), ("volume ls", True)):
         found = subprocess.run(

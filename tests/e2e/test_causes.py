@@ -27,9 +27,10 @@ from sinkbench.sinks.elasticsearch.sink import REJECTED
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.e2e.races import a_race
-from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import Silent
+
+pytestmark = pytest.mark.quiet
 
 PLAN = """
 pipelines: [{pipeline}]
@@ -43,15 +44,10 @@ def plan(pipeline: str, keys: int = 10_000) -> str:
     return PLAN.format(pipeline=pipeline, keys=keys)
 
 
-def race(sinkbench: Run, folder: Path, text: str) -> list[dict[str, Any]]:
-    """The trials of a race of that plan."""
-    (folder / "mine.yaml").write_text(text)
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    trials = trials_of(folder)
-    for trial in trials:
-        assert_told(trial, done.stdout)
-    return trials
+def trial_of(stack: LocalStack, folder: Path, text: str, records: int) -> dict[str, Any]:
+    """A trial of that plan's only cell, as it is stored."""
+    record, _ = one_trial(stack, folder, text, records)
+    return record.model_dump(mode="json")
 
 
 def assert_told(trial: dict[str, Any], output: str) -> None:
@@ -100,21 +96,20 @@ def test_nothing_is_found_that_is_not_there_and_all_counts_agree(quick: tuple[Pa
 ONE_BY_ONE = """
 pipelines: [{pipeline: elasticsearch/camel-index, overrides: {consumer.override.max.poll.records: "50"}}]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 8, pilot_seconds: 2, warm_up_seconds: 4}
 """
 
 
 @pytest.mark.long
 @pytest.mark.measures_a_rate(reason="while the machine stands still, tasks wait for their turn and not for the sink")
-def test_one_request_a_record_is_named(sinkbench: Run, tmp_path: Path) -> None:
-    (trial,) = race(sinkbench, tmp_path, ONE_BY_ONE)
+def test_one_request_a_record_is_named(stack: LocalStack, tmp_path: Path) -> None:
+    trial = trial_of(stack, tmp_path, ONE_BY_ONE, 6_000)
     assert causes_of(trial)[0] == "a request a record", trial
     assert " ms each" in str(trial["bottleneck"])
 
 
 @pytest.mark.long
-def test_tasks_for_which_there_are_no_keys_are_idle(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
-    (trial,) = race(sinkbench, tmp_path, plan("postgres/jdbc", keys=1))
+def test_tasks_for_which_there_are_no_keys_are_idle(stack: LocalStack, tmp_path: Path) -> None:
+    trial = trial_of(stack, tmp_path, plan("postgres/jdbc", keys=1), 100_000)
     assert causes_of(trial)[0] == "idle tasks", trial
     assert "2 of 3 tasks never had records; 1 of 24 partitions" in str(trial["bottleneck"])
     assert set(trial["reconciliation"].values()) == {trial["records"]}, trial
@@ -133,11 +128,9 @@ def held_pool(stack: LocalStack, connections: int) -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_a_pool_whose_connections_are_held_by_others_is_waited_for(
-    stack: LocalStack, sinkbench: Run, tmp_path: Path
-) -> None:
+def test_a_pool_whose_connections_are_held_by_others_is_waited_for(stack: LocalStack, tmp_path: Path) -> None:
     with held_pool(stack, 9):
-        (trial,) = race(sinkbench, tmp_path, plan("postgres/jdbc-pgbouncer"))
+        trial = trial_of(stack, tmp_path, plan("postgres/jdbc-pgbouncer"), 100_000)
     assert causes_of(trial)[0] == "pool waits", trial
     # The clients that hold it are none of the connector's; whose the pool's own connections are nobody can tell.
     assert 3 <= trial["connections"]["clients_peak"] <= 24
@@ -284,8 +277,8 @@ def burned_cpu() -> Iterator[None]:
 
 @pytest.mark.long
 def test_a_machine_without_cpu_left_is_what_limits_whatever_else_waits(
-    stack: LocalStack, sinkbench: Run, tmp_path: Path, burned_cpu: None
+    stack: LocalStack, tmp_path: Path, burned_cpu: None
 ) -> None:
-    (trial,) = race(sinkbench, tmp_path, plan("postgres/jdbc"))
+    trial = trial_of(stack, tmp_path, plan("postgres/jdbc"), 80_000)
     assert trial["bottleneck"]["cause"] == "machine CPU", trial
     assert "what is no part of the stack" in trial["bottleneck"]["evidence"]

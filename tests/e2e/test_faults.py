@@ -16,6 +16,8 @@ from sinkbench.stack.readiness import checks
 from tests.e2e.races import left_behind
 from tests.support.commands import Run
 
+pytestmark = pytest.mark.quiet
+
 PLAN = """
 mode: faults
 pipelines: [postgres/jdbc]

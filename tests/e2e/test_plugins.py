@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,8 +48,11 @@ def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
     with pytest.raises(StackError, match=rf"{WORKER} died while starting .*(\n.*)*{archive.name}: its SHA-256 is"):
         stack.start(WORKER)
     checksum.write_text(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n")
+    temporary = set(Path(tempfile.gettempdir()).iterdir())
     stack.start(WORKER)
     assert versions_of(stack, "CamelSinkConnector") == {"0.11.0", VERSION}
+    left = set(Path(tempfile.gettempdir()).iterdir()) - temporary
+    assert not [file for file in left if file.name.startswith(("final-flags", "connect-plugin-path"))]
 
 
 @pytest.mark.parametrize(

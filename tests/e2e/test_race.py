@@ -24,11 +24,11 @@ from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import Silent
 
+pytestmark = pytest.mark.quiet
+
 CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
 multiples: [8]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 3}
 """
 
 
@@ -101,7 +101,9 @@ def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(
 
 @pytest.mark.long
 def test_a_pipeline_that_is_not_warm_has_no_rate_and_says_so(whole: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
-    # No JVM compiles as little as this asks for.
+    # No JVM that has just begun compiles as little as this asks for.
+    whole.stop("connect-1")
+    whole.start("connect-1")
     (tmp_path / "mine.yaml").write_text(
         "pipelines: [postgres/jdbc]\ntrials: 1\n"
         "drain: {compiling_percent: 0.0001, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 2}\n"
@@ -122,34 +124,26 @@ def test_a_pipeline_that_is_not_warm_has_no_rate_and_says_so(whole: LocalStack, 
 
 
 @pytest.mark.long
-def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(
-    whole: LocalStack, sinkbench: Run, tmp_path: Path
+def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: LocalStack, tmp_path: Path) -> None:
+    direct, pooled = (one_trial(whole, tmp_path, CONNECTIONS, 100_000, cell=cell)[0] for cell in (0, 1))
+    assert direct.failed_tasks > 0
+    assert any("too many clients already" in reason for reason in direct.invalid), direct
+    assert pooled.invalid == []
+    assert sum(pooled.placement.values()) == 24
+    assert (pooled.connections.clients_peak or 0) >= 24
+    assert 0 < (pooled.connections.server_peak or 0) <= 20
+
+
+def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
+    whole: LocalStack, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(CONNECTIONS)
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 1, done.stdout + done.stderr
-    direct, pooled = summary_of(tmp_path)["cells"]
-    assert direct["failed_tasks"] > 0
-    assert "too many clients already" in direct["verdict"]
-    assert "too many clients already" in done.stdout
-    assert pooled["passed"] is True, pooled
-    assert pooled["tasks"] == 24
-    assert pooled["connections"]["clients_peak"] >= 24
-    assert pooled["connections"]["server_peak"] <= 20
-
-
-@pytest.mark.long
-def test_a_worker_killed_during_a_trial_makes_it_invalid_and_the_run_goes_on(whole: LocalStack, tmp_path: Path) -> None:
-    with a_race(tmp_path, ONE) as race:
+    with a_race(tmp_path, ONE.replace("trials: 2", "trials: 1")) as race:
         wait_for_draining(whole, "_001")
         time.sleep(1)
         whole.kill("connect-2")
         output, _ = race.communicate(timeout=400)
     (cell,) = summary_of(tmp_path)["cells"]
-    trials = trials_of(tmp_path)
-    assert len(trials) == 2, output
-    died, good = trials
-    assert good["invalid"] == [], output
+    (died,) = trials_of(tmp_path)
     assert died["invalid"] == ["connect-2 died during the trial"], output
     # With the worker back the connector goes on from its last commit to the end of the topic: at least once.
     assert died["not_audited"] == "", output
@@ -157,10 +151,9 @@ def test_a_worker_killed_during_a_trial_makes_it_invalid_and_the_run_goes_on(who
     assert died["audit"]["lost"] == died["audit"]["foreign"] == 0
     assert (died["audit"]["duplicates"] > 0) == (died["duplicated_ranges"] != "")
     assert died["records_per_second"] is None
-    assert "1 of 2 trials invalid" in cell["notes"][0]
     assert cell["not_audited"] == 0
-    assert cell["audit"]["produced"] == sum(trial["records"] for trial in trials)
-    assert race.returncode == 0, output
+    assert cell["audit"]["produced"] == died["records"]
+    assert race.returncode == 1, output
     assert all(state.state == "running" for state in whole.states())
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,13 +16,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-import loadgen.engine as engine
-from loadgen import Load
 from sinkbench.errors import StackError
-from sinkbench.services.connect import ConnectCluster
-from sinkbench.settings import CHECKOUT, Settings, load_settings
+from sinkbench.settings import Settings, load_settings
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.tools import find_maven
 from tests.support.commands import Run
 
 
@@ -121,44 +115,6 @@ def test_a_service_that_dies_while_starting_shows_its_log_and_leaves_nothing(
     assert "Too small maximum heap" in done.stderr
     assert "Traceback" not in done.stderr
     assert processes_of(other.home) == []
-
-
-def kafkas_file_sink(folder: Path) -> None:
-    """Kafka's own file sink, which comes with no worker, as a jar in `folder`."""
-    version = re.search(r"<kafka.version>(.+)</kafka.version>", (CHECKOUT / "connect" / "pom.xml").read_text())
-    assert version is not None
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
-    artifact = f"org.apache.kafka:connect-file:{version.group(1)}"
-    command = [str(find_maven()), "-q", "-B", goal, f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.long
-def test_a_users_plugin_is_unpacked_found_and_used_and_starting_leaves_no_temporary_files(
-    other: Settings, tmp_path: Path
-) -> None:
-    checkout = tmp_path / "a checkout"
-    temporary = set(Path(tempfile.gettempdir()).iterdir())
-    for folder in ("kafka", "connect", "elasticsearch", "postgres", "local"):
-        shutil.copytree(CHECKOUT / folder, checkout / folder)
-    kafkas_file_sink(tmp_path / "jars" / "kafka-file-sink")
-    shutil.make_archive(str(checkout / "connect" / "plugins" / "kafka-file-sink"), "gztar", tmp_path / "jars")
-    stack = LocalStack(other, checkout)
-    stack.up(lambda line: None)
-    left = set(Path(tempfile.gettempdir()).iterdir()) - temporary
-    assert not [file for file in left if file.name.startswith(("final-flags", "connect-plugin-path"))]
-    written = other.home / "data" / "written.txt"
-    with ConnectCluster(stack.endpoints.connect.values()) as connect:
-        sink = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-        assert sink in connect.plugins()
-        load = Load(bootstrap=stack.endpoints.kafka, topic="mine", count=1_000, partitions=2)
-        assert engine.run(load).acknowledged == 1_000
-        connect.create("mine", {"connector.class": sink, "topics": "mine", "tasks.max": "1", "file": str(written)})
-        deadline = time.monotonic() + 60
-        while not written.exists() or len(written.read_text().splitlines()) < 1_000:
-            assert time.monotonic() < deadline, connect.status("mine")
-            time.sleep(0.2)
 
 
 def test_down_after_a_killed_controller_and_supervisord_leaves_no_process_and_no_lock(

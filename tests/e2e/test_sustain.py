@@ -25,6 +25,8 @@ from sinkbench.trial.bench import Bench
 from sinkbench.trial.drain import Pilot
 from tests.e2e.races import left_behind
 
+pytestmark = pytest.mark.quiet
+
 PILOT = "drain: {compiling_percent: 100, pilot_seconds: 1.5, warm_up_seconds: 4, timeout_seconds: 60}\ntrials: 1\n"
 KEPT_UP_WITH = """
 mode: sustain
@@ -125,7 +127,7 @@ def test_a_load_that_is_kept_up_with_has_the_rate_that_is_offered_and_a_latency_
 
 @pytest.mark.long
 def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
-    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 20}\n"
+    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 12}\n"
     # So few that hardly any two go in one batch, which the driver would insert by several statements.
     (cell,) = race(stack, tmp_path, plan, DELAYED).cells
     assert cell.invalid == [], cell

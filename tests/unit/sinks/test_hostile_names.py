@@ -39,7 +39,8 @@ _seen: list[list[str]] = []
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    for seen in _seen:
+    # While Python ends, a module's names are gone before its hook is.
+    for seen in _seen or ():
         if event in TOUCHES:
             seen.append(f"{event} {arguments[0]}")
 
