@@ -102,7 +102,7 @@ trials: 1
 @pytest.mark.long
 @pytest.mark.measures_a_rate(reason="while the machine stands still, tasks wait for their turn and not for the sink")
 def test_one_request_a_record_is_named(stack: LocalStack, tmp_path: Path) -> None:
-    trial = trial_of(stack, tmp_path, ONE_BY_ONE, 6_000)
+    trial = trial_of(stack, tmp_path, ONE_BY_ONE, 4_000)
     assert causes_of(trial)[0] == "a request a record", trial
     assert " ms each" in str(trial["bottleneck"])
 

@@ -21,7 +21,6 @@ from tests.support.silent import Silent
 
 KEYS, RECORDS, ROWS_BEFORE = 200, 1_000, 30_001
 LOAD = f"load: {{keys: {KEYS}, changes: {{inserts: 0.4, updates: 0.4, deletes: 0.2, skew: zipf, seed: 7}}}}\n"
-LOAD += "drain: {stall_seconds: 8}\n"
 BEFORE = f"rows_before: {ROWS_BEFORE}"
 UPSERT = f"pipelines: [{{pipeline: postgres/jdbc-upsert, target: postgres/keyed.sql, {BEFORE}}}]\n{LOAD}"
 KEYED = f"pipelines: [{{pipeline: elasticsearch/camel-keyed, {BEFORE}}}]\n{LOAD}"

@@ -76,12 +76,12 @@ def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_all_the_same(
 def test_the_rate_of_the_samples_is_that_of_the_tables_own_times_which_a_trial_without_probes_has(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    watched, unwatched = (one_trial(stack, tmp_path, WATCHED, 200_000, cell=cell)[0] for cell in (0, 1))
+    (watched, _), (unwatched, samples) = (one_trial(stack, tmp_path, WATCHED, 200_000, cell=cell) for cell in (0, 1))
     if watched.reasons or unwatched.reasons:
         # No assertion, after which this would run again: something else than the rate is wrong.
         pytest.fail(f"{watched.reasons} {unwatched.reasons}")
     assert unwatched.records_per_second == unwatched.stamped_records_per_second
-    assert unwatched.samples is not None
+    assert samples
     assert set(unwatched.cpu_seconds_per_million) <= {"controller"}
     # Two ways to the same rate; that of the samples leaves the warm-up out.
     assert watched.records_per_second == pytest.approx(watched.stamped_records_per_second, rel=0.25)
