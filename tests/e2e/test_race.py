@@ -29,6 +29,8 @@ pytestmark = pytest.mark.quiet
 CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
 multiples: [8]
+trials: 1
+drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 3}
 """
 
 
@@ -124,16 +126,23 @@ def test_a_pipeline_that_is_not_warm_has_no_rate_and_says_so(whole: LocalStack, 
 
 
 @pytest.mark.long
-def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: LocalStack, tmp_path: Path) -> None:
-    direct, pooled = (one_trial(whole, tmp_path, CONNECTIONS, 100_000, cell=cell)[0] for cell in (0, 1))
-    assert direct.failed_tasks > 0
-    assert any("too many clients already" in reason for reason in direct.invalid), direct
-    assert pooled.invalid == []
-    assert sum(pooled.placement.values()) == 24
-    assert (pooled.connections.clients_peak or 0) >= 24
-    assert 0 < (pooled.connections.server_peak or 0) <= 20
+def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(
+    whole: LocalStack, sinkbench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text(CONNECTIONS)
+    done = sinkbench("race", "mine.yaml")
+    assert done.returncode == 1, done.stdout + done.stderr
+    direct, pooled = summary_of(tmp_path)["cells"]
+    assert direct["failed_tasks"] > 0
+    assert "too many clients already" in direct["verdict"]
+    assert "too many clients already" in done.stdout
+    assert pooled["passed"] is True, pooled
+    assert pooled["tasks"] == 24
+    assert pooled["connections"]["clients_peak"] >= 24
+    assert pooled["connections"]["server_peak"] <= 20
 
 
+@pytest.mark.long
 def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
     whole: LocalStack, tmp_path: Path
 ) -> None:
