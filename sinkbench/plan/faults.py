@@ -10,26 +10,70 @@ from pydantic import Field, model_validator
 from sinkbench.plan.sections import Count, Seconds, Share
 from sinkbench.yamlfile import Section, mistake
 
-__all__ = ["CONNECTOR", "NONE", "OF_SERVICES", "POISON", "REFUSE", "SINK", "WORKER", "WORKERS", "PlanFault"]
+__all__ = [
+    "CONNECTOR",
+    "CUT",
+    "DELAY",
+    "NONE",
+    "OF_NETWORK",
+    "OF_SERVICES",
+    "POISON",
+    "REFUSE",
+    "SINK",
+    "THROTTLE",
+    "WORKER",
+    "WORKERS",
+    "PlanFault",
+]
 
-What = Literal["none", "kill", "stop", "freeze", "refuse", "poison", "restart", "pause", "rename", "join"]
+What = Literal[
+    "none",
+    "kill",
+    "stop",
+    "freeze",
+    "refuse",
+    "delay",
+    "cut",
+    "throttle",
+    "poison",
+    "restart",
+    "pause",
+    "rename",
+    "join",
+]
 Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "topic", "connector"]
 Poison = Literal["not json", "nul", "wrong type"]
+Cut = Literal["reject", "drop"]
 
 NONE, REFUSE, POISON = "none", "refuse", "poison"
+DELAY, CUT, THROTTLE = "delay", "cut", "throttle"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
 OF_SERVICES = ("kill", "stop", "freeze")
 """What is done to processes or containers: only a stack that sinkbench itself has started can do it."""
+OF_NETWORK = (DELAY, CUT, THROTTLE)
+"""What is done to the connections between the workers and the sink, by a proxy that stands between them."""
 _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
 # Whom each can hit; the first is meant where the plan names nobody.
 _WHOM: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
-    REFUSE: (SINK,),
+    **dict.fromkeys((REFUSE, *OF_NETWORK), (SINK,)),
     POISON: ("topic",),
     **dict.fromkeys(("restart", "pause", "rename", "join"), (CONNECTOR,)),
 }
 _DEFAULT_SHARE = 0.3
 _DEFAULT_POISON = 0.01
+_DEFAULT_MILLISECONDS = 10.0
+_DEFAULT_BYTES_PER_SECOND = 100_000
+# The keys of single faults, and those that have them.
+_OWN_KEYS: Mapping[str, str] = {
+    "share": POISON,
+    "records": POISON,
+    "milliseconds": DELAY,
+    "how": CUT,
+    "bytes_per_second": THROTTLE,
+}
+# What slows a pipeline down may go on until all is stored; what stops it may not.
+_LASTING = (DELAY, THROTTLE)
 # A broker needs some ten seconds to start again, and to take records.
 _MOST_WITHOUT_KAFKA = 12.0
 
@@ -39,9 +83,9 @@ class PlanFault(Section):
 
     what: What = Field(
         description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
-        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; poison: bad"
-        " records come into the topic; restart, pause, rename: of the connector; join: a second connector joins, and"
-        " leaves"
+        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; delay, cut,"
+        " throttle: of the network between the workers and the sink; poison: bad records come into the topic; restart,"
+        " pause, rename: of the connector; join: a second connector joins, and leaves"
     )
     whom: Whom | None = Field(
         default=None,
@@ -55,9 +99,10 @@ class PlanFault(Section):
         default=None,
         description="after which share of the records (default: 0.3, without at_seconds)",
     )
-    seconds: Seconds = Field(
+    seconds: Seconds | None = Field(
         default=5,
-        description="how long it lasts, in seconds: of each worker, if it is all of them; between two restarts",
+        description="how long it lasts, in seconds: of each worker, if it is all of them; between two restarts; null,"
+        " of delay and throttle: until all is stored",
     )
     times: Annotated[Count, Field(le=1_000)] = Field(default=1, description="how often, of restart")
     share: Annotated[float, Field(gt=0, le=0.5)] | None = Field(
@@ -67,6 +112,20 @@ class PlanFault(Section):
         default=None,
         description="of poison: not json: cut off in the middle; nul: JSON with a NUL, which JSONB refuses; wrong type:"
         " texts where the index has dates and numbers (default: not json)",
+    )
+    milliseconds: Annotated[float, Field(ge=0, le=10_000, multiple_of=0.5)] | None = Field(
+        default=None,
+        description="by which all that goes over the network comes later, each way, in steps of 0.5 (default: 10), of"
+        " delay; 0: a proxy that changes nothing",
+    )
+    how: Cut | None = Field(
+        default=None,
+        description="of cut: reject: connections are closed, and new ones refused; drop: connections stay open, and"
+        " nothing gets through (default: reject)",
+    )
+    bytes_per_second: Annotated[int, Field(ge=1_000, le=10**9, multiple_of=1_000)] | None = Field(
+        default=None,
+        description="what each connection carries at most, each way, in steps of 1,000 (default: 100,000), of throttle",
     )
     patience_seconds: Seconds = Field(
         default=10,
@@ -90,10 +149,13 @@ class PlanFault(Section):
             raise mistake(f"'{self.what}' cannot hit '{self.whom}'; {those}", "whom")
         if self.times > 1 and self.what != "restart":
             raise mistake(f"'times' is for restart, found {self.what}; leave it out", "times")
-        for key in ("share", "records"):
-            if getattr(self, key) is not None and self.what != POISON:
-                raise mistake(f"'{key}' is for poison, found {self.what}; leave it out", key)
-        if self.whom == "kafka" and self.seconds > _MOST_WITHOUT_KAFKA:
+        for key, what in _OWN_KEYS.items():
+            if getattr(self, key) is not None and self.what != what:
+                raise mistake(f"'{key}' is for {what}, found {self.what}; leave it out", key)
+        if self.seconds is None and self.what not in _LASTING:
+            those = " and ".join(_LASTING)
+            raise mistake(f"only {those} may last until all is stored, found {self.what}; give seconds", "seconds")
+        if self.whom == "kafka" and self.seconds is not None and self.seconds > _MOST_WITHOUT_KAFKA:
             text = f"kafka cannot be gone for more than {_MOST_WITHOUT_KAFKA:g} s, found {self.seconds:g}"
             raise mistake(f"{text}: the load generator gives a record up after 30 s", "seconds")
         if self.at_seconds is not None and self.at_share is not None:
@@ -112,6 +174,12 @@ class PlanFault(Section):
             return self.label
         if self.what == POISON:
             return f"poison {100 * self.bad_share:g} % {self.bad_records}"
+        if self.what == DELAY:
+            return f"delay {self.hits} {self.delay_ms:g} ms"
+        if self.what == THROTTLE:
+            return f"throttle {self.hits} {self.most_bytes_per_second / 1000:g} kB/s"
+        if self.drops:
+            return f"cut {self.hits} drop"
         words = [self.what, *([self.hits] if self.hits in _SERVICES else []), *([f"x{self.times}"] * (self.times > 1))]
         return " ".join(words)
 
@@ -124,6 +192,26 @@ class PlanFault(Section):
     def bad_records(self) -> Poison:
         """Of poison: in what way the records are bad."""
         return self.records or "not json"
+
+    @property
+    def delay_ms(self) -> float:
+        """Of delay: how much later all comes, each way, in milliseconds."""
+        return _DEFAULT_MILLISECONDS if self.milliseconds is None else self.milliseconds
+
+    @property
+    def most_bytes_per_second(self) -> int:
+        """Of throttle: what each connection carries at most, each way."""
+        return self.bytes_per_second or _DEFAULT_BYTES_PER_SECOND
+
+    @property
+    def drops(self) -> bool:
+        """Of cut: whether connections stay open and carry nothing; else they are closed, and new ones refused."""
+        return self.what == CUT and self.how == "drop"
+
+    @property
+    def most_seconds(self) -> float:
+        """How long all of it takes, from when it begins; of one that lasts until all is stored none beyond that."""
+        return (self.seconds or 0.0) * self.times
 
     def begins_at(self, load_seconds: float) -> float:
         """How many seconds into a load of that length it begins."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from sinkbench.errors import PlanError
+from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.faults import OF_SERVICES, REFUSE, SINK, PlanFault
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.faults import OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import Plan
 from sinkbench.sinks import sink_kind
-from sinkbench.stack import Stack
+from sinkbench.stack import Say, Stack
+from sinkbench.trial.network import entrances_used
 
-__all__ = ["check_faults"]
+__all__ = ["check_faults", "prepare_faults"]
+
+_ELSEWHERE = "restart, pause, rename, join, refuse, poison and none"
 
 
-def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack) -> None:
-    """Makes sure that each cell's fault can be done. No service is asked.
+def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Path) -> None:
+    """Makes sure that each cell's fault can be done. No service is asked. `connectors` is their folder.
 
     Raises:
         PlanError: one cannot; names its line, the pipeline, and what can be done there.
@@ -29,12 +34,14 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack) -> None:
                 f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records; name"
                 f" under 'pipelines' those of other sinks"
             )
+        if fault.what in OF_NETWORK:
+            _check_network(plan, cell, fault, stack, read_connector(connectors / f"{cell.pipeline}.json"))
         if fault.what not in OF_SERVICES:
             continue
         if not stack.breakable:
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services belong to"
-                " somebody else; only restart, pause, rename, join, refuse, poison and none can be"
+                f" somebody else; only {_ELSEWHERE} can be"
             )
         services = [each.name for each in sink_kind(cell.sink).services]
         if fault.whom not in (None, "worker", "workers", "kafka", SINK) and fault.whom not in services:
@@ -42,6 +49,34 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack) -> None:
                 f"{_where(plan, fault)}: '{fault.name}' would not touch {cell.label}, which does not write through"
                 f" {fault.whom}; name under 'pipelines' those that do"
             )
+
+
+def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
+    """Makes ready what the faults of these cells need beside the services. Raises StackError if that fails."""
+    if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
+        stack.prepare_proxy(say)
+
+
+def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file: Mapping[str, object]) -> None:
+    """Raises PlanError if no proxy can stand between the workers and the cell's sink; `file` is its configuration."""
+    where = f"{_where(plan, fault)}: '{fault.name}'"
+    if not stack.entrances:
+        raise PlanError(
+            f"{where} cannot be done on stack {stack.name}: it takes a proxy between the workers and the sink, which"
+            " only the stack local has; leave the fault out, or race there"
+        )
+    services = {each.name for each in sink_kind(cell.sink).services}
+    entrances = {name: each for name, each in stack.entrances.items() if name in services}
+    if not entrances_used({**file, **cell.overrides}, cell.sink, entrances):
+        known = " or ".join(" and ".join(f"${{env:{one}}}" for one in each.variables) for each in entrances.values())
+        how = f"take it from {known}, or name others under 'pipelines'" if known else "name others under 'pipelines'"
+        raise PlanError(
+            f"{where} cannot be done to {cell.label}, whose connector file has an address of its own; {how}"
+        )
+    try:
+        stack.check_proxy()
+    except StackError as error:
+        raise PlanError(f"{where}: {error}") from None
 
 
 def _where(plan: Plan, fault: PlanFault) -> str:

@@ -25,7 +25,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
 from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.race.byhand import offer_by_hand
-from sinkbench.race.faults import check_faults
+from sinkbench.race.faults import check_faults, prepare_faults
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
 from sinkbench.race.lock import held_folder, only_race
@@ -99,7 +99,7 @@ def _run_plan(
         load_queries(CHECKOUT / plan.queries)
     check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
     check_forms(plan, CHECKOUT / "connectors", {kind.name: kind.columns for kind in sink_kinds()})
-    check_faults(plan, cells, stack)
+    check_faults(plan, cells, stack, CHECKOUT / "connectors")
     check_writable(results)
     with _Session(stack, plan, cells, console, records) as session:
         environment = session.open(live_port)
@@ -172,6 +172,7 @@ class _Session(ExitStack):
         if self._records is not None:
             self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)
+        prepare_faults(self._cells, self._stack, self._say)
         self._start()
         self._bench = self.enter_context(closing(Bench(self._stack, self._plan, CHECKOUT, self._records)))
         plugins = preflight(self._bench, self._cells)

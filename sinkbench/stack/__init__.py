@@ -8,13 +8,28 @@ Trials and results are not known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from sinkbench.errors import StackError
 from sinkbench.services.access import Access
 
-__all__ = ["Allowance", "Endpoint", "Endpoints", "MachineCpu", "NetworkBytes", "Say", "ServiceState", "Stack"]
+if TYPE_CHECKING:
+    from sinkbench.services.toxiproxy import Toxiproxy
+
+__all__ = [
+    "Allowance",
+    "Endpoint",
+    "Endpoints",
+    "Entrance",
+    "MachineCpu",
+    "NetworkBytes",
+    "Say",
+    "ServiceState",
+    "Stack",
+]
 
 Say = Callable[[str], None]
 """Shows the user a line about progress."""
@@ -68,6 +83,24 @@ class Endpoints:
     loadgen_kafka: str | None = None
     shared: bool = False
     stack_file: Path | None = None
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """Where the workers reach a service of a sink.
+
+    Attributes:
+        host, port: its address.
+        variables: what ${env:NAME} in connector files holds of it, by the name: a text with {host} or {port} in it.
+    """
+
+    host: str
+    port: int
+    variables: Mapping[str, str]
+
+    def at(self, host: str, port: int) -> dict[str, str]:
+        """The values of the variables for another address."""
+        return {name: text.format(host=host, port=port) for name, text in self.variables.items()}
 
 
 @dataclass(frozen=True)
@@ -187,6 +220,23 @@ class Stack(Protocol):
 
     def thaw(self, service: str) -> None:
         """Lets a frozen service go on and waits until it is ready."""
+
+    @property
+    def entrances(self) -> Mapping[str, Entrance]:
+        """Where the workers reach each service of the sinks, if a proxy of this process can stand before it."""
+        return {}
+
+    def check_proxy(self) -> None:
+        """Makes sure, without any service, that such a proxy can be had. Raises StackError if not: what is missing."""
+        return
+
+    def prepare_proxy(self, say: Say) -> None:
+        """Builds the proxy, if that was not done before. Raises StackError if it cannot be built."""
+        return
+
+    def proxy(self) -> AbstractContextManager[Toxiproxy]:
+        """Runs it, as long as the context lasts, and not longer than this process. Raises StackError."""
+        raise StackError(f"stack {self.name}: no proxy can stand between workers and sinks")
 
     def cpu_seconds(self) -> dict[str, float | None]:
         """CPU seconds (user and system) of each service and worker since its start; None if not visible, or dead."""

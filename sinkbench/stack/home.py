@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import PORTS, Settings, reachable_by_others
+from sinkbench.stack import Entrance
 from sinkbench.stack.processes import SERVICES_OF
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
 
@@ -22,6 +23,12 @@ HOST = "127.0.0.1"
 ACCOUNT = "sinkbench"
 INDEX = "tides"
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer")
+# What connector files call the addresses of the sinks' services.
+VARIABLES = {
+    "elasticsearch": {"ELASTICSEARCH_HOSTS": "{host}:{port}"},
+    "postgres": {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
+    "pgbouncer": {"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
+}
 SERVICE_FOLDERS = ("kafka", "connect", "elasticsearch", "postgres")
 
 
@@ -39,6 +46,12 @@ class Home:
     def socket(self) -> Path:
         """supervisord's."""
         return self.runtime / "supervisor.sock"
+
+    @property
+    def entrances(self) -> dict[str, Entrance]:
+        """Where the workers reach each service of the sinks."""
+        port = self._settings.port
+        return {name: Entrance(HOST, port(f"{name}_port"), variables) for name, variables in VARIABLES.items()}
 
     def prepare(self) -> None:
         """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""
@@ -101,6 +114,9 @@ class Home:
             **{f"{service.upper()}_DATA": str(self.path / "data" / service) for service in SERVICES},
             **{f"{service.upper()}_LISTEN": HOST for service in SERVICES},
             **{name.upper(): str(port(name)) for name in PORTS},
+            **{
+                name: value for each in self.entrances.values() for name, value in each.at(each.host, each.port).items()
+            },
             **programs,
             "KAFKA_ADVERTISED_HOST": HOST,
             "KAFKA_HEAP": self._settings.kafka_heap,
@@ -113,13 +129,10 @@ class Home:
             "CONNECT_REBALANCE_DELAY_MS": str(self._settings.connect_rebalance_delay_ms),
             "JAVA_OPTIONS": self._settings.java_options,
             "ELASTICSEARCH_HEAP": self._settings.elasticsearch_heap,
-            "ELASTICSEARCH_HOSTS": f"{HOST}:{port('elasticsearch_port')}",
             "ELASTICSEARCH_INDEX": INDEX,
             "POSTGRES_BIN": str(find_postgres()),
-            "POSTGRES_HOST": HOST,
             "POSTGRES_DB": ACCOUNT,
             "POSTGRES_USER": ACCOUNT,
             "POSTGRES_PASSWORD": ACCOUNT,
             "PGBOUNCER_BIN": str(find_pgbouncer()),
-            "PGBOUNCER_HOST": HOST,
         }

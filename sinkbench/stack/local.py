@@ -8,14 +8,15 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from sinkbench.errors import StackError
+from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings, existing_part
-from sinkbench.stack import Endpoint, Endpoints, MachineCpu, NetworkBytes, Say, ServiceState, Stack
+from sinkbench.stack import Endpoint, Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
 from sinkbench.stack.distributions import ensure_distributions
 from sinkbench.stack.home import ACCOUNT, HOST, INDEX, Home
 from sinkbench.stack.jvmthreads import JvmClock
@@ -31,10 +32,11 @@ from sinkbench.stack.processes import (
     resume,
     suspend,
 )
+from sinkbench.stack.proxyserver import ensure_proxy, is_built, running_proxy
 from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
-from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, find_ss
+from sinkbench.stack.tools import find_go, find_java, find_pgbouncer, find_postgres, find_setpriv, find_ss
 
 __all__ = ["LocalStack", "log_tail"]
 
@@ -227,6 +229,21 @@ class LocalStack(Stack):
         for program in self._supervisor.programs():
             if program.running and is_suspended(program.pid):
                 resume(program.pid)
+
+    @property
+    def entrances(self) -> Mapping[str, Entrance]:
+        return self._home.entrances
+
+    def check_proxy(self) -> None:
+        find_setpriv()
+        if not is_built(self.checkout, self.settings.dist):
+            find_go()
+
+    def prepare_proxy(self, say: Say) -> None:
+        ensure_proxy(self.checkout, self.settings.dist, say)
+
+    def proxy(self) -> AbstractContextManager[Toxiproxy]:
+        return running_proxy(ensure_proxy(self.checkout, self.settings.dist, lambda line: None), self.home)
 
     def cpu_seconds(self) -> dict[str, float | None]:
         services = self.service_names()

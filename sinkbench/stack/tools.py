@@ -1,4 +1,4 @@
-"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer, bsdtar and ss.
+"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer, bsdtar and ss, and sometimes Go.
 
 `python3 -m sinkbench.stack.tools` prints the missing ones, for `scripts/setup`: the standard library must suffice.
 """
@@ -16,18 +16,23 @@ from pathlib import Path
 from sinkbench.errors import StackError
 
 __all__ = [
+    "MINIMUM_GO",
     "MINIMUM_JAVA",
     "MINIMUM_POSTGRES",
     "find_bsdtar",
+    "find_go",
     "find_java",
     "find_maven",
     "find_pgbouncer",
     "find_postgres",
+    "find_setpriv",
     "find_ss",
     "missing",
     "run",
 ]
 
+# This one fetches a newer one by itself, if what it builds needs that.
+MINIMUM_GO = (1, 21)
 MINIMUM_JAVA = 21
 MINIMUM_POSTGRES = 13
 # Elasticsearch starts its JVM with this module; some small runtimes leave it out.
@@ -115,6 +120,25 @@ def find_bsdtar() -> Path:
 def find_ss() -> Path:
     """The program that tells what each connection has carried. Raises StackError if there is none."""
     return _find_program("ss", "iproute2")
+
+
+def find_setpriv() -> Path:
+    """The program that has a process end with the one that has started it. Raises StackError if there is none."""
+    return _find_program("setpriv", "util-linux")
+
+
+def find_go(folder: Path = Path("/usr/local/go/bin")) -> Path:
+    """The tool chain on PATH, else in `folder`. Raises StackError if there is none, or it is too old."""
+    wanted = "Go 1.23 or newer builds toxiproxy, which faults of the network need"
+    install = "install the package golang-go, or a newer Go and put its folder bin on PATH"
+    found = shutil.which("go", path=f"{os.environ.get('PATH', os.defpath)}:{folder}")
+    if found is None:
+        raise StackError(f"{wanted}: found none; {install}")
+    version = run([found, "env", "GOVERSION"]).stdout.strip()
+    numbers = re.match(r"go(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < MINIMUM_GO:
+        raise StackError(f"{wanted}: found {version or 'one that does not run'} at {found}; {install}")
+    return Path(found)
 
 
 def missing() -> list[str]:

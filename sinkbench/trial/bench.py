@@ -95,13 +95,18 @@ class Loaded:
 
 
 class Bench:
-    """One stack, its clients and the plan that is run on it."""
+    """One stack, its clients and the plan that is run on it.
+
+    Attributes:
+        detour: what ${env:NAME} in a connector file stands for while a trial's connector takes another way to its sink.
+    """
 
     def __init__(self, stack: Stack, plan: Plan, checkout: Path, records: KeptRecords | None = None) -> None:
         """`records` are the user's own, if the plan loads these."""
         self.stack = stack
         self.plan = plan
         self.records = records
+        self.detour: Mapping[str, str] = {}
         self._checkout = checkout
         self._sinks: dict[str, Sink] = {}
         self._queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
@@ -188,10 +193,13 @@ class Bench:
         Raises:
             PlanError: the file is no connector file.
         """
-        path = self._checkout / "connectors" / f"{cell.pipeline}.json"
-        changed = {**read_connector(path), **cell.overrides, "topics": names.topic, "tasks.max": str(cell.tasks)}
-        variables = self.stack.endpoints.connect_variables
+        changed = {**self.file_of(cell), "topics": names.topic, "tasks.max": str(cell.tasks)}
+        variables = {**self.stack.endpoints.connect_variables, **self.detour}
         return {key: filled_in(value, variables) for key, value in changed.items()}
+
+    def file_of(self, cell: Cell) -> dict[str, str]:
+        """What the cell's connector file and the plan's overrides say. Raises PlanError if it is no connector file."""
+        return {**read_connector(self._checkout / "connectors" / f"{cell.pipeline}.json"), **cell.overrides}
 
     def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
         """Makes sure that a trial of so many records, after so many rows that are there before, fits on the disk.

@@ -7,11 +7,12 @@ from dataclasses import replace
 from sinkbench.analysis.recovery import recovery_of
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.plan.faults import OF_SERVICES, POISON, PlanFault
+from sinkbench.plan.faults import OF_NETWORK, OF_SERVICES, POISON, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
+from sinkbench.trial.network import Network, proxied_network
 from sinkbench.trial.offering import Offering
 from sinkbench.trial.trial import Trial
 
@@ -34,6 +35,7 @@ class Faulted:
         """`offered` is the rate of the load, in records per second."""
         self._offered = offered
         self._fault = fault
+        self._network: Network | None = None
         self._began: float | None = None
         self._ended: float | None = None
         self._whom = ""
@@ -43,13 +45,18 @@ class Faulted:
 
     def load(self, trial: Trial) -> None:
         trial.bench.create_topic(trial.names)
+        if self._fault.what in OF_NETWORK:
+            self._network = trial.contexts.enter_context(proxied_network(trial.bench, trial.cell))
 
     def run(self, trial: Trial) -> None:
         plan, fault = trial.bench.plan, self._fault
-        longest = plan.sustain.seconds + plan.drain.timeout_seconds + fault.seconds * fault.times
+        longest = plan.sustain.seconds + plan.drain.timeout_seconds + fault.most_seconds
         watch = FaultWatch(trial.records, Patience(fault.patience_seconds, longest))
         trial.observer.phase(f"offering {self._offered:,.0f} records/s")
-        with Offering(trial, self._offered, LATE_SECONDS) as offering, Injection(trial, fault) as injection:
+        with (
+            Offering(trial, self._offered, LATE_SECONDS) as offering,
+            Injection(trial, fault, self._network) as injection,
+        ):
 
             def see(sample: Sample) -> None:
                 if trial.placed is not None:
@@ -63,7 +70,8 @@ class Faulted:
                     if injection.began is None:
                         trial.observer.phase(f"{fault.name}, while {self._offered:,.0f} records/s come")
                     injection.begin()
-                watch.ended = injection.ended
+                # What lasts until all is stored must not be waited for.
+                watch.ended = injection.began if fault.seconds is None else injection.ended
                 if (deed := watch.deed(sample)) is not None:
                     self._do(deed, trial, injection)
 
@@ -78,7 +86,7 @@ class Faulted:
                 in_topic = trial.bench.in_topic(trial.names) - trial.poisoned
                 trial.loaded = replace(trial.loaded, in_topic=in_topic)
             self._recovered = watch.recovered
-            self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
+        self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
         if fault.what in OF_SERVICES:
             # What was started again has forgotten its connections.
             trial.bench.refresh()

@@ -12,6 +12,7 @@ from sinkbench.services.kafka import group_of
 from sinkbench.sinks import sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.background import Background
+from sinkbench.trial.network import Network
 from sinkbench.trial.poison import poison
 from sinkbench.trial.trial import Trial
 
@@ -33,8 +34,10 @@ class Injection(Background[None]):
         began, ended: when it began, and when it was undone and all was ready again, on the samples' clock.
     """
 
-    def __init__(self, trial: Trial, fault: PlanFault) -> None:
+    def __init__(self, trial: Trial, fault: PlanFault, network: Network | None = None) -> None:
+        """`network` is what a fault of the network breaks."""
         super().__init__("fault")
+        self._network = network
         self._trial = trial
         self._fault = fault
         self._seconds = fault.seconds
@@ -54,6 +57,7 @@ class Injection(Background[None]):
             if place and self._stop.is_set():
                 break
             with step():
+                # What has no end of its own ends with the trial.
                 self._stop.wait(self._seconds)
         self.ended = self._trial.now()
 
@@ -64,6 +68,9 @@ class Injection(Background[None]):
             services = self._services()
             self.whom = ", ".join(services)
             return [partial(_broken, trial.bench.stack, fault.what, service) for service in services]
+        if self._network is not None:
+            self.whom = self._network.whom
+            return [partial(self._network.broken, fault)]
         if fault.what == REFUSE:
             self.whom = self._sink_service
             return [self._refusing]
@@ -113,12 +120,12 @@ class Injection(Background[None]):
         """Puts bad records among those of the load, evenly over the fault's time."""
         trial, fault = self._trial, self._fault
         count = max(1, round(fault.bad_share * trial.records))
-        portions = max(1, min(count, round(fault.seconds / PORTION_SECONDS)))
+        portions = max(1, min(count, round(fault.most_seconds / PORTION_SECONDS)))
         for portion in range(portions):
             numbers = range(portion * count // portions, (portion + 1) * count // portions)
             values = (poison(fault.bad_records, number) for number in numbers)
             trial.poisoned += trial.bench.kafka.produce(trial.names.topic, values)
-            if self._stop.wait(fault.seconds / portions):
+            if self._stop.wait(fault.most_seconds / portions):
                 break
         # The time is over by now.
         self._seconds = 0.0

@@ -1,0 +1,120 @@
+"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.services.toxiproxy import Toxiproxy
+from sinkbench.stack import Say
+from sinkbench.stack.processes import SERVICES_OF
+from sinkbench.stack.tools import find_go, find_setpriv, run
+
+__all__ = ["ensure_proxy", "is_built", "running_proxy"]
+
+PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
+HOST = "127.0.0.1"
+START_SECONDS = 15.0
+END_SECONDS = 5.0
+POLL_SECONDS = 0.05
+
+
+def _program(checkout: Path, dist: Path) -> Path:
+    """Where the program is, or will be: its name changes with the versions that it is built of."""
+    pinned = b"".join((checkout / "toxiproxy" / name).read_bytes() for name in ("go.mod", "go.sum"))
+    return dist / f"toxiproxy-{hashlib.sha256(pinned).hexdigest()[:12]}"
+
+
+def is_built(checkout: Path, dist: Path) -> bool:
+    """Whether nothing has to be built before the proxy can start."""
+    return _program(checkout, dist).exists()
+
+
+def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
+    """Has Go build the proxy into `dist`, of the versions that `toxiproxy/go.mod` and `go.sum` name, if it is missing.
+
+    Raises StackError if there is no Go, or it fails; with its first line.
+    """
+    program = _program(checkout, dist)
+    if not program.exists():
+        go = find_go()
+        dist.mkdir(parents=True, exist_ok=True)
+        say("building toxiproxy with Go")
+        # Whoever builds at the same time must find all of it, or nothing.
+        building = program.with_name(f"{program.name}.{os.getpid()}")
+        done = run(
+            [
+                str(go),
+                "-C",
+                str(checkout / "toxiproxy"),
+                "build",
+                "-mod=readonly",
+                "-trimpath",
+                "-o",
+                str(building),
+                PROGRAM,
+            ],
+            {**os.environ, "CGO_ENABLED": "0"},
+        )
+        if done.returncode != 0:
+            building.unlink(missing_ok=True)
+            said = [
+                line for line in done.stderr.splitlines() if line.strip() and not line.startswith("go: downloading")
+            ]
+            raise StackError(f"Go could not build toxiproxy: {(said or ['no message'])[0].strip()}")
+        building.replace(program)
+    return program
+
+
+@contextmanager
+def running_proxy(program: Path, home: Path) -> Iterator[Toxiproxy]:
+    """Runs the proxy, without any connection to pass on, as long as the context lasts.
+
+    It ends with this process, however that ends. Its log is that of a stack's other services, in `home`.
+
+    Raises:
+        StackError: it does not start.
+    """
+    port = _free_port()
+    log = home / "log" / "toxiproxy.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            # The kernel ends it when the controller is killed.
+            [*(str(find_setpriv()), "--pdeathsig", "KILL"), str(program), "-host", HOST, "-port", str(port)],
+            env={"PATH": os.environ.get("PATH", os.defpath), SERVICES_OF: str(home)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            # Ctrl-C is for the controller, which ends its proxy itself.
+            start_new_session=True,
+        )
+    try:
+        with Toxiproxy(f"{HOST}:{port}") as proxy:
+            deadline = time.monotonic() + START_SECONDS
+            while not proxy.answers():
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise StackError(f"toxiproxy did not start; {log} says why")
+                time.sleep(POLL_SECONDS)
+            yield proxy
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _free_port() -> int:
+    """A port of loopback that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
