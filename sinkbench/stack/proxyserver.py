@@ -88,7 +88,7 @@ def running_proxy(program: Path, home: Path) -> Iterator[Toxiproxy]:
         process = subprocess.Popen(
             # The kernel ends it when the controller is killed.
             [*(str(find_setpriv()), "--pdeathsig", "KILL"), str(program), "-host", HOST, "-port", str(port)],
-            env={"PATH": os.environ.get("PATH", os.defpath), SERVICES_OF: str(home)},
+            env={"PATH": os.environ.get("PATH", os.defpath), SERVICES_OF: str(home), "LOG_LEVEL": "info"},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

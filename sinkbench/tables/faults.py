@@ -170,10 +170,18 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append("NOT RECOVERED")
     elif found.rate_seconds is None:
         lines += [f"flows {tenths(found.first_record_seconds)} s"] if found.first_record_seconds else []
-        lines.append("rate not seen")
+        lines.append(_slower(found) or "rate not seen")
     else:
         lines.append(f"back {tenths(found.rate_seconds)} s" if found.rate_seconds else "no break")
     lines += [f"poison {found.poison_stored}/{found.poisoned} in"] if found.poison_stored is not None else []
     lines += ["by hand"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if found.stuck_seconds >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)
+
+
+def _slower(found: Recovery) -> str | None:
+    """The rate of one that never stood still, and was slower to the end; None of another."""
+    before, during = found.before_records_per_second, found.during_records_per_second
+    if found.standstill_seconds or before is None or during is None or during >= before:
+        return None
+    return f"{whole(during)} of {whole(before)}/s"

@@ -41,6 +41,14 @@ def read(folder: Path, text: str) -> Plan:
         ("{what: pause, at_seconds: 5, at_share: 0.5}", "at_seconds and at_share both say when"),
         ("{what: pause, at_seconds: 25}", "'pause' begins 25 s into a load of 20 s"),
         ("{what: pause, at_share: 0}", "let it begin 3 s after the start at least"),
+        ("{what: delay, whom: kafka}", "'delay' cannot hit 'kafka'; it can hit sink"),
+        ("{what: delay, milliseconds: 0.3}", "milliseconds must be a multiple of 0.5"),
+        ("{what: delay, milliseconds: -1}", "milliseconds must be at least 0"),
+        ("{what: cut, milliseconds: 5}", "'milliseconds' is for delay, found cut; leave it out"),
+        ("{what: cut, how: slowly}", "how must be 'reject' or 'drop'"),
+        ("{what: cut, seconds: null}", "only delay and throttle may last until all is stored, found cut; give seconds"),
+        ("{what: throttle, bytes_per_second: 1500}", "bytes_per_second must be a multiple of 1000"),
+        ("{what: throttle, how: drop}", "'how' is for cut, found throttle; leave it out"),
         ("{what: freeze, whom: kafka, seconds: 40}", "the load generator gives a record up after 30 s"),
         (
             "{what: pause, pipelines: [postgres/jbdc]}",
@@ -104,6 +112,13 @@ def test_names_of_other_faults() -> None:
         "restart": {"what": "restart", "whom": "connector"},
         "refuse sink": {"what": "refuse"},
         "none": {"what": "none"},
+        "delay sink 10 ms": {"what": "delay"},
+        "delay sink 0.5 ms": {"what": "delay", "milliseconds": 0.5, "seconds": None},
+        "delay sink 0 ms": {"what": "delay", "milliseconds": 0},
+        "cut sink": {"what": "cut"},
+        "cut sink drop": {"what": "cut", "how": "drop"},
+        "throttle sink 100 kB/s": {"what": "throttle"},
+        "throttle sink 1 kB/s": {"what": "throttle", "bytes_per_second": 1_000},
         "bounce": {"what": "stop", "whom": "workers", "label": "bounce"},
     }
     assert {PlanFault.model_validate(keys).name for keys in named.values()} == set(named)

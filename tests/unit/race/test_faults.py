@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sinkbench.errors import PlanError
+from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.faults import check_faults
+from sinkbench.race.faults import check_faults, prepare_faults
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack import Entrance
 
-THEIRS, OURS = SimpleNamespace(name="external", breakable=False), SimpleNamespace(name="local", breakable=True)
+HOST_AND_PORT = {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"}
+ENTRANCES = {"postgres": Entrance("127.0.0.1", 5432, HOST_AND_PORT)}
+THEIRS = SimpleNamespace(name="external", breakable=False, entrances={})
+IN_CONTAINERS = SimpleNamespace(name="compose", breakable=True, entrances={})
+OURS = SimpleNamespace(name="local", breakable=True, entrances=ENTRANCES, check_proxy=lambda: None)
+OF_NETWORK = [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]
 
 
-def check(stack: Any, *faults: dict[str, object], pipeline: str = "postgres/jdbc") -> None:
+def check(
+    stack: Any,
+    *faults: dict[str, object],
+    pipeline: str = "postgres/jdbc",
+    connectors: Path = CHECKOUT / "connectors",
+) -> None:
     load = {"records_per_second": 1_000, "seconds": 20}
     keys = {"name": "p", "mode": "faults", "pipelines": [pipeline], "sustain": load, "faults": list(faults)}
     plan = Plan.model_validate(keys)
-    check_faults(plan, expand(plan, 3), stack)
+    check_faults(plan, expand(plan, 3), stack, connectors)
 
 
 def test_nothing_of_somebody_elses_is_killed() -> None:
@@ -36,3 +50,47 @@ def test_a_pooler_is_none_of_another_sinks_business() -> None:
     check(OURS, fault)
     with pytest.raises(PlanError, match="'kill pgbouncer' would not touch elasticsearch/camel-bulk"):
         check(OURS, fault, pipeline="elasticsearch/camel-bulk")
+
+
+@pytest.mark.parametrize("fault", OF_NETWORK)
+def test_a_proxy_stands_before_sinks_of_the_local_stack_alone(fault: dict[str, object]) -> None:
+    check(OURS, fault)
+    for stack in (THEIRS, IN_CONTAINERS):
+        with pytest.raises(
+            PlanError, match=f"'{fault['what']} .*cannot be done on stack {stack.name}: it takes a proxy"
+        ):
+            check(stack, fault)
+
+
+def test_a_proxy_stands_before_no_address_that_a_connector_file_has_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "postgres" / "jdbc.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"config": {"connection.url": "jdbc:postgresql://db:${env:POSTGRES_PORT}/x"}}))
+    own = r"take it from \$\{env:POSTGRES_HOST\} and \$\{env:POSTGRES_PORT\}, or name others under 'pipelines'$"
+    with pytest.raises(PlanError, match=own):
+        check(OURS, {"what": "cut"}, connectors=tmp_path)
+    # The local stack knows of this sink, but not where its workers find it.
+    with pytest.raises(PlanError, match=r"an address of its own; name others under 'pipelines'$"):
+        check(OURS, {"what": "cut"}, pipeline="elasticsearch/camel-bulk")
+
+
+def test_without_a_proxy_and_what_builds_it_the_plan_is_refused_in_one_line() -> None:
+    def missing() -> None:
+        raise StackError("Go 1.23 or newer builds toxiproxy: found none; install the package golang-go")
+
+    bare = SimpleNamespace(**{**vars(OURS), "check_proxy": missing})
+    check(bare, {"what": "restart"})
+    with pytest.raises(PlanError, match=r"'cut sink': Go 1.23 or newer .*; install the package golang-go$") as refused:
+        check(bare, {"what": "cut"})
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_the_proxy_is_made_ready_where_a_fault_needs_it() -> None:
+    said: list[str] = []
+    stack: Any = SimpleNamespace(prepare_proxy=lambda say: say("building"))
+    for what, expected in (("pause", []), ("delay", ["building"])):
+        load = {"records_per_second": 1_000, "seconds": 20}
+        keys = {"name": "p", "mode": "faults", "pipelines": ["postgres/jdbc"], "sustain": load}
+        plan = Plan.model_validate({**keys, "faults": [{"what": "none"}, {"what": what}]})
+        prepare_faults(expand(plan, 3), stack, said.append)
+        assert said == expected

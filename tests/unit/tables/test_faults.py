@@ -135,3 +135,12 @@ def test_dead_letters_and_altered_records_are_not_stored_once_each() -> None:
     assert "7 dead letters" in told(GOOD.model_copy(update={"dead_letters": 7}), put_aside)
     altered = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0, compared=64, altered=3)
     assert "ALTERED 3" in told(GOOD, altered)
+
+
+def test_what_was_slower_to_the_end_says_how_slow() -> None:
+    slow = GOOD.model_copy(
+        update={"rate_seconds": None, "before_records_per_second": 200.4, "during_records_per_second": 132.6}
+    )
+    clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
+    taken = [trial(None, cell, trial=cell.key, recovery=slow, audit=clean) for cell in CELLS]
+    assert "133 of 200/s" in render(run_summary(*summarize(CELLS, taken)))
