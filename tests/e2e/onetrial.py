@@ -7,15 +7,18 @@ from pathlib import Path
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.load.records import keep_records
-from sinkbench.plan.cells import expand
+from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.drain import Drain
+from sinkbench.trial.faulted import Faulted
+from sinkbench.trial.kind import Kind
 from sinkbench.trial.names import Names
 from sinkbench.trial.rescale import LiveRescale
+from sinkbench.trial.sustain import records_offered
 from sinkbench.trial.trial import Trial
 from tests.support.silent import Silent
 
@@ -24,13 +27,16 @@ def one_trial(
     stack: Stack,
     folder: Path,
     text: str,
-    records: int,
+    records: int | None = None,
     *,
     cell: int = 0,
     observer: Silent | None = None,
     checkout: Path = CHECKOUT,
 ) -> tuple[TrialRecord, list[Sample]]:
-    """Takes a drain trial of the plan's cell of that number, without a pilot, and removes what it has made."""
+    """Takes a trial of the plan's cell of that number, without a pilot, and removes what it has made.
+
+    A drain; of a cell with a fault that, under its load.
+    """
     (folder / "mine.yaml").write_text(text)
     plan = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
     names, chosen = Names.of("5eeded_001"), expand(plan, stack.workers)[cell]
@@ -39,7 +45,14 @@ def one_trial(
         closing(Bench(stack, plan, checkout, own)) as bench,
     ):
         try:
-            trial = Trial(bench, chosen, names, records, observer or Silent())
-            return trial.take(Drain() if chosen.before is None else LiveRescale(), 1), trial.samples
+            count = records or records_offered(plan, chosen.offered or 0.0)
+            trial = Trial(bench, chosen, names, count, observer or Silent())
+            return trial.take(_kind(chosen), 1), trial.samples
         finally:
             bench.clean(chosen, names)
+
+
+def _kind(cell: Cell) -> Kind[Trial]:
+    if cell.fault is not None and cell.offered is not None:
+        return Faulted(cell.offered, cell.fault)
+    return Drain() if cell.before is None else LiveRescale()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sinkbench.runs.store import read_summary
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.readiness import checks
+from tests.e2e.onetrial import one_trial
 from tests.e2e.races import left_behind
 from tests.support.commands import Run
 
@@ -69,6 +73,41 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_lose_nothing_and_leave
     assert 'id="course-0"' in html
 
 
+OF_NETWORK = """
+mode: faults
+probe_interval_ms: 150
+pipelines: [{pipeline: elasticsearch/camel-index, records_per_second: 200}, postgres/jdbc]
+trials: 1
+sustain: {records_per_second: 1000, seconds: 7}
+faults:
+  - {what: delay, milliseconds: 10, at_seconds: 3, seconds: null, pipelines: [elasticsearch/camel-index]}
+  - {what: cut, at_seconds: 3, seconds: 1.5, patience_seconds: 1, pipelines: [postgres/jdbc]}
+"""
+# Runs the proxy until it is killed.
+WITH_PROXY = """
+import time
+from sinkbench.settings import load_settings
+from sinkbench.stack.local import LocalStack
+with LocalStack(load_settings()).proxy() as proxy:
+    print(*proxy.stand_before("postgres", "127.0.0.1:1"), flush=True)
+    time.sleep(60)
+"""
+
+
+def proxies() -> list[str]:
+    """What listens for toxiproxy's clients now, on the whole machine."""
+    return [each.name() for each in psutil.process_iter() if each.name().startswith("toxiproxy")]
+
+
+@pytest.fixture
+def proxied(stack: LocalStack) -> Iterator[LocalStack]:
+    """The stack, with a proxy that was built; none runs in the end."""
+    # Go needs up to a minute, once for a checkout.
+    stack.prepare_proxy(print)
+    yield stack
+    assert proxies() == []
+
+
 def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(PLAN)
     clusters = {"kafka": {"bootstrap": "127.0.0.1:1"}, "connect": {"urls": ["http://127.0.0.1:1"], "workers": 3}}
@@ -77,6 +116,45 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
     assert done.returncode == 2
     assert "mine.yaml:8: 'freeze sink' cannot be done on stack external" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_delay_holds_up_whoever_waits_for_every_record(proxied: LocalStack, tmp_path: Path) -> None:
+    record, _ = one_trial(proxied, tmp_path, OF_NETWORK)
+    found = record.recovery
+    assert record.reasons == []
+    assert found is not None
+    assert found.whom == "network to elasticsearch"
+    assert found.recovered
+    assert found.before_records_per_second is not None
+    assert found.during_records_per_second is not None
+    # A round trip of 20 ms for each record, in three tasks.
+    assert found.during_records_per_second < 3 * 50 * 1.1 < found.before_records_per_second
+    assert record.audit is not None
+    assert record.audit.clean
+    assert left_behind(proxied) == []
+
+
+def test_connections_that_are_cut_lose_nothing(proxied: LocalStack, tmp_path: Path) -> None:
+    record, _ = one_trial(proxied, tmp_path, OF_NETWORK, cell=1)
+    found = record.recovery
+    assert record.reasons == []
+    assert found is not None
+    assert found.whom == "network to postgres"
+    assert found.recovered
+    assert found.standstill_seconds
+    assert found.connections_left == 0
+    assert record.audit is not None
+    assert record.audit.lost == 0
+    assert left_behind(proxied) == []
+
+
+def test_a_proxy_ends_with_a_controller_that_is_killed(proxied: LocalStack) -> None:
+    with subprocess.Popen([sys.executable, "-c", WITH_PROXY], stdout=subprocess.PIPE) as controller:
+        assert controller.stdout is not None
+        assert controller.stdout.readline().startswith(b"127.0.0.1 ")
+        (proxy,) = psutil.Process(controller.pid).children()
+        controller.send_signal(signal.SIGKILL)
+    assert psutil.wait_procs([proxy], timeout=10)[1] == []
 
 
 def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack: LocalStack) -> None:
