@@ -403,8 +403,8 @@ class Recovery(_Record):
     """
 
     whom: str
-    """What was broken: a service or worker by its name, the network to one, or the connector; several with commas; empty
-    if nothing was."""
+    """What was broken: a service or worker by its name, the network to a service, or the connector; several with
+    commas; empty if nothing was."""
     began_seconds: Amount | None = None
     """The moment of the fault, on the samples' clock; None of several trials together, as the next one."""
     ended_seconds: Amount | None = None
