@@ -36,12 +36,12 @@ _LAST_SECONDS = 3.0
 Numbers = npt.NDArray[np.float64]
 
 
-def recovery_of(samples: Sequence[Sample], began: float, ended: float, tasks: int, whom: str = "") -> Recovery:
+def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, tasks: int, whom: str = "") -> Recovery:
     """What the samples of such a trial show.
 
     Args:
         samples: of the whole trial, oldest first.
-        began, ended: when the fault began and was undone, on the samples' clock.
+        began, ended: when the fault began and was undone, on the samples' clock; None: it lasted until all was stored.
         tasks: how many the connector has.
         whom: what was broken.
 
@@ -57,8 +57,9 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float, tasks: in
     if rate_seconds is not None and gaps and rises.size and rises[-1] >= gaps[-1][1]:
         # A window around the end of a standstill may hold enough records.
         rate_seconds = round(max(rate_seconds, gaps[-1][1] - began), 3)
-    settled = max(ended, began + (rate_seconds or 0.0))
     end = float(rises[-1]) if rises.size else began
+    ended = max(began, end) if ended is None else ended
+    settled = max(ended, began + (rate_seconds or 0.0))
     failed = [(each.seconds, each.tasks_failed) for each in _from(samples, began) if each.tasks_failed]
     return Recovery(
         whom=whom,

@@ -121,7 +121,8 @@ class Faulted:
         )
 
     def _recovery(self, trial: Trial) -> Recovery:
-        seen = recovery_of(trial.samples, self._began or 0.0, self._ended or 0.0, trial.cell.tasks, self._whom)
+        ended = None if self._fault.seconds is None else self._ended
+        seen = recovery_of(trial.samples, self._began or 0.0, ended, trial.cell.tasks, self._whom)
         more = {
             "recovered": self._recovered,
             "connections_left": trial.connections_left,

@@ -130,3 +130,17 @@ def test_no_samples_are_too_strange_to_be_told(readings: list[tuple[float, int |
     samples = [sample(at, stored, in_topic=20_000, tasks_running=3) for at, stored in sorted(readings, key=str)]
     found = recovery_of(samples, 10, 12, 3)
     assert found.standstill_seconds is not None
+
+
+@given(began=st.floats(5, 12), share=st.floats(0.3, 0.7))
+def test_what_lasts_until_all_is_stored_is_told_by_the_rate_meanwhile(began: float, share: float) -> None:
+    def stored(at: float) -> float:
+        return RATE * min(at, began) + share * RATE * max(at - began, 0.0)
+
+    found = recovery_of(load(stored, seconds=2 * LOAD / share), began, None, 3)
+    all_stored = began + (LOAD - began) / share
+    assert found.ended_seconds == pytest.approx(all_stored, abs=2 * EVERY)
+    # Without the rest at its end, in which the trial waits whether more comes.
+    assert found.during_records_per_second == pytest.approx(share * RATE, rel=0.05)
+    assert found.rate_seconds is None
+    assert found.standstill_seconds == 0
