@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sinkbench.errors import StackError
 from sinkbench.runs.store import read_summary
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.readiness import checks
@@ -102,6 +103,10 @@ def proxies() -> list[str]:
 @pytest.fixture
 def proxied(stack: LocalStack) -> Iterator[LocalStack]:
     """The stack, with a proxy that was built; none runs in the end."""
+    try:
+        stack.check_proxy()
+    except StackError as missing:
+        pytest.skip(str(missing))
     # Go needs up to a minute, once for a checkout.
     stack.prepare_proxy(print)
     yield stack
