@@ -21,7 +21,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.sinks import SinkBloat, SinkSettings
-from sinkbench.stack import NetworkBytes, ServiceState
+from sinkbench.stack import Entrance, NetworkBytes, ServiceState
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
@@ -246,6 +246,9 @@ class FakeBench:
             network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
             **{name: partial(self.do, name) for name in ("kill", "stop", "start", "freeze", "thaw")},
         )
+        self.detour: dict[str, str] = {}
+        self.stack.entrances = {"postgres": Entrance("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
+        self.stack.proxy = self.proxy
         self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
             delete_topic=lambda name: self.there.discard(f"topic {name}"),
@@ -268,6 +271,21 @@ class FakeBench:
         """What is done to a service, or to the connector by Connect's REST."""
         self.calls.append(f"{what} {whom}")
         self.breaks(f"{what} {whom}")
+
+    @contextmanager
+    def proxy(self) -> Iterator[Any]:
+        """A proxy that only tells what it is told to do."""
+        self.calls.append("proxy begins")
+        yield SimpleNamespace(
+            stand_before=lambda name, upstream: ("127.0.0.1", 4711),
+            add=lambda name, toxic: self.do("add", f"{toxic.name} to {name}"),
+            remove=lambda name, toxic: self.do("remove", f"{toxic.name} from {name}"),
+            enable=lambda name, enabled: self.do("enable" if enabled else "disable", name),
+        )
+        self.calls.append("proxy ends")
+
+    def file_of(self, cell: Cell) -> dict[str, str]:
+        return {"connection.url": "jdbc:postgresql://db:${env:POSTGRES_PORT}/x"}
 
     def others(self, names: Names | None = None, sinks: Any = ()) -> Others:
         return self.meets.pop(0) if self.meets else Others({})

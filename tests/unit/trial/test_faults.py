@@ -189,6 +189,51 @@ def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted(
     assert bench.calls[-1] == "thaw postgres"
 
 
+@pytest.mark.parametrize(
+    ("fault", "done", "undone"),
+    [
+        ({"what": "cut"}, ["disable postgres"], ["enable postgres"]),
+        (
+            {"what": "delay", "milliseconds": 0.5},
+            ["add latency_upstream to postgres"],
+            ["remove latency_upstream from postgres"],
+        ),
+        (
+            {"what": "throttle", "seconds": None},
+            ["add bandwidth_upstream to postgres", "add bandwidth_downstream to postgres"],
+            ["remove bandwidth_upstream from postgres", "remove bandwidth_downstream from postgres"],
+        ),
+    ],
+)
+def test_a_proxy_stands_there_for_the_whole_trial_and_its_fault_is_undone(
+    take: Take, fault: dict[str, object], done: list[str], undone: list[str]
+) -> None:
+    bench = FakeBench(plan_with(fault))
+    record = take(bench)
+    assert record.reasons == []
+    assert record.recovery is not None
+    assert record.recovery.recovered
+    assert record.recovery.whom == "network to postgres"
+    told = [call for call in bench.calls if call in {"proxy begins", *done, *undone, "proxy ends"}]
+    assert told == ["proxy begins", *done, *undone, "proxy ends"]
+    assert bench.detour == {}
+
+
+def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "delay", "seconds": None}))
+
+    class Leaving(Quiet):
+        def sample(self, sample: Sample) -> None:
+            if "add latency_upstream to postgres" in bench.calls:
+                assert bench.detour == {"POSTGRES_PORT": "4711"}
+                raise Interrupted
+
+    with pytest.raises(Interrupted):
+        take(bench, Leaving())
+    assert "remove latency_downstream from postgres" in bench.calls
+    assert bench.detour == {}
+
+
 def test_bad_records_are_counted_apart_from_the_load(take: Take) -> None:
     bench = FakeBench(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3}))
     record = take(bench)
