@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+from loadgen.checksum import DIGITS, SUM
+
 __all__ = [
     "DOCUMENT",
     "FORMS",
@@ -48,9 +50,11 @@ FORMS: tuple[Form, ...] = get_args(Form)
 _MEMBERS = {
     "metadata": ("id", "name", "lat", "lon", "location"),
     "data": ("t", "v", "s", "f", "q"),
-    "bench": ("run", "seq", "due_us", "sent_us", "pad"),
+    "bench": ("run", "seq", "due_us", "sent_us", "pad", SUM),
 }
 _WHOLE, _OPTIONAL = ("seq", "due_us", "sent_us"), ("pad",)
+# What becomes columns of a table may come back as other types: a row bears no checksum.
+_NO_COLUMNS = (("bench", SUM),)
 # What an envelope tells of the table that the record seems to come from.
 _SOURCE = {"version": "3.6.0.Final", "connector": "postgresql", "name": "noaa", "db": "noaa", "schema": "public"}
 _TABLE = "tides"
@@ -85,7 +89,9 @@ class Wording:
         opening: before the record.
         v, s, f, q: from one value of a level to the next; `q` ends with the quality itself, which is always the same.
         run, seq, due_us, sent_us, pad: before these members, with what ends the one before.
-        end, end_of_pad: what ends a record without padding, and one with it.
+        end_of_pad: after the padding, of a record that has it.
+        sum: before the checksum; empty in a form that has none.
+        end: what ends a record.
     """
 
     form: Form
@@ -99,8 +105,9 @@ class Wording:
     due_us: str
     sent_us: str
     pad: str
-    end: str
     end_of_pad: str
+    sum: str
+    end: str
 
     def head(self, metadata: Mapping[str, str]) -> str:
         """A record's beginning, up to its time, with the station's members."""
@@ -125,21 +132,22 @@ def wording_of(form: Form) -> Wording:
     if has_envelope(form):
         opening += '{"before": null, "after": '
     data, bench = ("data_", "bench_") if is_row(form) else ("", "")
-    run, end = ('", "bench_run": ', "}") if is_row(form) else ('"}], "bench": {"run": ', "}}")
+    run = '", "bench_run": ' if is_row(form) else '"}], "bench": {"run": '
     return Wording(
         form=form,
         opening=opening,
         v=f'", "{data}v": "',
-        s=f'", "{data}s": "0.',
+        s=f'", "{data}s": "',
         f=f'", "{data}f": "',
-        q=f',0,0,0", "{data}q": "p',
+        q=f'", "{data}q": "p',
         run=run,
         seq=f', "{bench}seq": ',
         due_us=f', "{bench}due_us": ',
         sent_us=f', "{bench}sent_us": ',
         pad=f', "{bench}pad": "',
-        end=end,
-        end_of_pad=f'"{end}',
+        end_of_pad='"',
+        sum="" if is_row(form) else f', "{SUM}": "',
+        end="}" if is_row(form) else '"}}',
     )
 
 
@@ -147,9 +155,10 @@ def added_bytes(form: Form) -> int:
     """By how many bytes a padded record is longer in that form than as a document."""
 
     def constant_bytes(wording: Wording) -> int:
-        parts = [getattr(wording, part.name) for part in fields(wording) if part.name not in ("form", "end")]
+        parts = [getattr(wording, part.name) for part in fields(wording) if part.name != "form"]
         station = dict.fromkeys(_MEMBERS["metadata"], "")
-        return sum(map(len, (*parts, wording.head(station), wording.closing(_SOME_TIME_US))))
+        digits = DIGITS if wording.sum else 0
+        return digits + sum(map(len, (*parts, wording.head(station), wording.closing(_SOME_TIME_US))))
 
     return constant_bytes(wording_of(form)) - constant_bytes(wording_of(DOCUMENT))
 
@@ -184,7 +193,8 @@ def schema_of(form: Form) -> Json:
 
 def _columns() -> list[tuple[str, str]]:
     """The columns of a row, in turn, and the member of each."""
-    return [(f"{part}_{name}", name) for part, names in _MEMBERS.items() for name in names]
+    every = [(part, name) for part, names in _MEMBERS.items() for name in names]
+    return [(f"{part}_{name}", name) for part, name in every if (part, name) not in _NO_COLUMNS]
 
 
 def _members() -> list[Json]:

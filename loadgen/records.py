@@ -4,7 +4,8 @@ As a document, which is the usual one of the forms in `loadgen.forms`, it is
 
     {"metadata": {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659", "location": "..."},
      "data": [{"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}],
-     "bench": {"run": "...", "seq": 123456, "due_us": 1769879160000000, "sent_us": 1769879160000123, "pad": "..."}}
+     "bench": {"run": "...", "seq": 123456, "due_us": 1769879160000000, "sent_us": 1769879160000123, "pad": "...",
+               "sum": "0badcafe"}}
 
 A record is one f-string of parts that were prepared for each key, level and batch; of the ways measured (bytes with %,
 a numpy byte matrix of fixed columns, json.dumps) this took the least CPU time. All of it is ASCII, so that a record has
@@ -15,16 +16,19 @@ from __future__ import annotations
 
 import json
 import time
+import zlib
 from collections.abc import Iterable, Sequence
-from itertools import chain, cycle, islice, repeat
-from typing import Protocol
+from itertools import chain, cycle, islice, pairwise, repeat
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from loadgen.checksum import DIGITS
 from loadgen.errors import OptionsError
 from loadgen.forms import DOCUMENT, Wording, added_bytes, wording_of
 from loadgen.options import Load
+from loadgen.recordsums import RecordSums, canonical_station
 from loadgen.tide import Station, Tide, load_stations
 
 __all__ = [
@@ -123,29 +127,28 @@ class RecordMaker:
         self._ids = [name for name, _, _ in turns]
         # Padding makes documents equally long; in another form they have the same padding.
         self._wording, plain = wording_of(load.form), wording_of(DOCUMENT)
-        self._heads, plain_heads = (
-            [_head(name, stations[station], words) for name, station, _ in turns] for words in (self._wording, plain)
-        )
+        metadata = [_metadata(name, stations[station]) for name, station, _ in turns]
+        self._heads, plain_heads = ([words.head(each) for each in metadata] for words in (self._wording, plain))
         self._head_bytes = np.array([len(head) for head in plain_heads])
+        self._stations = [canonical_station(each) for each in metadata]
         self._station = np.array([station for _, station, _ in turns])
         self._offset_mm = gauge_offsets_mm([number for _, _, number in turns])
 
         self._lowest_mm = -self._tide.highest_mm - GAUGE_OFFSETS_MM
+        every_mm = range(self._lowest_mm, -self._lowest_mm + 1)
         self._levels, plain_levels = (
-            [
-                level_text(mm, f"{wording.run}{json.dumps(load.run)}{wording.seq}", wording)
-                for mm in range(self._lowest_mm, -self._lowest_mm + 1)
-            ]
+            [level_text(mm, f"{wording.run}{json.dumps(load.run)}{wording.seq}", wording) for mm in every_mm]
             for wording in (self._wording, plain)
         )
         self._level_bytes = np.array([len(text) for text in plain_levels])
+        self._sums = RecordSums(load.run, map(_reading, every_mm)) if self._wording.sum else None
         self._first_round = self._last_round = 0
         self._round_levels = np.zeros((0, len(stations)), dtype=np.int64)
         self._round_times: list[str] = []
 
         self._record_bytes = load.record_bytes
-        texts = (plain.v, plain.due_us, plain.sent_us, plain.pad, plain.end_of_pad)
-        self._fixed_bytes = TIME_BYTES + 2 * MICROSECONDS_BYTES + sum(map(len, texts))
+        texts = (plain.v, plain.due_us, plain.sent_us, plain.pad, plain.end_of_pad, plain.sum, plain.end)
+        self._fixed_bytes = TIME_BYTES + 2 * MICROSECONDS_BYTES + DIGITS + sum(map(len, texts))
         longest = int(self._head_bytes.max() + self._level_bytes.max()) + self._fixed_bytes
         self.smallest_bytes = longest + len(str(load.largest_seq))
         """The smallest possible `record_bytes` of the load."""
@@ -176,33 +179,33 @@ class RecordMaker:
         Times are in microseconds since the epoch; `due_us` is one number if all were due at once.
         """
         at = seq % self._keys
-        until = at + count
-        levels, times = self._measured(seq, self._station[at:until], self._offset_mm[at:until])
-        ids, heads, head_bytes = self._ids[at:until], self._heads[at:until], self._head_bytes[at:until]
-        return self._messages(seq, ids, heads, head_bytes, levels, times, due_us, sent_us)
+        turns = slice(at, at + count)
+        levels, times = self._measured(seq, self._station[turns], self._offset_mm[turns])
+        found = _Gauges(self._ids[turns], self._heads[turns], self._head_bytes[turns], self._stations[turns])
+        return self._messages(seq, found, levels, times, due_us, sent_us)
 
     def batch_of(
         self, numbers: npt.NDArray[np.int64], seq: int, due_us: int | Sequence[int], sent_us: int
     ) -> list[Message]:
         """The same of records whose keys have these numbers, at most `longest_batch(seq)` of them."""
         levels, times = self._measured(seq, self._station[numbers], self._offset_mm[numbers])
-        places = numbers.tolist()
-        ids, heads = [self._ids[place] for place in places], [self._heads[place] for place in places]
-        return self._messages(seq, ids, heads, self._head_bytes[numbers], levels, times, due_us, sent_us)
+        turns = numbers.tolist()
+        ids, heads, stations = ([of[turn] for turn in turns] for of in (self._ids, self._heads, self._stations))
+        found = _Gauges(ids, heads, self._head_bytes[numbers], stations)
+        return self._messages(seq, found, levels, times, due_us, sent_us)
 
     def _measured(
         self, seq: int, station: npt.NDArray[np.int64], offset_mm: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], Iterable[str]]:
+    ) -> tuple[npt.NDArray[np.int64], list[str]]:
         """The levels of the records from `seq` on, by their place in `_levels`, and their times."""
         count = len(station)
         first_round, last_round = seq // self._keys, (seq + count - 1) // self._keys
         if first_round < self._first_round or last_round >= self._last_round:
             self._work_out(first_round)
         row = first_round - self._first_round
-        times: Iterable[str]
         if first_round == last_round:
             levels = self._round_levels[row][station]
-            times = repeat(self._round_times[row], count)
+            times = [self._round_times[row]] * count
         else:
             rows = np.arange(seq, seq + count) // self._keys - self._first_round
             levels = self._round_levels[rows, station]
@@ -212,39 +215,40 @@ class RecordMaker:
     def _messages(
         self,
         seq: int,
-        ids: Sequence[str],
-        heads: Sequence[str],
-        head_bytes: npt.NDArray[np.int64],
+        found: _Gauges,
         levels: npt.NDArray[np.int64],
-        times: Iterable[str],
+        times: Sequence[str],
         due_us: int | Sequence[int],
         sent_us: int,
     ) -> list[Message]:
-        text, count, to = self._levels, len(ids), self._wording
+        text, count, to = self._levels, len(found.ids), self._wording
         opening, v, then = to.opening, to.v, to.due_us
-        dues = repeat(str(due_us), count) if isinstance(due_us, int) else due_us
-        numbers = range(seq, seq + count)
-        if not self._record_bytes:
-            tail = f"{to.sent_us}{sent_us}{to.end}{to.closing(sent_us)}"
+        dues = [str(due_us)] * count if isinstance(due_us, int) else due_us
+        places, numbers = levels.tolist(), range(seq, seq + count)
+        each = zip(found.ids, found.heads, times, places, numbers, dues, strict=True)
+        pads = self._pads(seq, found.head_bytes, levels) if self._record_bytes else None
+        end = f"{to.end}{to.closing(sent_us)}"
+        ends: Iterable[str] = repeat(end, count)
+        if self._sums is not None:
+            sums = self._sums.of(seq, times, places, found.stations, dues, sent_us, pads)
+            ends = [f"{to.sum}{digits}{end}" for digits in sums]
+        if pads is None:
+            tail = f"{to.sent_us}{sent_us}"
             return [
-                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}"}
-                for key, head, time, level, number, due in zip(
-                    ids, heads, times, levels.tolist(), numbers, dues, strict=True
-                )
+                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{end}"}
+                for (key, head, time, level, number, due), end in zip(each, ends, strict=True)
             ]
-        tail, end = f"{to.sent_us}{sent_us}{to.pad}", f"{to.end_of_pad}{to.closing(sent_us)}"
-        fixed = self._fixed_bytes + len(str(seq))
-        pads = self._record_bytes - fixed - head_bytes - self._level_bytes[levels]
-        pool, cuts = self._pool, self._cuts(pads)
+        tail, quote = f"{to.sent_us}{sent_us}{to.pad}", to.end_of_pad
         return [
-            {
-                "key": key,
-                "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{pool[a:b]}{end}",
-            }
-            for key, head, time, level, number, due, a, b in zip(
-                ids, heads, times, levels.tolist(), numbers, dues, cuts, cuts[1:], strict=False
-            )
+            {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{pad}{quote}{end}"}
+            for (key, head, time, level, number, due), pad, end in zip(each, pads, ends, strict=True)
         ]
+
+    def _pads(self, seq: int, head_bytes: npt.NDArray[np.int64], levels: npt.NDArray[np.int64]) -> list[str]:
+        """The padding of the records from `seq` on."""
+        fixed = self._fixed_bytes + len(str(seq))
+        pool, cuts = self._pool, self._cuts(self._record_bytes - fixed - head_bytes - self._level_bytes[levels])
+        return [pool[start:end] for start, end in pairwise(cuts)]
 
     def _cuts(self, pads: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
         """The start of each record's padding in the pool, and the end of the last one's."""
@@ -285,15 +289,28 @@ def _bytes_of(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("ascii")
 
 
-def _head(name: str, station: Station, wording: Wording) -> str:
-    """The beginning of a record of the gauge `name`, up to its time."""
+class _Gauges(NamedTuple):
+    """Of each record of a batch: its key, its beginning with that one's bytes, and its station's canonical text."""
+
+    ids: Sequence[str]
+    heads: Sequence[str]
+    head_bytes: npt.NDArray[np.int64]
+    stations: Sequence[str]
+
+
+def _metadata(name: str, station: Station) -> dict[str, str]:
+    """What a record of the gauge `name` says of its station."""
     place = {"lat": station.lat, "lon": station.lon, "location": f"{station.lat},{station.lon}"}
-    return wording.head({"id": name, "name": station.name, **place})
+    return {"id": name, "name": station.name, **place}
+
+
+def _reading(mm: int) -> tuple[str, str, str]:
+    """A level in mm as a record has it: v, s and f. The samples' deviation (s) and the flags (f) are made up by a hash."""
+    stirred = mm * 2_654_435_761 >> 7
+    return f"{mm / 1000:.3f}", f"0.{2 + stirred % 60:03d}", f"{int(stirred % 53 == 0)},0,0,0"
 
 
 def level_text(mm: int, after: str, wording: Wording) -> str:
     """The middle of a record, from its level in mm up to its quality, and what comes then."""
-    # The samples' deviation (s) and the flags (f) are made up, by a hash of the level.
-    stirred = mm * 2_654_435_761 >> 7
-    sigma, flagged = 2 + stirred % 60, int(stirred % 53 == 0)
-    return f"{mm / 1000:.3f}{wording.s}{sigma:03d}{wording.f}{flagged}{wording.q}{after}"
+    v, s, f = _reading(mm)
+    return f"{v}{wording.s}{s}{wording.f}{f}{wording.q}{after}"

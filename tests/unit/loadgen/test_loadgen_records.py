@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen import OptionsError, load_from
+from loadgen.checksum import checksum
 from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker, gauges
 from loadgen.tide import load_stations
 
@@ -47,9 +48,10 @@ def test_a_record_is_the_json_of_the_contract() -> None:
             "location": f"{third.lat},{third.lon}",
         },
         "data": [{"t": "2026-01-01 00:00", "v": level["v"], "s": level["s"], "f": level["f"], "q": "p"}],
-        "bench": {"run": "r", "seq": 2, "due_us": DUE_US, "sent_us": SENT_US},
+        "bench": {"run": "r", "seq": 2, "due_us": DUE_US, "sent_us": SENT_US, "sum": checksum(record)},
     }  # fmt: skip
-    assert [list(record), list(record["bench"])] == [["metadata", "data", "bench"], ["run", "seq", "due_us", "sent_us"]]
+    assert list(record) == ["metadata", "data", "bench"]
+    assert list(record["bench"]) == ["run", "seq", "due_us", "sent_us", "sum"]
     assert all(isinstance(each, str) for each in level.values())
     assert f"{float(level['v']):.3f}" == level["v"]
     assert message["key"] == third.id
@@ -71,7 +73,7 @@ def test_a_padded_record_has_exactly_the_asked_bytes(run: str, keys: int, extra:
     records = [value(message) for message in made]
     assert [record["bench"]["seq"] for record in records] == list(range(first, first + count))
     assert {record["bench"]["run"] for record in records} == {run}
-    assert all(list(record["bench"])[-1] == "pad" for record in records)
+    assert all(list(record["bench"])[-2:] == ["pad", "sum"] for record in records)
     assert len({message["value"] for message in made}) == count
     assert [message["key"] for message in made] == [record["metadata"]["id"] for record in records]
 

@@ -1,0 +1,148 @@
+"""A record's checksum stays the same whatever a sink may do to its text, and differs if its value does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from loadgen import load_from
+from loadgen.changemaker import ChangeMaker
+from loadgen.changes import Changes
+from loadgen.checksum import checksum, crc_before_bench, parse
+from loadgen.forms import FORMS, Form, is_row, record_in
+from loadgen.records import RecordMaker
+from tests.support.respelled import respelled
+
+DUE_US, SENT_US = 1769879160000000, 1769879160000123
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=4),
+    lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=3), each, max_size=3),
+    max_leaves=12,
+)
+MEMBERS = st.dictionaries(st.text(max_size=3).filter(lambda name: name != "bench"), JSON, max_size=4)
+
+
+def record_of(members: dict[str, Any], **bench: Any) -> dict[str, Any]:
+    return {**members, "bench": {"run": "r", "seq": 7, **bench}}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    form=st.sampled_from([form for form in FORMS if not is_row(form)]),
+    run=st.text(min_size=1, max_size=30),
+    keys=st.integers(1, 700),
+    first=st.integers(0, 9_000_000),
+    record_bytes=st.sampled_from([0, 800]),
+    dues=st.booleans(),
+)
+def test_every_record_of_noaa_bears_its_checksum(
+    form: Form, run: str, keys: int, first: int, record_bytes: int, dues: bool
+) -> None:
+    options = {"bootstrap": "b", "topic": "t", "count": 10_000_000, "keys": keys, "form": form}
+    maker = RecordMaker(load_from({**options, "run": run, "record_bytes": record_bytes}))
+    count = min(300, maker.longest_batch(first))
+    due_us: Any = list(range(DUE_US, DUE_US + count)) if dues else DUE_US
+    for message in maker.batch(first, count, due_us, SENT_US):
+        record = record_in(parse(str(message["value"])), form)
+        assert list(record["bench"])[-1] == "sum"
+        assert record["bench"]["sum"] == checksum(record)
+
+
+def test_a_record_of_changes_bears_its_checksum() -> None:
+    load = load_from({"bootstrap": "b", "topic": "t", "run": "r", "count": 1_000, "keys": 40, "record_bytes": 512})
+    made = ChangeMaker(load, Changes(inserts=0.5, updates=0.4, deletes=0.1)).batch(0, 300, DUE_US, SENT_US)
+    records = [parse(str(message["value"])) for message in made if message["value"] is not None]
+    assert 200 < len(records) < 300
+    assert all(each["bench"]["sum"] == checksum(each) for each in records)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if is_row(form)])
+def test_a_row_bears_none(form: Form) -> None:
+    maker = RecordMaker(load_from({"bootstrap": "b", "topic": "t", "count": 10, "form": form}))
+    record = record_in(json.loads(str(maker.batch(0, 1, DUE_US, SENT_US)[0]["value"])), form)
+    assert "bench_seq" in record
+    assert "bench_sum" not in record
+
+
+@given(MEMBERS, st.randoms(use_true_random=False))
+def test_what_a_sink_does_to_a_text_does_not_change_the_checksum(members: dict[str, Any], draw: Any) -> None:
+    text = json.dumps(record_of(members))
+    assert checksum(parse(respelled(parse(text), draw))) == checksum(parse(text))
+
+
+@given(MEMBERS, MEMBERS)
+def test_another_value_has_another_checksum(one: dict[str, Any], other: dict[str, Any]) -> None:
+    first, second = (parse(json.dumps(each)) for each in (one, other))
+    # True is 1 in Python; not in JSON.
+    assume(json.dumps(first, sort_keys=True) != json.dumps(second, sort_keys=True))
+    assert checksum(record_of(first)) != checksum(record_of(second))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1.0", "1"),
+        ("1e2", "100"),
+        ("-0.0", "0"),
+        ("1.50", "1.5"),
+        ("1E-7", "0.0000001"),
+        ("1.2345678901234567890e19", "12345678901234567890"),
+        ("1e23", "100000000000000000000000"),
+        ('"\\u0041\\/"', '"A/"'),
+        ('{"a": 1, "b": 2, "a": 3}', '{"b":2,"a":3}'),
+    ],
+)
+def test_a_value_that_is_spelled_otherwise_is_the_same(one: str, other: str) -> None:
+    first, second = (checksum(parse(f'{{"x": {text}, "bench": {{"seq": 1}}}}')) for text in (one, other))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("9007199254740993", "9007199254740992"),
+        ("1", "true"),
+        ("1", '"1"'),
+        ("1.5", '"1.5"'),
+        ("null", "{}"),
+        ('{"a": null}', "{}"),
+        ('["a", "b"]', '["b", "a"]'),
+        ('{"a": "b", "c": "d"}', '{"a": "d", "c": "b"}'),
+        ('"a"', '"a "'),
+        ('"\\u00e9"', '"e\\u0301"'),
+    ],
+)
+def test_a_value_that_is_another_is_not(one: str, other: str) -> None:
+    first, second = (checksum(parse(f'{{"x": {text}, "bench": {{"seq": 1}}}}')) for text in (one, other))
+    assert first != second
+
+
+def test_the_checksum_is_of_bench_too_but_not_of_itself() -> None:
+    record = record_of({"x": 1})
+    assert checksum(record_of({"x": 1}, sum="00000000")) == checksum(record)
+    assert checksum(record_of({"x": 1}, pad="x")) != checksum(record)
+    assert record == {"x": 1, "bench": {"run": "r", "seq": 7}}
+
+
+def test_numbers_beyond_all_bounds_are_read() -> None:
+    assert parse("1e99999999999999999999") == float("inf")
+    assert len(checksum(record_of({"x": parse("-1.5e400")}))) == 8
+
+
+@pytest.mark.parametrize("record", [{}, {"bench": 1}, {"bench": None}])
+def test_what_has_no_bench_has_no_checksum(record: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError)):
+        checksum(record)
+
+
+def test_a_record_that_is_nested_too_deeply_is_refused() -> None:
+    nested: Any = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        crc_before_bench(nested)
