@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import time
-import zlib
 from collections.abc import Iterable, Sequence
 from itertools import chain, cycle, islice, pairwise, repeat
 from typing import NamedTuple, Protocol

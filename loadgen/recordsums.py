@@ -62,5 +62,7 @@ class RecordSums:
         pad_is, then = ',"pad":"', f'",{self._run},"sent_us":{sent_us},"seq":'
         return [
             f"{crc32(f'{time}{texts[level]}{station}{due}{pad_is}{pad}{then}{number}}}]'.encode(), starts[level]):08x}"
-            for time, level, station, due, pad, number in zip(times, levels, stations, dues, pads, numbers, strict=False)
+            for time, level, station, due, pad, number in zip(
+                times, levels, stations, dues, pads, numbers, strict=False
+            )
         ]

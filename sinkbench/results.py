@@ -16,6 +16,7 @@ from sinkbench.errors import ReasonCode
 __all__ = [
     "ALSO_THERE",
     "FILES",
+    "NOT_CHECKED",
     "RECORDS",
     "Act",
     "Asked",
@@ -59,6 +60,9 @@ ALSO_THERE = "also_there"
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
 
+NOT_CHECKED = "ok, content not checked"
+"""The verdict over a cell of which nothing is known to be wrong, but not all that is to be checked could be."""
+
 RECORDS = "records"
 """The key of an environment that tells of the user's own records, as `DatasetFacts`; absent of those of noaa."""
 
@@ -92,9 +96,13 @@ class Audit(_Record):
     dead_letters: Whole = 0
     """Records that are not in the sink, but in the connector's dead letter queue."""
     compared: Whole = 0
-    """Records whose document was compared with what was sent; 0 if none could be, and of an earlier sinkbench."""
+    """Records whose document was compared with what was sent: with the topic, or with the checksum that they bear; 0 if
+    none could be, and of an earlier sinkbench."""
+    checked: Whole | None = None
+    """Those that were compared with their checksum: all that are stored, or evenly chosen ones; 0 if they bear none, as
+    rows, or it could not be told; None of an earlier sinkbench."""
     altered: Whole = 0
-    """Those of them that lack a member that was sent, or have another value in it."""
+    """Those that were compared, and lack a member that was sent, or have another value in it."""
     superseded: Whole = 0
     """Of a load of changes: records of which nothing is to be left, since they delete, or a later one of their key
     replaces or deletes what they made."""
@@ -619,6 +627,8 @@ class TrialRecord(_OfCell):
     """The ranges of `seq` that were lost, as `17-516, 900`; of more than 10,000 the first, and ` and 7 more`."""
     duplicated_ranges: str = ""
     """The same of those that were stored more than once."""
+    altered_ranges: str = ""
+    """The same of those that are not as they were sent."""
     wrong_keys: dict[str, list[str]] = {}
     """The first keys that are stale, missing or undead, by these words."""
     bloat: Bloat | None = None
@@ -683,7 +693,8 @@ class CellSummary(_OfCell):
     faults: list[Reason] = []
     """What is wrong with the cell, the cause before its consequences; empty if it passed."""
     verdict: str
-    """The faults in words, or why the rate must not be quoted (`at_least`), or "ok"."""
+    """The faults in words, or why the rate must not be quoted (`at_least`), or "ok"; "ok, content not checked"
+    where no record of a trial could be compared with its checksum."""
 
     @model_validator(mode="before")
     @classmethod
@@ -707,7 +718,7 @@ def _faults_of(verdict: str) -> list[dict[str, object]]:
         "UNCLEAR": ReasonCode.UNCLEAR,
         "invalid:": ReasonCode.INVALID,
     }
-    parts = [] if verdict == "ok" else verdict.split("; ")
+    parts = [] if verdict.startswith("ok") else verdict.split("; ")
     return [{"code": code, "text": part} for part in parts for word, code in words.items() if word in part]
 
 

@@ -1,8 +1,9 @@
 """The records of a data set that are held in memory, what they are like, and the file that hands them on.
 
 The file, which only sinkbench writes and reads, begins with a line of JSON; then come, as little-endian numbers, the
-places of the records' parts (int64), which records have a key (bytes of 0 and 1) and, of a topic, their times in ms
-(int64), and last the parts themselves: of each record its `opening` and its key. A load generator that holds the same
+places of the records' parts (int64), which records have a key (bytes of 0 and 1), the CRC-32 of each record's
+beginning, as `loadgen.checksum` continues it (uint32), of a topic their times in ms (int64), and last the parts
+themselves: of each record its `opening` and its key. A load generator that holds the same
 file makes the same records, wherever it runs.
 """
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
+from loadgen.checksum import crc_before_bench, parse
 from loadgen.dataset.facts import HELD_BYTES, DatasetFacts
 from loadgen.dataset.record import opening, original
 from loadgen.errors import DatasetError
@@ -26,8 +28,8 @@ from loadgen.errors import DatasetError
 __all__ = ["Builder", "Dataset"]
 
 # What else the memory must hold of a record; very many tiny ones would take more for that than for themselves.
-BYTES_EACH = 25
-MAGIC = "sinkbench data set 1"
+BYTES_EACH = 29
+MAGIC = "sinkbench data set 2"
 FIRST_LINE_BYTES = 4096
 
 
@@ -39,6 +41,7 @@ class Dataset:
         facts: DatasetFacts,
         places: npt.NDArray[np.int64],
         has_key: npt.NDArray[np.bool_],
+        crcs: npt.NDArray[np.uint32],
         times_ms: npt.NDArray[np.int64] | None,
         parts: bytes | mmap.mmap,
     ) -> None:
@@ -51,6 +54,8 @@ class Dataset:
         self.ends = places[2::2]
         """Where each record's key ends."""
         self.has_key = has_key
+        self.crcs = crcs
+        """The `crc_before_bench` of each record."""
         self.times_ms = times_ms
         """When each record was written, in ms since the epoch, in order; None if that is not known."""
         self._places = places
@@ -78,6 +83,7 @@ class Dataset:
             file.write(first.encode() + b"\n")
             file.write(self._places.astype("<i8").tobytes())
             file.write(self.has_key.astype("u1").tobytes())
+            file.write(self.crcs.astype("<u4").tobytes())
             if self.times_ms is not None:
                 file.write(self.times_ms.astype("<i8").tobytes())
             file.write(self.parts)
@@ -95,20 +101,22 @@ class Dataset:
                 raise DatasetError(f"{path}: holds no data set of this sinkbench")
             at, count = file.tell(), facts.records
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        numbers = (2 * count + 1) * 8 + count + (count * 8 if first["timed"] else 0)
+        numbers = (2 * count + 1) * 8 + count * (1 + 4) + (count * 8 if first["timed"] else 0)
         if len(whole) < at + numbers:
             raise DatasetError(f"{path}: is not whole")
         places = np.frombuffer(whole, dtype="<i8", count=2 * count + 1, offset=at).astype(np.int64)
         at += places.nbytes
         has_key = np.frombuffer(whole, dtype="u1", count=count, offset=at).astype(np.bool_)
         at += count
+        crcs = np.frombuffer(whole, dtype="<u4", count=count, offset=at).astype(np.uint32)
+        at += crcs.nbytes
         times = None
         if first["timed"]:
             times = np.frombuffer(whole, dtype="<i8", count=count, offset=at).astype(np.int64)
             at += times.nbytes
         if len(whole) != at + int(places[-1]):
             raise DatasetError(f"{path}: is not whole")
-        return cls(facts, places + at, has_key, times, whole)
+        return cls(facts, places + at, has_key, crcs, times, whole)
 
     @property
     def is_intact(self) -> bool:
@@ -125,6 +133,7 @@ class Builder:
         self._parts = bytearray()
         self._has_key = bytearray()
         self._sizes = array("q")
+        self._crcs = array("I")
 
     @property
     def records(self) -> int:
@@ -133,12 +142,13 @@ class Builder:
     def add(self, text: bytes, key: bytes | None) -> bool:
         """Takes a record, which is a JSON object, with its key; returns whether there was room for it.
 
-        The first record always has it.
+        The first record always has it. Raises ValueError for a record that is nested too deeply.
         """
         start = opening(text)
         size = len(self._parts) + len(start) + len(key or b"") + BYTES_EACH * (self.records + 1)
         if self._sizes and size > self._most_bytes:
             return False
+        self._crcs.append(crc_before_bench(parse(text)))
         self._parts += start
         self._places.append(len(self._parts))
         self._parts += key or b""
@@ -168,7 +178,8 @@ class Builder:
             records_per_second=None if times is None else _pace(times),
         )
         places = np.frombuffer(self._places, dtype=np.int64).copy()
-        found = Dataset(facts, places, has_key, times, bytes(self._parts))
+        crcs = np.array(self._crcs, dtype=np.uint32)
+        found = Dataset(facts, places, has_key, crcs, times, bytes(self._parts))
         found.facts = facts.model_copy(update={"sha256": _digest(found)})
         return found
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Sequence
 from itertools import repeat
 
 import numpy as np
 
+from loadgen.checksum import SUM, in_digits
 from loadgen.dataset.held import Dataset
 from loadgen.dataset.record import closed
 from loadgen.records import LARGEST_BATCH, Message
@@ -27,10 +29,9 @@ class DatasetMaker:
         self._dataset = dataset
         self._count = dataset.facts.records
         self._sizes = dataset.ends - dataset.starts
-        self._run = f'{{"run": {json.dumps(run)}, "seq": '
-        bench = len(
-            closed(b"", self._bench(10**SEQ_DIGITS - 1, 10**MICROSECONDS_DIGITS - 1, 10**MICROSECONDS_DIGITS - 1))
-        )
+        self._run = json.dumps(run)
+        longest = 10**MICROSECONDS_DIGITS - 1
+        bench = len(closed(b"", self._bench(10**SEQ_DIGITS - 1, longest, longest, 0)))
         openings = dataset.key_starts - dataset.starts
         self.mean_bytes = max(1, int(openings.mean()) + bench)
         """Of a record's value as it is sent, about."""
@@ -56,19 +57,26 @@ class DatasetMaker:
             found.key_starts[indexes].tolist(),
             found.ends[indexes].tolist(),
             found.has_key[indexes].tolist(),
+            found.crcs[indexes].tolist(),
             strict=True,
         )
         dues = repeat(due_us, count) if isinstance(due_us, int) else due_us
         return [
             {
                 "key": parts[at_key:end] if has_key else None,
-                "value": closed(parts[start:at_key], self._bench(number, due, sent_us)),
+                "value": closed(parts[start:at_key], self._bench(number, due, sent_us, crc)),
             }
-            for (start, at_key, end, has_key), number, due in zip(places, range(seq, seq + count), dues, strict=True)
+            for (start, at_key, end, has_key, crc), number, due in zip(
+                places, range(seq, seq + count), dues, strict=True
+            )
         ]
 
     def _indexes(self, seq: int, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.arange(seq, seq + count, dtype=np.int64) % self._count
 
-    def _bench(self, seq: int, due_us: int, sent_us: int) -> bytes:
-        return f'{self._run}{seq}, "due_us": {due_us}, "sent_us": {sent_us}}}'.encode()
+    def _bench(self, seq: int, due_us: int, sent_us: int, crc: int) -> bytes:
+        """The member "bench" of a record whose CRC-32 before it is `crc`."""
+        canonical = f'{{"due_us":{due_us},"run":{self._run},"sent_us":{sent_us},"seq":{seq}}}]'
+        digits = in_digits(zlib.crc32(canonical.encode(), crc))
+        members = f'"run": {self._run}, "seq": {seq}, "due_us": {due_us}, "sent_us": {sent_us}, "{SUM}": "{digits}"'
+        return f"{{{members}}}".encode()

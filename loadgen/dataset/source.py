@@ -50,8 +50,7 @@ def open_dataset(
         return _of_topic(source, steps, client_settings or {}, builder, most_bytes)
     whole = True
     for found in records_of_file(Path(source), most_bytes):
-        record = _checked(found)
-        if not builder.add(found.text, None if steps is None else key_at(record, steps)):
+        if not _add(builder, found, None, steps):
             whole = False
             break
     if not builder.records:
@@ -66,8 +65,7 @@ def _of_topic(
     times, whole = [], read.whole
     for message in read.messages:
         where = f"{source}, partition {message.partition}, offset {message.offset}"
-        record = _checked(Found(where, message.value))
-        if not builder.add(message.value, message.key if steps is None else key_at(record, steps)):
+        if not _add(builder, Found(where, message.value), message.key, steps):
             whole = False
             break
         times.append(message.timestamp_ms)
@@ -76,9 +74,11 @@ def _of_topic(
     return builder.build(source, whole=whole, times_ms=times, left_out=read.left_out)
 
 
-def _checked(found: Found) -> object:
+def _add(builder: Builder, found: Found, key: bytes | None, steps: tuple[str, ...] | None) -> bool:
+    """Adds a record with its own key, or with what the steps lead to; returns whether there was room for it."""
     try:
-        return parse_record(found.text)
+        record = parse_record(found.text)
+        return builder.add(found.text, key if steps is None else key_at(record, steps))
     except ValueError as wrong:
         cut = ", or the file ends in the middle of it" if found.unended else ""
         # A single object over many lines is met often.

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sinkbench.results import Audit
 
-__all__ = ["SeqAudit", "few_ranges"]
+__all__ = ["SeqAudit", "few_ranges", "ranges_of"]
 
 # A record keeps so many ranges: a line of trials.jsonl stays below a megabyte, however much was lost.
 MOST_RANGES = 10_000
@@ -82,11 +82,11 @@ class SeqAudit:
 
     def lost_ranges(self, limit: int = MOST_RANGES) -> str:
         """The first `limit` ranges of lost records, as "17-516, 900"; empty if none is lost."""
-        return _ranges(~(self._seen | self._dead), limit)
+        return ranges_of(~(self._seen | self._dead), limit)
 
     def duplicated_ranges(self, limit: int = MOST_RANGES) -> str:
         """The same of the records that were stored more than once."""
-        return _ranges(self._twice, limit)
+        return ranges_of(self._twice, limit)
 
 
 def few_ranges(kept: str, limit: int = 5) -> str:
@@ -103,7 +103,8 @@ def few_ranges(kept: str, limit: int = 5) -> str:
     return f"{text}; {f'the first {len(ranges):,}' if cut else 'all'} are in trials.jsonl"
 
 
-def _ranges(which: npt.NDArray[np.bool_], limit: int) -> str:
+def ranges_of(which: npt.NDArray[np.bool_], limit: int = MOST_RANGES) -> str:
+    """The first `limit` ranges of places that are true, as "17-516, 900"; empty if none is."""
     edges = np.diff(np.concatenate(([False], which, [False])).astype(np.int8))
     firsts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     pairs = zip(firsts[:limit].tolist(), (ends[:limit] - 1).tolist(), strict=True)

@@ -6,12 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from loadgen.forms import DOCUMENT, Form, is_row, record_in
 
-__all__ = ["Content", "compare_content", "documents_of"]
+__all__ = ["Content", "Path", "compare_content", "documents_of"]
+
+Path = tuple[str, ...]
+"""The names of the members that lead to one."""
 
 # A sentence names so many members of each kind.
 MOST_NAMED = 3
@@ -22,14 +25,26 @@ class Content:
     """What a comparison has found.
 
     Attributes:
-        compared: records of which both documents are known.
+        compared: records that were compared with the topic, or with their own checksum.
         altered: those of them that lack a member that was sent, or have another value in it.
-        how: which members, for a person; empty if none is altered.
+        how: which members, for a person; empty if none is altered, or if only checksums tell.
+        checked: records that were compared with their checksum.
+        altered_ranges: which are altered, by their `seq`.
+        unchecked: why records were not compared with their checksums, for a person; empty if all were, or evenly
+            chosen ones.
+        compared_seqs, altered_seqs: those that were compared with the topic, by their `seq`.
+        added: the members that the sink has, and the topic has not.
     """
 
     compared: int = 0
     altered: int = 0
     how: str = ""
+    checked: int = 0
+    altered_ranges: str = ""
+    unchecked: str = ""
+    compared_seqs: tuple[int, ...] = field(default=(), compare=False)
+    altered_seqs: tuple[int, ...] = field(default=(), compare=False)
+    added: frozenset[Path] = field(default=frozenset(), compare=False)
 
 
 def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT) -> dict[int, Any]:
@@ -53,15 +68,21 @@ def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Conte
     """
     gone: Counter[str] = Counter()
     changed: Counter[str] = Counter()
+    added: set[Path] = set()
     both = [seq for seq in sent if seq in stored]
-    altered = 0
+    altered = []
     for seq in both:
         found = dict(_differences(sent[seq], stored[seq]))
         gone.update(path for path, is_gone in found.items() if is_gone)
         changed.update(path for path, is_gone in found.items() if not is_gone)
-        altered += bool(found)
+        if found:
+            altered.append(seq)
+        added.update(_additions(sent[seq], stored[seq]))
     parts = [f"{_few(gone)} gone" if gone else "", f"{_few(changed)} changed" if changed else ""]
-    return Content(len(both), altered, ", ".join(filter(None, parts)))
+    how = ", ".join(filter(None, parts))
+    return Content(
+        len(both), len(altered), how, compared_seqs=tuple(both), altered_seqs=tuple(altered), added=frozenset(added)
+    )
 
 
 def _differences(sent: Any, stored: Any, path: str = "") -> Iterator[tuple[str, bool]]:
@@ -76,6 +97,16 @@ def _differences(sent: Any, stored: Any, path: str = "") -> Iterator[tuple[str, 
             yield from _differences(value, stored[name], below)
         else:
             yield below, True
+
+
+def _additions(sent: Any, stored: Any, path: Path = ()) -> Iterator[Path]:
+    """The path of each member that only the sink has."""
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        for name, value in stored.items():
+            if name in sent:
+                yield from _additions(sent[name], value, (*path, name))
+            else:
+                yield (*path, name)
 
 
 def _few(paths: Counter[str]) -> str:

@@ -128,6 +128,13 @@ class Sink(Protocol):
         this method does not tell.
         """
 
+    def contents(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        """The documents of `target` whose `bench.run` is `run`: all, or evenly by `bench.seq` one in `one_in`.
+
+        In chunks of `at_once`, in any order, each as `loadgen.checksum.parse` reads it. What is not kept as a document
+        is left out. A sink without this method does not tell.
+        """
+
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         """What `target` answers. Raises ServiceError if the query fails, or takes longer than `ASK_SECONDS`.
 

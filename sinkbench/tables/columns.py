@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import CellSummary, Connections, RunSummary
+from sinkbench.results import NOT_CHECKED, CellSummary, Connections, RunSummary
 from sinkbench.tables.format import NOT_MEASURED
 
 __all__ = [
@@ -76,7 +76,9 @@ def in_short(cell: CellSummary) -> str:
 
     `remarks` gives both in full, and the counts of records have columns of their own.
     """
-    unready = "ok" if cell.at_least is None else UNREADY[cell.at_least.code]
+    # A check that could not be made is not passed.
+    fine = "content\nnot\nchecked" if cell.verdict == NOT_CHECKED else "ok"
+    unready = fine if cell.at_least is None else UNREADY[cell.at_least.code]
     words = "\n".join(_SHORT.get(fault.code, "NOT OK") for fault in cell.faults) or unready
     return words + (" *" if cell.notes else "")
 

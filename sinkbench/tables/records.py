@@ -9,11 +9,12 @@ __all__ = ["record_lines"]
 
 
 def record_lines(summary: RunSummary) -> list[str]:
-    """What the records were like, and whether they went round; nothing of noaa's."""
+    """Of how many records the content was checked; of the user's own also what they were like, and whether they went
+    round."""
     facts = summary.records
     if facts is None:
-        return []
-    lines = [f"Records: {facts.in_words}; sha256 {facts.sha256[:12]}."]
+        return _content_lines(summary)
+    lines = [*_content_lines(summary), f"Records: {facts.in_words}; sha256 {facts.sha256[:12]}."]
     audits = [cell.audit.produced / (cell.trials - cell.not_audited or 1) for cell in summary.cells if cell.audit]
     rounds = max(audits, default=0.0) / facts.records
     if rounds > 1:
@@ -22,3 +23,14 @@ def record_lines(summary: RunSummary) -> list[str]:
             " the page cache then flatter, and ids of theirs repeat."
         )
     return lines
+
+
+def _content_lines(summary: RunSummary) -> list[str]:
+    """A line; nothing of a run of an earlier sinkbench."""
+    audits = [cell.audit for cell in summary.cells if cell.audit is not None and cell.audit.checked is not None]
+    checked = sum(audit.checked or 0 for audit in audits)
+    stored = sum(audit.stored - audit.duplicates - audit.foreign for audit in audits)
+    if not stored:
+        return []
+    of_all = f"{checked:,} of {stored:,} stored records were compared with the checksums that they bear"
+    return [f"{of_all}." if checked >= stored else f"{of_all}: of a trial with many, evenly chosen ones."]

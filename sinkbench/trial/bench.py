@@ -18,7 +18,7 @@ from loadgen.options import load_from
 from loadgen.records import key_names, records_of
 from loadgen.topic import topic_config
 from sinkbench.analysis.audit import SeqAudit
-from sinkbench.analysis.content import Content, compare_content, documents_of
+from sinkbench.analysis.content import Content, documents_of
 from sinkbench.analysis.samples import service_of
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import PlanError, ReasonCode, ServiceError, ServiceTimeout, TargetError, TrialFailed
@@ -38,6 +38,7 @@ from sinkbench.sinks import Sink, SinkBloat, SinkReading, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.aside import AsideSampler
 from sinkbench.trial.asking import asked
+from sinkbench.trial.contents import content_of
 from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
@@ -464,20 +465,16 @@ class Bench:
         ask = getattr(self.sink(cell.sink), "bloat", None)
         return None if self.plan.load.changes is None or ask is None else ask(names.target)
 
-    def content(self, cell: Cell, names: Names) -> Content | None:
-        """Compares a few records of the topic with what the sink holds of them.
+    def content(self, cell: Cell, names: Names, records: int) -> Content | None:
+        """Compares a few records of the topic with what the sink holds of them, and many with their own checksums.
 
         None if the sink does not tell what it holds.
         """
-        # A sink of somebody's own may be older than this question.
-        ask = getattr(self.sink(cell.sink), "documents", None)
-        if ask is None:
-            return None
         # Of what changes the sink keeps the last versions.
         count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / self.record_bytes)))
         values = self.kafka.some_records(names.topic, count, last=self.plan.load.changes is not None)
         sent = documents_of(values, names.trial, cell.form)
-        return compare_content(sent, ask(names.target, names.trial, sorted(sent)))
+        return content_of(self.sink(cell.sink), names, sent, records, self.record_bytes)
 
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
         """What the trial's index or table answers to the plan's queries, and whether that is right."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
-from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.audit import SeqAudit, few_ranges
 from sinkbench.analysis.content import Content, documents_of
 from sinkbench.analysis.deadletters import DeadLetter, causes
 from sinkbench.analysis.memory import memory_peaks, total_memory_peak
@@ -87,7 +87,7 @@ class Trial:
         self._writes_before: int | None = None
         self._task_metrics: Mapping[str, float] = {}
         self._consumed: int | None = None
-        self._lost_ranges = self._duplicated_ranges = ""
+        self._lost_ranges = self._duplicated_ranges = self._altered_ranges = ""
         self._wrong_keys: dict[str, list[str]] = {}
         self._bloat_before: SinkBloat | None = None
         self._bloat: Bloat | None = None
@@ -350,8 +350,9 @@ class Trial:
             dead = documents_of([letter.value for letter in self._letters], self.names.trial, self.cell.form)
             counted.add_dead(sorted(dead))
         content = self._content()
-        counts = {"compared": content.compared, "altered": content.altered}
+        counts = {"compared": content.compared, "checked": content.checked, "altered": content.altered}
         self.audited, self.not_audited = counted.result().model_copy(update=counts), ""
+        self._altered_ranges = content.altered_ranges
         if isinstance(counted, VersionAudit):
             self._wrong_keys = counted.wrong_keys()
         else:
@@ -364,15 +365,20 @@ class Trial:
         """Whether the sink holds what was sent. That it cannot be told is a note."""
         content, why = None, "the sink does not tell what it holds"
         try:
-            content = self.bench.content(self.cell, self.names)
+            content = self.bench.content(self.cell, self.names, self.records)
         except (ServiceError, OSError) as error:
             why = in_one_line(error)
         if content is not None and content.altered:
-            share = f"{content.altered} of {content.compared} records that were compared"
-            self._of_content = [f"{share} are not stored as they were sent: {content.how}"]
+            which = f" (bench.seq {few_ranges(content.altered_ranges)})" if content.altered_ranges else ""
+            share = f"{content.altered:,} of {content.compared:,} records that were compared{which}"
+            how = content.how or "their checksums are not those of their values"
+            self._of_content = [f"{share} are not stored as they were sent: {how}"]
         elif content is None or not content.compared:
             why = why if content is None else "the sink keeps no document of the records that were looked for"
             self._of_content = [f"what is stored was not compared with what was sent: {why}"]
+        if content is not None and content.compared and content.unchecked:
+            share = f"{content.checked:,} of {self.records:,} records were compared with their checksums"
+            self._of_content.append(f"{share}: {content.unchecked}")
         return content or Content()
 
     @property
@@ -575,6 +581,7 @@ class Trial:
             records_per_write=self._records_per_write,
             lost_ranges=self._lost_ranges,
             duplicated_ranges=self._duplicated_ranges,
+            altered_ranges=self._altered_ranges,
             wrong_keys=self._wrong_keys,
             bloat=self._bloat,
             **noted,

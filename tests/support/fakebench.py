@@ -205,7 +205,7 @@ class FakeBench:
     rate: float = 1_000.0
     lost: int = 0
     twice: int = 0
-    holds: Content | None = field(default_factory=lambda: Content(compared=3))
+    holds: Content | None = field(default_factory=lambda: Content(compared=3, checked=3))
     failed: int = 0
     dies: float | None = None
     frozen: tuple[float, float] | None = None
@@ -398,7 +398,7 @@ class FakeBench:
     def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
         return self.bloats.pop(0) if self.bloats else None
 
-    def content(self, cell: Cell, names: Names) -> Content | None:
+    def content(self, cell: Cell, names: Names, records: int) -> Content | None:
         return self.holds
 
     def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+from elasticsearch.helpers import ScanError, scan
+from elasticsearch.serializer import JsonSerializer
+
 from elasticsearch import Elasticsearch
+from loadgen.checksum import parse
 from sinkbench.errors import StackError
 from sinkbench.services.http import USER_AGENT, tls
 from sinkbench.stack import Endpoint
 
-__all__ = ["buckets_of", "connect", "highest_numbers"]
+__all__ = ["buckets_of", "connect", "contents", "highest_numbers"]
 
 TIMEOUT_SECONDS = 60.0
 NUMBERS = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.primary"
 # A composite aggregation gives this many buckets a page; 65,536 is the most.
 PAGE = 50_000
+# As many slices as a scroll may have, unless an index says otherwise.
+MOST_SLICES = 1_024
 
 
 def connect(endpoint: Endpoint, **more: Any) -> Elasticsearch:
@@ -67,3 +74,28 @@ def buckets_of(
         if "after_key" not in found or not found["buckets"]:
             return
         after = {"after": found["after_key"]}
+
+
+class _Exact(JsonSerializer):
+    """Numbers as a record's checksum needs them."""
+
+    def json_loads(self, data: bytes) -> Any:
+        return parse(data)
+
+
+def contents(endpoint: Endpoint, index: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+    """The documents of about one in `one_in` records of `run`, `at_once` of them; those without `_source` are left out.
+
+    Raises StackError if a shard could not be read.
+    """
+    query: dict[str, Any] = {"query": {"term": {"bench.run": run}}}
+    if one_in > 1:
+        # A hash of the number chooses the slice.
+        query["slice"] = {"field": "bench.seq", "id": 0, "max": min(one_in, MOST_SLICES)}
+    with connect(endpoint, serializer=_Exact()) as client:
+        try:
+            hits = scan(client, query=query, index=index, size=at_once)
+            while chunk := list(islice(hits, at_once)):
+                yield [hit["_source"] for hit in chunk if "_source" in hit]
+        except ScanError as error:
+            raise StackError(f"Elasticsearch could not read all shards of {index} for the audit: {error}") from None

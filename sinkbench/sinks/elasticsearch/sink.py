@@ -25,7 +25,7 @@ from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of
 from sinkbench.sinks.elasticsearch.asking import ask
-from sinkbench.sinks.elasticsearch.client import buckets_of, connect, highest_numbers
+from sinkbench.sinks.elasticsearch.client import buckets_of, connect, contents, highest_numbers
 from sinkbench.sinks.elasticsearch.filling import fill
 from sinkbench.sinks.elasticsearch.seqnos import SeqNoWatch
 from sinkbench.sinks.kind import ASK_SECONDS
@@ -349,6 +349,9 @@ class ElasticsearchSink:
         # Some may be there twice.
         found = self._client.search(index=target, query=wanted, size=2 * len(seqs), source=True)["hits"]["hits"]
         return {int(hit["_source"]["bench"]["seq"]): hit["_source"] for hit in found if "_source" in hit}
+
+    def contents(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        yield from contents(self._endpoint, target, run, one_in, at_once)
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._client.options(request_timeout=ASK_SECONDS), target, query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy.typing as npt
 import psycopg
 from psycopg import sql
 
+from loadgen.checksum import parse
 from sinkbench.errors import StackError
 
-__all__ = ["DOCUMENT", "ROW", "Audited", "audited_in", "documents", "sequences"]
+__all__ = ["DOCUMENT", "ROW", "Audited", "audited_in", "contents", "documents", "sequences"]
 
 Connection = psycopg.Connection[Any]
 
@@ -87,6 +89,30 @@ def documents(connection: Connection, table: str, run: str, seqs: Sequence[int])
     )
     rows = connection.execute(query, [run, [str(seq) for seq in seqs]]).fetchall()
     return {int(seq): document for seq, document in rows}
+
+
+def contents(connection: Connection, table: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+    """The documents of one in `one_in` rows whose `bench.run` is `run`, so many at once; none of a table of columns."""
+    of = audited_in(connection, table)
+    if of is ROW:
+        return
+    chosen = sql.SQL("AND ({})::bigint % {} = 0").format(of.seq, sql.Literal(one_in)) if one_in > 1 else sql.SQL("")
+    query = sql.SQL(
+        "COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)"
+    ).format(document=of.document, table=sql.Identifier(table), run=of.run, name=sql.Literal(run), chosen=chosen)
+    with connection.cursor() as cursor, cursor.copy(query) as copy:
+        copy.set_types(["text"])
+        rows = copy.rows()
+        while chunk := list(islice(rows, at_once)):
+            yield [_parsed(text) for (text,) in chunk]
+
+
+def _parsed(text: str) -> Any:
+    """The value of what PostgreSQL holds as JSON; None if its numbers or depths are beyond what Python reads."""
+    try:
+        return parse(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _joined(blocks: Iterator[Any] | psycopg.Copy, least_bytes: int) -> Iterator[bytes]:

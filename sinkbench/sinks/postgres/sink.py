@@ -26,7 +26,7 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.postgres.asking import ask
-from sinkbench.sinks.postgres.audited import audited_in, documents, sequences
+from sinkbench.sinks.postgres.audited import audited_in, contents, documents, sequences
 from sinkbench.sinks.postgres.filling import fill
 from sinkbench.sinks.postgres.refusing import accept, refuse
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
@@ -353,6 +353,9 @@ class PostgresSink:
 
     def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         return documents(self._connection, target, run, seqs)
+
+    def contents(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        yield from contents(self._connection, target, run, one_in, at_once)
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._connection, target, query, ASK_SECONDS, explain=explain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loadgen.checksum import checksum, parse
 from loadgen.dataset.held import Builder, Dataset
 from loadgen.dataset.keypath import key_at, steps_of
 from loadgen.dataset.maker import DatasetMaker
@@ -220,8 +222,22 @@ def built(records: list[bytes], keys: list[bytes | None]) -> Dataset:
 def test_a_load_goes_round_and_says_so_only_in_bench() -> None:
     made = DatasetMaker(built(RECORDS, [b"a", None, b"c"]), "r").batch(4, 3, [1, 2, 3], 9)
     assert [message["key"] for message in made] == [None, b"c", b"a"]
-    assert made[0]["value"] == b'{"id": 2, "bench": {"run": "r", "seq": 4, "due_us": 1, "sent_us": 9}}'
-    assert json.loads(made[2]["value"])["bench"] == {"run": "r", "seq": 6, "due_us": 3, "sent_us": 9}  # type: ignore[arg-type]
+    third, _, first = (parse(str(message["value"], "utf-8")) for message in made)  # type: ignore[call-overload]
+    bench = b'{"run": "r", "seq": 4, "due_us": 1, "sent_us": 9, "sum": "%b"}' % checksum(third).encode()
+    assert made[0]["value"] == b'{"id": 2, "bench": %b}' % bench
+    assert first["bench"] == {"run": "r", "seq": 6, "due_us": 3, "sent_us": 9, "sum": checksum(first)}
+
+
+@given(OBJECTS, st.text())
+@settings(deadline=None)
+def test_every_record_bears_its_checksum_also_in_the_file_that_hands_it_on(members: dict[str, Any], run: str) -> None:
+    dataset = built([b"{}", json.dumps(members).encode()], [None, None])
+    with TemporaryDirectory() as folder:
+        dataset.write(Path(folder, "set"))
+        for each in (dataset, Dataset.read(Path(folder, "set"))):
+            for message in DatasetMaker(each, run).batch(10**17, 3, 10**15, 10**15):
+                record = parse(message["value"])  # type: ignore[arg-type]
+                assert record["bench"]["sum"] == checksum(record)
 
 
 @given(st.lists(st.integers(0, 3_000_000), min_size=1, max_size=5), st.integers(0, 10**12))

@@ -1,0 +1,91 @@
+"""Whether stored records are as they were sent, by the checksum that each of them bears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from loadgen.checksum import BENCH, SUM, checksum
+from sinkbench.analysis.audit import ranges_of
+from sinkbench.analysis.content import Content, Path
+
+__all__ = ["ChecksumAudit", "bear_checksums", "one_in"]
+
+# A check of so many takes three to five seconds.
+MOST_RECORDS, MOST_BYTES = 200_000, 128_000_000
+
+
+def bear_checksums(sent: Mapping[int, Any]) -> bool:
+    """Whether records of a topic, as `documents_of` gives them, bear checksums: none does if they are rows."""
+    benches = [document.get(BENCH) for document in sent.values()]
+    return bool(benches) and all(isinstance(bench, dict) and SUM in bench for bench in benches)
+
+
+def one_in(records: int, record_bytes: float) -> int:
+    """Of how many records one is to be checked, so that it takes no longer than a few seconds."""
+    return max(1, -(-records // max(1, min(MOST_RECORDS, int(MOST_BYTES / record_bytes)))))
+
+
+class ChecksumAudit:
+    """Checks the stored records of a load, and adds what it finds to what a comparison with the topic has found."""
+
+    def __init__(self, records: int, few: Content) -> None:
+        """
+        Args:
+            records: how many the load has, by their `seq` from 0 on.
+            few: what the comparison has found. A member that was added to its records alters none.
+        """
+        self._few = few
+        self._checked = np.zeros(records, dtype=np.bool_)
+        self._altered = np.zeros(records, dtype=np.bool_)
+
+    def add(self, documents: Iterable[Any]) -> None:
+        """Takes in stored documents, as `loadgen.checksum.parse` reads them. What is no record of the load is passed by.
+
+        A record without its checksum is altered: it bore one when it was sent.
+        """
+        checked, altered = [], []
+        for document in documents:
+            try:
+                bench = document[BENCH]
+                seq, told = bench["seq"], bench.get(SUM)
+                is_sent = told == checksum(document) or (
+                    self._few.added and told == checksum(_without(document, self._few.added))
+                )
+            except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+                continue
+            if type(seq) is int and 0 <= seq < len(self._checked):
+                checked.append(seq)
+                if not is_sent:
+                    altered.append(seq)
+        self._checked[checked] = True
+        self._altered[altered] = True
+
+    def result(self, unchecked: str = "") -> Content:
+        """All that is known so far; `unchecked` says why some records were not checked, or none."""
+        few = self._few
+        compared, altered = self._checked.copy(), self._altered.copy()
+        for marks, seqs in ((compared, few.compared_seqs), (altered, few.altered_seqs)):
+            marks[[seq for seq in seqs if 0 <= seq < len(marks)]] = True
+        return Content(
+            compared=int(np.count_nonzero(compared)),
+            altered=int(np.count_nonzero(altered)),
+            how=few.how,
+            checked=int(np.count_nonzero(self._checked)),
+            altered_ranges=ranges_of(altered),
+            unchecked=unchecked,
+        )
+
+
+def _without(document: dict[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
+    """The document without the members that the paths lead to."""
+    for first, *rest in paths:
+        if first not in document:
+            continue
+        if not rest:
+            document = {name: value for name, value in document.items() if name != first}
+        elif isinstance(document[first], dict):
+            document = {**document, first: _without(document[first], [tuple(rest)])}
+    return document

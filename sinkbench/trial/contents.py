@@ -1,0 +1,63 @@
+"""Whether a sink holds what was sent: a few records as the topic has them, and many by the checksums that they bear."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
+from sinkbench.analysis.content import Content, compare_content
+from sinkbench.errors import ServiceError
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import Sink
+from sinkbench.trial.names import Names
+
+__all__ = ["content_of"]
+
+# Whoever waits for a race is not to wait longer for this, however slow the machine or the sink is.
+CHECK_SECONDS = 10.0
+AT_ONCE, AT_ONCE_BYTES = 2_000, 8_000_000
+
+
+def content_of(
+    sink: Sink, names: Names, sent: Mapping[int, Any], records: int, record_bytes: float, seconds: float = CHECK_SECONDS
+) -> Content | None:
+    """Compares records of a trial with what was sent.
+
+    Args:
+        sink, names: where they are.
+        sent: a few records as the topic has them, by their `seq`.
+        records: how many there are.
+        record_bytes: their mean size.
+        seconds: after which no more are checked.
+
+    Returns:
+        What was found; None if the sink does not tell what it holds.
+
+    Raises:
+        ServiceError: the sink does not answer what it holds of those few.
+    """
+    # A sink of somebody's own may be older than these questions.
+    documents, contents = getattr(sink, "documents", None), getattr(sink, "contents", None)
+    if documents is None:
+        return None
+    few = compare_content(sent, documents(names.target, names.trial, sorted(sent)))
+    audit = ChecksumAudit(records, few)
+    if contents is None:
+        return audit.result("the sink does not give them back")
+    if not bear_checksums(sent):
+        return audit.result("records of this form, or of this load generator, bear none")
+    give_up = time.monotonic() + seconds
+    at_once = max(1, min(AT_ONCE, int(AT_ONCE_BYTES / record_bytes)))
+    try:
+        with closing(contents(names.target, names.trial, one_in(records, record_bytes), at_once)) as chunks:
+            for chunk in chunks:
+                audit.add(chunk)
+                if time.monotonic() > give_up:
+                    return audit.result(f"it took longer than {seconds:g} s")
+    except (ServiceError, OSError) as error:
+        return audit.result(in_one_line(error))
+    found = audit.result()
+    return found if found.checked else audit.result("the sink gives no documents back")
