@@ -304,7 +304,8 @@ def _metadata(name: str, station: Station) -> dict[str, str]:
 
 
 def _reading(mm: int) -> tuple[str, str, str]:
-    """A level in mm as a record has it: v, s and f. The samples' deviation (s) and the flags (f) are made up by a hash."""
+    """A level in mm as a record has it: v, s and f."""
+    # The samples' deviation (s) and the flags (f) are made up, by a hash of the level.
     stirred = mm * 2_654_435_761 >> 7
     return f"{mm / 1000:.3f}", f"0.{2 + stirred % 60:03d}", f"{int(stirred % 53 == 0)},0,0,0"
 

@@ -42,9 +42,9 @@ class ChecksumAudit:
         self._altered = np.zeros(records, dtype=np.bool_)
 
     def add(self, documents: Iterable[Any]) -> None:
-        """Takes in stored documents, as `loadgen.checksum.parse` reads them. What is no record of the load is passed by.
+        """Takes in stored documents, as `loadgen.checksum.parse` reads them.
 
-        A record without its checksum is altered: it bore one when it was sent.
+        What is no record of the load is passed by. A record without a checksum is altered: it bore one when it was sent.
         """
         checked, altered = [], []
         for document in documents:

@@ -9,16 +9,16 @@ from typing import Any
 __all__ = ["respelled"]
 
 
-def respelled(value: Any, draw: Random) -> str:
-    """The value with members in any order, some of them twice, and with numbers and texts in another spelling."""
+def respelled(value: Any, draw: Random, *, twice: bool = True) -> str:
+    """The value with members in any order, some of them `twice`, and with numbers and texts in another spelling."""
     if isinstance(value, dict):
-        members = [(name, respelled(each, draw)) for name, each in value.items()]
+        members = [(name, respelled(each, draw, twice=twice)) for name, each in value.items()]
         draw.shuffle(members)
-        twice = [(name, "0") for name, _ in members if draw.random() < 0.2]
-        parts = [f"{_text(name, draw)}{draw.choice([':', ' : '])}{each}" for name, each in (*twice, *members)]
+        dropped = [(name, "0") for name, _ in members if twice and draw.random() < 0.2]
+        parts = [f"{_text(name, draw)}{draw.choice([':', ' : '])}{each}" for name, each in (*dropped, *members)]
         return f"{{{draw.choice([',', ', ', ' ,']).join(parts)}}}"
     if isinstance(value, list):
-        return f"[{draw.choice([',', ', ']).join(respelled(each, draw) for each in value)}]"
+        return f"[{draw.choice([',', ', ']).join(respelled(each, draw, twice=twice) for each in value)}]"
     if isinstance(value, str):
         return _text(value, draw)
     if isinstance(value, bool) or value is None:

@@ -1,0 +1,146 @@
+"""A hand that changes one record of many thousands is found, and what a sink does to every text is no change."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+
+from elasticsearch import Elasticsearch
+from loadgen import load_from
+from loadgen.dataset.held import Builder
+from loadgen.dataset.maker import DatasetMaker
+from loadgen.records import made_by, records_of
+from sinkbench.analysis.content import Content, documents_of
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import Sink
+from sinkbench.stack.local import LocalStack
+from sinkbench.trial.contents import AT_ONCE, content_of
+from tests.e2e.onetrial import one_trial
+from tests.support.respelled import respelled
+
+TARGET, RUN = "tides_test_contents", "r1"
+NOAA, OWN = 20_000, 1_000
+# Numbers and names that programs write in more than one way.
+UNUSUAL = (
+    b'{"n": [1.0, 1e2, -0.0, 1.50, 1E-7, 1.2345678901234567890e19, 1e23, 9007199254740993, 0.1234567890123456789],'
+    b' "\\u00e9\\/": "\\u00e9", "a": {"bb": 1, "a": 2, "c": {}}, "z": %d}'
+)
+# One record of all, on its way into the table.
+CHANGED = """
+CREATE TABLE tides (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload jsonb NOT NULL);
+CREATE FUNCTION changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.payload := jsonb_set(NEW.payload, '{data,0,q}', '"v"');
+    RETURN NEW;
+END $$;
+CREATE TRIGGER changed BEFORE INSERT ON tides FOR EACH ROW
+    WHEN (NEW.payload #>> '{bench,seq}' = '12345') EXECUTE FUNCTION changed();
+"""
+
+
+class Hand:
+    """Somebody who writes to a sink beside the connectors."""
+
+    def __init__(self, stack: LocalStack, sink: Sink) -> None:
+        self._sink = sink.name
+        self._address = stack.endpoints.sinks[sink.name].address
+
+    def store(self, texts: Sequence[str]) -> None:
+        """Writes records as they are."""
+        if self._sink == "postgres":
+            with (
+                psycopg.connect(self._address) as connection,
+                connection.cursor() as cursor,
+                cursor.copy(f"COPY {TARGET} (payload) FROM STDIN") as copy,
+            ):
+                for text in texts:
+                    copy.write_row([text])
+            return
+        with Elasticsearch(self._address) as client:
+            for start in range(0, len(texts), 5_000):
+                lines = [f'{{"index":{{}}}}\n{text}\n' for text in texts[start : start + 5_000]]
+                answer: Any = client.options(request_timeout=60).bulk(index=TARGET, body="".join(lines))
+                assert not answer["errors"]
+
+    def change(self, seq: int, member: str, value: str) -> None:
+        """Gives a member of the data of one record another value."""
+        if self._sink == "postgres":
+            with psycopg.connect(self._address) as connection:
+                done = connection.execute(
+                    f"UPDATE {TARGET} SET payload = jsonb_set(payload, %s, %s::jsonb)"  # noqa: S608 - of our own
+                    " WHERE payload #>> '{bench,seq}' = %s",
+                    [["data", "0", member], json.dumps(value), str(seq)],
+                )
+                assert done.rowcount == 1
+            return
+        with Elasticsearch(self._address) as client:
+            client.indices.refresh(index=TARGET)
+            (hit,) = client.search(index=TARGET, query={"term": {"bench.seq": seq}})["hits"]["hits"]
+            hit["_source"]["data"][0][member] = value
+            client.index(index=TARGET, id=hit["_id"], document=hit["_source"])
+
+
+@pytest.fixture
+def hand(stack: LocalStack, sink: Sink) -> Iterator[Hand]:
+    sink.create(TARGET)
+    yield Hand(stack, sink)
+    sink.drop(TARGET)
+
+
+def own_records() -> list[bytes]:
+    """Records of somebody's own, whose numbers follow those of noaa's."""
+    builder = Builder()
+    for number in range(OWN):
+        builder.add(UNUSUAL % number, None)
+    return made_by(DatasetMaker(builder.build("here", whole=True), RUN), NOAA, OWN)
+
+
+def test_one_changed_record_is_found_and_another_spelling_is_no_change(
+    stack: LocalStack, sink: Sink, hand: Hand
+) -> None:
+    options = {"bootstrap": "-", "topic": "-", "run": RUN, "count": NOAA, "keys": 500, "record_bytes": 512}
+    sent = records_of(load_from(options))
+    draw = Random(1)
+    hand.store([respelled(json.loads(value), draw, twice=sink.name == "postgres") for value in sent])
+    hand.store([value.decode() for value in own_records()])
+    names: Any = SimpleNamespace(target=TARGET, trial=RUN)
+
+    def found(seconds: float = 60) -> Content:
+        sink.settle(TARGET)
+        few = documents_of(sent[:64], RUN)
+        content = content_of(sink, names, few, NOAA + OWN, 512, seconds)
+        assert content is not None
+        return content
+
+    assert found() == Content(compared=NOAA + OWN, checked=NOAA + OWN)
+    hand.change(12_345, "q", "v")
+    assert found() == Content(compared=NOAA + OWN, altered=1, checked=NOAA + OWN, altered_ranges="12345")
+    hand.change(12_345, "q", "p")
+    assert found().altered == 0
+    # Time is up: what was not read is not called right, and the sink can be asked on.
+    short = found(seconds=0)
+    assert (short.altered, short.checked, short.unchecked) == (0, AT_ONCE, "it took longer than 0 s")
+    some = [each["bench"]["seq"] for chunk in sink.contents(TARGET, RUN, 7, 500) for each in chunk]
+    assert len(set(some)) == len(some) == pytest.approx((NOAA + OWN) / 7, rel=0.15)
+    assert sink.count(TARGET) == NOAA + OWN
+
+
+def test_a_trial_names_the_one_record_that_was_changed_on_its_way(stack: LocalStack, tmp_path: Path) -> None:
+    for name in ("connectors", "postgres"):
+        shutil.copytree(CHECKOUT / name, tmp_path / name)
+    (tmp_path / "postgres" / "schema.sql").write_text(CHANGED)
+    plan = "pipelines: [postgres/jdbc]\ndrain: {stall_seconds: 120}\n"
+    record, _ = one_trial(stack, tmp_path, plan, 20_000, checkout=tmp_path)
+    audit = record.audit
+    assert audit is not None, record
+    assert (audit.stored, audit.lost, audit.duplicates) == (20_000, 0, 0)
+    assert (audit.compared, audit.checked, audit.altered, audit.clean) == (20_000, 20_000, 1, False)
+    assert record.altered_ranges == "12345"
+    assert any(note.startswith("1 of 20,000 records that were compared (bench.seq 12345) are") for note in record.notes)
