@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
-from itertools import chain, cycle, islice, pairwise, repeat
+from collections.abc import Sequence
+from itertools import chain, cycle, islice, pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -27,7 +27,7 @@ from loadgen.checksum import DIGITS
 from loadgen.errors import OptionsError
 from loadgen.forms import DOCUMENT, Wording, added_bytes, wording_of
 from loadgen.options import Load
-from loadgen.recordsums import RecordSums, canonical_station
+from loadgen.recordsums import RecordSums, canonical_place
 from loadgen.tide import Station, Tide, load_stations
 
 __all__ = [
@@ -129,7 +129,8 @@ class RecordMaker:
         metadata = [_metadata(name, stations[station]) for name, station, _ in turns]
         self._heads, plain_heads = ([words.head(each) for each in metadata] for words in (self._wording, plain))
         self._head_bytes = np.array([len(head) for head in plain_heads])
-        self._stations = [canonical_station(each) for each in metadata]
+        by_station = [canonical_place(_metadata("", station)) for station in stations]
+        self._places = [by_station[station] for _, station, _ in turns]
         self._station = np.array([station for _, station, _ in turns])
         self._offset_mm = gauge_offsets_mm([number for _, _, number in turns])
 
@@ -180,7 +181,7 @@ class RecordMaker:
         at = seq % self._keys
         turns = slice(at, at + count)
         levels, times = self._measured(seq, self._station[turns], self._offset_mm[turns])
-        found = _Gauges(self._ids[turns], self._heads[turns], self._head_bytes[turns], self._stations[turns])
+        found = _Gauges(self._ids[turns], self._heads[turns], self._head_bytes[turns], self._places[turns])
         return self._messages(seq, found, levels, times, due_us, sent_us)
 
     def batch_of(
@@ -189,8 +190,8 @@ class RecordMaker:
         """The same of records whose keys have these numbers, at most `longest_batch(seq)` of them."""
         levels, times = self._measured(seq, self._station[numbers], self._offset_mm[numbers])
         turns = numbers.tolist()
-        ids, heads, stations = ([of[turn] for turn in turns] for of in (self._ids, self._heads, self._stations))
-        found = _Gauges(ids, heads, self._head_bytes[numbers], stations)
+        ids, heads, places = ([of[turn] for turn in turns] for of in (self._ids, self._heads, self._places))
+        found = _Gauges(ids, heads, self._head_bytes[numbers], places)
         return self._messages(seq, found, levels, times, due_us, sent_us)
 
     def _measured(
@@ -223,24 +224,28 @@ class RecordMaker:
         text, count, to = self._levels, len(found.ids), self._wording
         opening, v, then = to.opening, to.v, to.due_us
         dues = [str(due_us)] * count if isinstance(due_us, int) else due_us
-        places, numbers = levels.tolist(), range(seq, seq + count)
-        each = zip(found.ids, found.heads, times, places, numbers, dues, strict=True)
+        readings, numbers = levels.tolist(), range(seq, seq + count)
         pads = self._pads(seq, found.head_bytes, levels) if self._record_bytes else None
-        end = f"{to.end}{to.closing(sent_us)}"
-        ends: Iterable[str] = repeat(end, count)
+        sums = [""] * count
         if self._sums is not None:
-            sums = self._sums.of(seq, times, places, found.stations, dues, sent_us, pads)
-            ends = [f"{to.sum}{digits}{end}" for digits in sums]
+            sums = self._sums.of(seq, times, readings, found.ids, found.places, dues, sent_us, pads)
+        tail, end = f"{to.sent_us}{sent_us}{to.sum}", f"{to.end}{to.closing(sent_us)}"
         if pads is None:
-            tail = f"{to.sent_us}{sent_us}"
             return [
-                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{end}"}
-                for (key, head, time, level, number, due), end in zip(each, ends, strict=True)
+                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{digits}{end}"}
+                for key, head, time, level, number, due, digits in zip(
+                    found.ids, found.heads, times, readings, numbers, dues, sums, strict=True
+                )
             ]
-        tail, quote = f"{to.sent_us}{sent_us}{to.pad}", to.end_of_pad
+        tail, middle = f"{to.sent_us}{sent_us}{to.pad}", f"{to.end_of_pad}{to.sum}"
         return [
-            {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{pad}{quote}{end}"}
-            for (key, head, time, level, number, due), pad, end in zip(each, pads, ends, strict=True)
+            {
+                "key": key,
+                "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{pad}{middle}{digits}{end}",
+            }
+            for key, head, time, level, number, due, pad, digits in zip(
+                found.ids, found.heads, times, readings, numbers, dues, pads, sums, strict=True
+            )
         ]
 
     def _pads(self, seq: int, head_bytes: npt.NDArray[np.int64], levels: npt.NDArray[np.int64]) -> list[str]:
@@ -289,12 +294,12 @@ def _bytes_of(value: object) -> bytes:
 
 
 class _Gauges(NamedTuple):
-    """Of each record of a batch: its key, its beginning with that one's bytes, and its station's canonical text."""
+    """Of each record of a batch: its key, its beginning with that one's bytes, and its `canonical_place`."""
 
     ids: Sequence[str]
     heads: Sequence[str]
     head_bytes: npt.NDArray[np.int64]
-    stations: Sequence[str]
+    places: Sequence[str]
 
 
 def _metadata(name: str, station: Station) -> dict[str, str]:

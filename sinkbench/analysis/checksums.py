@@ -44,7 +44,7 @@ class ChecksumAudit:
     def add(self, documents: Iterable[Any]) -> None:
         """Takes in stored documents, as `loadgen.checksum.parse` reads them.
 
-        What is no record of the load is passed by. A record without a checksum is altered: it bore one when it was sent.
+        What is no record of the load is passed by. One without a checksum is altered: it bore one when it was sent.
         """
         checked, altered = [], []
         for document in documents:
