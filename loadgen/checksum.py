@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-__all__ = ["BENCH", "DIGITS", "SUM", "checksum", "crc_before_bench", "in_digits", "parse"]
+__all__ = ["BENCH", "DIGITS", "SUM", "checksum", "crc_before_bench", "parse"]
 
 BENCH, SUM = "bench", "sum"
 DIGITS = 8
@@ -58,11 +58,6 @@ def crc_before_bench(record: Mapping[str, Any]) -> int:
         raise ValueError("is nested too deeply") from None
 
 
-def in_digits(crc: int) -> str:
-    """A CRC-32 as a record bears it."""
-    return f"{crc:08x}"
-
-
 def checksum(record: Mapping[str, Any]) -> str:
     """The checksum of a record that was read by `parse`; the one that it bears does not matter.
 
@@ -71,4 +66,4 @@ def checksum(record: Mapping[str, Any]) -> str:
     rest = dict(record)
     bench = dict(rest.pop(BENCH))
     bench.pop(SUM, None)
-    return in_digits(zlib.crc32(_ENCODE([rest, bench]).encode()))
+    return f"{zlib.crc32(_ENCODE([rest, bench]).encode()):08x}"

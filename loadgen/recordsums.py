@@ -18,7 +18,7 @@ import numpy as np
 
 from loadgen.checksum import DIGITS
 
-__all__ = ["RecordSums", "canonical_place"]
+__all__ = ["RecordSums", "canonical_place", "digits_of"]
 
 
 def canonical_place(metadata: Mapping[str, str]) -> str:
@@ -73,6 +73,10 @@ class RecordSums:
                 crc32(f"{time}{texts[level]}{name}{place}{due}{pad_is}{pad}{then}{number}}}]".encode(), starts[level])
                 for time, level, name, place, due, number, pad in each
             ]
-        # All at once: one by one this would take as long as the CRCs.
-        digits = np.array(crcs, dtype=">u4").tobytes().hex()
-        return [digits[at : at + DIGITS] for at in range(0, len(digits), DIGITS)]
+        return digits_of(crcs)
+
+
+def digits_of(crcs: Sequence[int]) -> list[str]:
+    """CRC-32s as records bear them. One by one this would take as long as to work them out."""
+    digits = np.array(crcs, dtype=">u4").tobytes().hex()
+    return [digits[at : at + DIGITS] for at in range(0, len(digits), DIGITS)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
-from itertools import repeat
 
 import numpy as np
 
-from loadgen.checksum import SUM, in_digits
+from loadgen.checksum import DIGITS, SUM
 from loadgen.dataset.held import Dataset
 from loadgen.dataset.record import closed
 from loadgen.records import LARGEST_BATCH, Message
+from loadgen.recordsums import digits_of
 
 __all__ = ["DatasetMaker"]
 
@@ -31,7 +31,7 @@ class DatasetMaker:
         self._sizes = dataset.ends - dataset.starts
         self._run = json.dumps(run)
         longest = 10**MICROSECONDS_DIGITS - 1
-        bench = len(closed(b"", self._bench(10**SEQ_DIGITS - 1, longest, longest, 0)))
+        bench = len(closed(b"", self._bench(10**SEQ_DIGITS - 1, longest, longest, "f" * DIGITS)))
         openings = dataset.key_starts - dataset.starts
         self.mean_bytes = max(1, int(openings.mean()) + bench)
         """Of a record's value as it is sent, about."""
@@ -52,31 +52,28 @@ class DatasetMaker:
         """
         found, indexes = self._dataset, self._indexes(seq, count)
         parts = found.parts
-        places = zip(
-            found.starts[indexes].tolist(),
-            found.key_starts[indexes].tolist(),
-            found.ends[indexes].tolist(),
-            found.has_key[indexes].tolist(),
-            found.crcs[indexes].tolist(),
-            strict=True,
-        )
-        dues = repeat(due_us, count) if isinstance(due_us, int) else due_us
+        starts, ends = found.starts[indexes].tolist(), found.ends[indexes].tolist()
+        places = zip(starts, found.key_starts[indexes].tolist(), ends, found.has_key[indexes].tolist(), strict=True)
+        dues = [due_us] * count if isinstance(due_us, int) else due_us
+        numbers = range(seq, seq + count)
+        sums = self._sums(numbers, dues, sent_us, found.crcs[indexes].tolist())
         return [
             {
                 "key": parts[at_key:end] if has_key else None,
-                "value": closed(parts[start:at_key], self._bench(number, due, sent_us, crc)),
+                "value": closed(parts[start:at_key], self._bench(number, due, sent_us, digits)),
             }
-            for (start, at_key, end, has_key, crc), number, due in zip(
-                places, range(seq, seq + count), dues, strict=True
-            )
+            for (start, at_key, end, has_key), number, due, digits in zip(places, numbers, dues, sums, strict=True)
         ]
 
     def _indexes(self, seq: int, count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.arange(seq, seq + count, dtype=np.int64) % self._count
 
-    def _bench(self, seq: int, due_us: int, sent_us: int, crc: int) -> bytes:
-        """The member "bench" of a record whose CRC-32 before it is `crc`."""
-        canonical = f'{{"due_us":{due_us},"run":{self._run},"sent_us":{sent_us},"seq":{seq}}}]'
-        digits = in_digits(zlib.crc32(canonical.encode(), crc))
+    def _sums(self, seqs: range, dues: Sequence[int], sent_us: int, crcs: Sequence[int]) -> list[str]:
+        """The checksums of records, each with the CRC-32 of what comes before "bench" in its canonical text."""
+        then, crc32 = f',"run":{self._run},"sent_us":{sent_us},"seq":', zlib.crc32
+        each = zip(dues, seqs, crcs, strict=True)
+        return digits_of([crc32(f'{{"due_us":{due}{then}{seq}}}]'.encode(), crc) for due, seq, crc in each])
+
+    def _bench(self, seq: int, due_us: int, sent_us: int, digits: str) -> bytes:
         members = f'"run": {self._run}, "seq": {seq}, "due_us": {due_us}, "sent_us": {sent_us}, "{SUM}": "{digits}"'
         return f"{{{members}}}".encode()
