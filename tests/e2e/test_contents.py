@@ -102,13 +102,19 @@ def own_records() -> list[bytes]:
     return made_by(DatasetMaker(builder.build("here", whole=True), RUN), NOAA, OWN)
 
 
+def spelled_otherwise(record: dict[str, Any], draw: Random, *, twice: bool) -> str:
+    """A record in another spelling but for "bench", whose numbers the audit counts by."""
+    bench = json.dumps(record.pop("bench"))
+    return f'{respelled(record, draw, twice=twice)[:-1]}, "bench": {bench}}}'
+
+
 def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     stack: LocalStack, sink: Sink, hand: Hand
 ) -> None:
     options = {"bootstrap": "-", "topic": "-", "run": RUN, "count": NOAA, "keys": 500, "record_bytes": 512}
     sent = records_of(load_from(options))
     draw = Random(1)
-    hand.store([respelled(json.loads(value), draw, twice=sink.name == "postgres") for value in sent])
+    hand.store([spelled_otherwise(json.loads(value), draw, twice=sink.name == "postgres") for value in sent])
     hand.store([value.decode() for value in own_records()])
     names: Any = SimpleNamespace(target=TARGET, trial=RUN)
 

@@ -32,6 +32,6 @@ def _text(text: str, draw: Random) -> str:
 
 def _number(value: float, draw: Random) -> str:
     if isinstance(value, int):
-        return draw.choice([f"{value}", f"{value}.0", f"{value}e0", f"{value}00E-2"])
+        return draw.choice([f"{value}", f"{value}.0", f"{value}e0", f"{value}00E-2" if value else "0E9"])
     text = repr(value)
     return draw.choice([text, text.replace("e", "E"), text if "e" in text else f"{text}0"])
