@@ -21,17 +21,14 @@ CHECK_SECONDS = 10.0
 AT_ONCE, AT_ONCE_BYTES = 2_000, 8_000_000
 
 
-def content_of(
-    sink: Sink, names: Names, sent: Mapping[int, Any], records: int, record_bytes: float, seconds: float = CHECK_SECONDS
-) -> Content | None:
-    """Compares records of a trial with what was sent.
+def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, record_bytes: float) -> Content | None:
+    """Compares records of a trial with what was sent, for `CHECK_SECONDS` at most.
 
     Args:
         sink, names: where they are.
         sent: a few records as the topic has them, by their `seq`.
         records: how many there are.
         record_bytes: their mean size.
-        seconds: after which no more are checked.
 
     Returns:
         What was found; None if the sink does not tell what it holds.
@@ -49,14 +46,14 @@ def content_of(
         return audit.result("the sink does not give them back")
     if not bear_checksums(sent):
         return audit.result("records of this form, or of this load generator, bear none")
-    give_up = time.monotonic() + seconds
+    give_up = time.monotonic() + CHECK_SECONDS
     at_once = max(1, min(AT_ONCE, int(AT_ONCE_BYTES / record_bytes)))
     try:
         with closing(contents(names.target, names.trial, one_in(records, record_bytes), at_once)) as chunks:
             for chunk in chunks:
                 audit.add(chunk)
                 if time.monotonic() > give_up:
-                    return audit.result(f"it took longer than {seconds:g} s")
+                    return audit.result(f"it took longer than {CHECK_SECONDS:g} s")
     except (ServiceError, OSError) as error:
         return audit.result(in_one_line(error))
     found = audit.result()

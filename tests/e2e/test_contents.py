@@ -22,7 +22,7 @@ from sinkbench.analysis.content import Content, documents_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.contents import AT_ONCE, content_of
+from sinkbench.trial import contents
 from tests.e2e.onetrial import one_trial
 from tests.support.respelled import respelled
 
@@ -109,7 +109,7 @@ def spelled_otherwise(record: dict[str, Any], draw: Random, *, twice: bool) -> s
 
 
 def test_one_changed_record_is_found_and_another_spelling_is_no_change(
-    stack: LocalStack, sink: Sink, hand: Hand
+    sink: Sink, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"bootstrap": "-", "topic": "-", "run": RUN, "count": NOAA, "keys": 500, "record_bytes": 512}
     sent = records_of(load_from(options))
@@ -118,21 +118,23 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     hand.store([value.decode() for value in own_records()])
     names: Any = SimpleNamespace(target=TARGET, trial=RUN)
 
-    def found(seconds: float = 60) -> Content:
+    def found() -> Content:
         sink.settle(TARGET)
         few = documents_of(sent[:64], RUN)
-        content = content_of(sink, names, few, NOAA + OWN, 512, seconds)
+        content = contents.content_of(sink, names, few, NOAA + OWN, 512)
         assert content is not None
         return content
 
+    monkeypatch.setattr(contents, "CHECK_SECONDS", 60.0)
     assert found() == Content(compared=NOAA + OWN, checked=NOAA + OWN)
     hand.change(12_345, "q", "v")
     assert found() == Content(compared=NOAA + OWN, altered=1, checked=NOAA + OWN, altered_ranges="12345")
     hand.change(12_345, "q", "p")
     assert found().altered == 0
     # Time is up: what was not read is not called right, and the sink can be asked on.
-    short = found(seconds=0)
-    assert (short.altered, short.checked, short.unchecked) == (0, AT_ONCE, "it took longer than 0 s")
+    monkeypatch.setattr(contents, "CHECK_SECONDS", 0.0)
+    short = found()
+    assert (short.altered, short.checked, short.unchecked) == (0, contents.AT_ONCE, "it took longer than 0 s")
     some = [each["bench"]["seq"] for chunk in sink.contents(TARGET, RUN, 7, 500) for each in chunk]
     assert len(set(some)) == len(some) == pytest.approx((NOAA + OWN) / 7, rel=0.15)
     assert sink.count(TARGET) == NOAA + OWN

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Audit, Bloat, CellSummary, Connections, TrialRecord
 from sinkbench.summary.cells import cpu_by_block, scalings, summarize, valid_by_block
+from sinkbench.tables.columns import in_short
 from tests.support.trials import CELL, CLEAN, OTHER, a_cell, trial
 
 
@@ -98,6 +99,18 @@ def test_records_that_are_not_as_they_were_sent_are_a_fault() -> None:
     cell = cell_of(trial(audit=altered), trial(audit=altered))
     assert cell.verdict == "ALTERED 6 of 128 compared"
     assert not cell.passed
+
+
+def test_a_check_of_the_content_that_could_not_be_made_is_not_ok_and_no_fault() -> None:
+    checked = Audit(produced=100, stored=100, lost=0, duplicates=0, compared=100, checked=100)
+    unchecked = checked.model_copy(update={"compared": 64, "checked": 0})
+    assert cell_of(trial(audit=checked)).verdict == "ok"
+    cell = cell_of(trial(audit=checked), trial(audit=unchecked))
+    assert (cell.verdict, cell.passed) == ("ok, content not checked", True)
+    assert in_short(cell) == "content\nnot\nchecked"
+    # Where all keys were deleted in the end there is nothing to check.
+    empty = Audit(produced=100, stored=0, lost=0, duplicates=0, superseded=100, checked=0)
+    assert cell_of(trial(audit=empty)).verdict == "ok"
 
 
 def test_a_trial_without_an_audit_is_counted_beside_the_zero_whether_it_is_valid_or_not() -> None:

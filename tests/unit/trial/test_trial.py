@@ -377,6 +377,21 @@ def test_documents_that_are_not_as_they_were_sent_are_counted_and_named() -> Non
     assert record.reasons == []
 
 
+def test_records_that_their_checksums_show_to_be_altered_are_named_by_their_numbers() -> None:
+    record = trial_on(FakeBench(PLAN, holds=Content(900, 2, "", 900, "17, 40"))).take(Drain(), 1, lambda: None)
+    assert record.audit is not None
+    assert (record.audit.checked, record.audit.altered, record.altered_ranges) == (900, 2, "17, 40")
+    which = "2 of 900 records that were compared (bench.seq 17, 40) are not stored as they were sent"
+    assert f"{which}: their checksums are not those of their values" in record.notes
+
+
+def test_why_checksums_could_not_be_compared_is_a_note() -> None:
+    record = trial_on(FakeBench(PLAN, holds=Content(64, unchecked="rows bear none"))).take(Drain(), 1, lambda: None)
+    assert record.audit is not None
+    assert (record.audit.checked, record.audit.clean) == (0, True)
+    assert any(note.endswith("records were compared with their checksums: rows bear none") for note in record.notes)
+
+
 @pytest.mark.parametrize("holds", [None, Content()])
 def test_documents_that_could_not_be_compared_are_a_note(holds: Content | None) -> None:
     record = trial_on(FakeBench(PLAN, holds=holds)).take(Drain(), 1, lambda: None)
