@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from elasticsearch.helpers import ScanError, scan
 from elasticsearch.serializer import JsonSerializer
@@ -94,8 +95,10 @@ def contents(endpoint: Endpoint, index: str, run: str, one_in: int, at_once: int
         query["slice"] = {"field": "bench.seq", "id": 0, "max": min(one_in, MOST_SLICES)}
     with connect(endpoint, serializer=_Exact()) as client:
         try:
-            hits = scan(client, query=query, index=index, size=at_once)
-            while chunk := list(islice(hits, at_once)):
-                yield [hit["_source"] for hit in chunk if "_source" in hit]
+            # Whoever has enough ends the scroll while its client is still there.
+            found = cast("Generator[dict[str, Any]]", scan(client, query=query, index=index, size=at_once))
+            with closing(found) as hits:
+                while chunk := list(islice(hits, at_once)):
+                    yield [hit["_source"] for hit in chunk if "_source" in hit]
         except ScanError as error:
             raise StackError(f"Elasticsearch could not read all shards of {index} for the audit: {error}") from None
