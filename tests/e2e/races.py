@@ -17,8 +17,10 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.names import PREFIX
 from tests.support.commands import started
 
-__all__ = ["ONE", "a_race", "left_behind", "wait_for_draining"]
+__all__ = ["ONE", "SOON_MISSED", "a_race", "left_behind", "wait_for_draining"]
 
+# Kafka waits so long for a consumer that is dead, before others get its partitions; by default 45 s.
+SOON_MISSED = '{pipeline: postgres/jdbc, overrides: {consumer.override.session.timeout.ms: "6000"}}'
 ONE = """
 pipelines: [postgres/jdbc]
 trials: 2

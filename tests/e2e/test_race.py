@@ -19,7 +19,7 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
-from tests.e2e.races import ONE, a_race, left_behind, wait_for_draining
+from tests.e2e.races import ONE, SOON_MISSED, a_race, left_behind, wait_for_draining
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import Silent
@@ -146,7 +146,8 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(
 def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
     whole: LocalStack, tmp_path: Path
 ) -> None:
-    with a_race(tmp_path, ONE.replace("trials: 2", "trials: 1")) as race:
+    plan = ONE.replace("trials: 2", "trials: 1").replace("postgres/jdbc", SOON_MISSED)
+    with a_race(tmp_path, plan) as race:
         wait_for_draining(whole, "_001")
         time.sleep(1)
         whole.kill("connect-2")
