@@ -30,8 +30,6 @@ from tests.e2e.races import a_race
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import Silent
 
-pytestmark = pytest.mark.quiet
-
 PLAN = """
 pipelines: [{pipeline}]
 trials: 1

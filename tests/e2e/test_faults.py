@@ -31,8 +31,6 @@ from tests.e2e.onetrial import one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
 from tests.support.commands import Run
 
-pytestmark = pytest.mark.quiet
-
 PLAN = """
 mode: faults
 pipelines: [postgres/jdbc]

@@ -33,8 +33,6 @@ from sinkbench.trial.names import PREFIX, Names
 from tests.e2e.races import a_race, left_behind
 from tests.support.silent import Silent
 
-pytestmark = pytest.mark.quiet
-
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
 TARGET = f"{PREFIX}test_limits"
 

@@ -11,8 +11,6 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run
 
-pytestmark = pytest.mark.quiet
-
 RESCALE = """
 mode: rescale
 pipelines: [postgres/jdbc-pgbouncer]

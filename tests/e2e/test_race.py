@@ -24,8 +24,6 @@ from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import Silent
 
-pytestmark = pytest.mark.quiet
-
 CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
 multiples: [8]

@@ -13,8 +13,6 @@ from tests.e2e.races import ONE, a_race, left_behind, wait_for_draining
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 
-pytestmark = pytest.mark.quiet
-
 
 @pytest.mark.long
 def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(

@@ -11,8 +11,6 @@ import pytest
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 
-pytestmark = pytest.mark.quiet
-
 # No interval is asked for here.
 LESS = {"trials: 5": "trials: 2", "pilot_seconds: 3": "pilot_seconds: 2", "warm_up_seconds: 60": "warm_up_seconds: 12"}
 
