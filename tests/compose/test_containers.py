@@ -28,8 +28,7 @@ drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 1.5, warm_up_s
 # Without progress a trial ends, and a check that hangs in a stopped container may take longer than that to fail.
 # So small batches take as long on cold workers, so that each trial lasts long enough for something to happen in it.
 TROUBLED = """
-pipelines: [{{pipeline: postgres/jdbc, overrides: {{
-  consumer.override.max.poll.records: "20", consumer.override.session.timeout.ms: "6000"}}}}]
+pipelines: [{{pipeline: postgres/jdbc, overrides: {{consumer.override.max.poll.records: "20"}}}}]
 trials: {trials}
 drain: {{compiling_percent: 100, window_seconds: 14, pilot_seconds: 1.5, warm_up_seconds: 3, stall_seconds: 150}}
 """
