@@ -118,9 +118,11 @@ def _started(
                     time.sleep(0.2)
                 yield
             finally:
-                # With all that it has started; PostgreSQL would otherwise wait for its clients.
+                # With all that it has started; at SIGTERM PostgreSQL would wait for its clients. Java hears no SIGINT where
+                # tests run in the background of a shell.
+                ends = signal.SIGINT if service == "postgres" else signal.SIGTERM
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGINT)
+                    os.killpg(process.pid, ends)
                 process.wait(END_SECONDS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
