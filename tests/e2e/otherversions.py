@@ -118,8 +118,8 @@ def _started(
                     time.sleep(0.2)
                 yield
             finally:
-                # With all that it has started; at SIGTERM PostgreSQL would wait for its clients. Java hears no SIGINT where
-                # tests run in the background of a shell.
+                # With all that it has started. At SIGTERM PostgreSQL would wait for its clients; Java hears no SIGINT
+                # where tests run in the background of a shell.
                 ends = signal.SIGINT if service == "postgres" else signal.SIGTERM
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, ends)
