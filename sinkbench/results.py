@@ -718,7 +718,7 @@ def _faults_of(verdict: str) -> list[dict[str, object]]:
         "UNCLEAR": ReasonCode.UNCLEAR,
         "invalid:": ReasonCode.INVALID,
     }
-    parts = [] if verdict.startswith("ok") else verdict.split("; ")
+    parts = [] if verdict == "ok" else verdict.split("; ")
     return [{"code": code, "text": part} for part in parts for word, code in words.items() if word in part]
 
 
