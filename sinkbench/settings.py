@@ -187,8 +187,11 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
         settings = Settings.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
-        name = PREFIX + str(first["loc"][0]).upper()
-        raise SettingsError(f"{name}={first['input']}: {first['msg'].lower()}") from None
+        field = str(first["loc"][0])
+        # A pattern tells fewer people what to write than an example does.
+        examples = Settings.model_fields[field].examples if first["type"] == "string_pattern_mismatch" else None
+        wrong = f"must be such as {' or '.join(examples)}" if examples else first["msg"].lower()
+        raise SettingsError(f"{PREFIX}{field.upper()}={first['input']}: {wrong}") from None
     user = settings.user if os.geteuid() == 0 else _account()
     folders = {"home": (checkout / settings.home).absolute(), "dist": (checkout / settings.dist).absolute()}
     settings = settings.model_copy(update={**folders, "user": user})

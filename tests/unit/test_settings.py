@@ -62,6 +62,19 @@ def test_a_value_that_cannot_be_used_is_refused_by_name(
         load_settings(tmp_path)
 
 
+@pytest.mark.parametrize(("name", "value"), [("KAFKA_HEAP", "9x"), ("KAFKA_CPUS", "two"), ("JAVA_OPTIONS", "Xint")])
+def test_a_text_of_the_wrong_form_is_refused_with_one_that_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"SINKBENCH_{name}", value)
+    with pytest.raises(SettingsError) as refused:
+        load_settings(tmp_path)
+    said, _, example = str(refused.value).partition(": must be such as ")
+    assert said == f"SINKBENCH_{name}={value}"
+    monkeypatch.setenv(f"SINKBENCH_{name}", example.split(" or ")[0])
+    load_settings(tmp_path)
+
+
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".env").write_text("SINKBENCH_WORKERS=4\nSINKBENCH_KAFKA_HEAP=1g\n")
     monkeypatch.setenv("SINKBENCH_WORKERS", "5")
