@@ -95,7 +95,7 @@ Reads = Annotated[
 ]
 
 # Fits the longest station name and key, with every number at its longest.
-LEAST_RECORD_BYTES = 360
+LEAST_RECORD_BYTES = 400
 # Keys of a load that are for the one kind of records or the other.
 _OF_NOAA = ("keys", "record_bytes", "form", "changes")
 _OF_OWN = ("key", "pace", "cluster")

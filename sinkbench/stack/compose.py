@@ -96,6 +96,7 @@ class ComposeStack(Stack):
             self._engine.project = self._cli.project()
         self._looked = 0.0
         self._looked_at = time.time()
+        self._told = True
         self._used: dict[str, Usage] = {}
         self._troubles: dict[str, str] = {}
         self._jvms: dict[str, JvmClock | None] = {}
@@ -230,8 +231,10 @@ class ComposeStack(Stack):
     # --- watching --------------------------------------------------------------------------------------------------
 
     def cpu_seconds(self) -> dict[str, float | None]:
-        """As in `Stack`, but read at most twice a second, since a reading is costly; empty in between."""
-        return {name: each.cpu_seconds for name, each in self._used.items()} if self._look() else {}
+        """As in `Stack`, but read at most twice a second, since a reading is costly; each is told once."""
+        self._look()
+        told, self._told = self._told, True
+        return {} if told else {name: each.cpu_seconds for name, each in self._used.items()}
 
     def memory_bytes(self) -> dict[str, float | None]:
         """As in `Stack`, from the reading that the last CPU times came with."""
@@ -266,10 +269,10 @@ class ComposeStack(Stack):
         self._look()
         return self._troubles
 
-    def _look(self) -> bool:
-        """Reads all containers if the last reading is old enough. Returns whether it did."""
+    def _look(self) -> None:
+        """Reads all containers if the last reading is old enough."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
-            return False
+            return
         named = names_of(self._engine.containers())
         self._used = {
             name: self._engine.usage(each) if each.state == "running" else Usage() for name, each in named.items()
@@ -279,8 +282,7 @@ class ComposeStack(Stack):
         self._troubles = {
             name: text for name, each in named.items() if (text := self._trouble(each, each.id in starved)) is not None
         }
-        self._looked = time.monotonic()
-        return True
+        self._looked, self._told = time.monotonic(), False
 
     def _trouble(self, container: Container, starved: bool) -> str | None:
         setting = f"SINKBENCH_{container.service.upper()}_MEMORY"

@@ -139,7 +139,7 @@ def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: 
 @pytest.mark.long
 def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
     plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 1000000, seconds: 10}\n"
-    plan += "load: {record_bytes: 360}\n"
+    plan += "load: {record_bytes: 400}\n"
     (cell,) = race(stack, tmp_path, plan).cells
     assert not cell.passed
     assert any("generator was the limit" in reason for reason in cell.invalid), cell.invalid

@@ -16,6 +16,7 @@ from loadgen import OptionsError, load_from
 from loadgen.checksum import checksum
 from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker, gauges
 from loadgen.tide import load_stations
+from sinkbench.plan.sections import LEAST_RECORD_BYTES
 
 DUE_US, SENT_US = 1769879160000000, 1769879160000123
 
@@ -84,6 +85,12 @@ def test_a_record_size_too_small_is_refused_with_the_smallest() -> None:
     with pytest.raises(OptionsError, match=f"found {smallest - 1}.*needs {smallest},") as caught:
         maker(run="r", record_bytes=smallest - 1)
     assert "\n" not in str(caught.value)
+
+
+def test_the_least_size_that_a_plan_may_give_is_enough_for_every_plan() -> None:
+    # A million keys make a record two bytes longer than these do.
+    run, longer = "ffffff_999_renamed_second", 2
+    maker(run=run, keys=10_000, count=10**15, record_bytes=LEAST_RECORD_BYTES - longer)
 
 
 def test_padding_neither_repeats_nor_compresses() -> None:

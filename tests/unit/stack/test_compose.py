@@ -11,10 +11,11 @@ from ruamel.yaml import YAML
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack.compose import endpoints_of
+from sinkbench.stack import compose
+from sinkbench.stack.compose import ComposeStack, endpoints_of
 from sinkbench.stack.composecli import DOWN, compose_command, end_of_build, too_old, up_arguments
 from sinkbench.stack.containers import SERVICES, names_of, state_of
-from sinkbench.stack.engine import Container
+from sinkbench.stack.engine import Container, Usage
 
 HERE = Path("/a b/checkout")
 COMPOSE: dict[str, Any] = YAML(typ="safe").load((CHECKOUT / "docker-compose.yml").read_text())
@@ -148,6 +149,53 @@ def test_the_state_of_a_container(state: str, status: str, expected: str) -> Non
 
 def defaults() -> dict[str, str]:
     return {f"SINKBENCH_{name.upper()}": str(field.default) for name, field in Settings.model_fields.items()}
+
+
+class FakeEngine:
+    """What runs and what it uses, without an engine."""
+
+    project = ""
+
+    def __init__(self, project: str) -> None:
+        pass
+
+    def project_of(self, host: str) -> str | None:
+        return None
+
+    def containers(self) -> list[Container]:
+        return [container("kafka"), container("postgres", state="exited", status="Exited (137)")]
+
+    def usage(self, each: Container) -> Usage:
+        return Usage(cpu_seconds=1.5)
+
+    def out_of_memory(self, since: float, until: float) -> set[str]:
+        return set()
+
+    def was_out_of_memory(self, each: Container) -> bool:
+        return False
+
+
+class FakeCli:
+    """A project of some name."""
+
+    def __init__(self, settings: Settings, checkout: Path) -> None:
+        pass
+
+    def project(self) -> str:
+        return "fake"
+
+
+def test_what_was_read_for_troubles_is_told_with_the_next_cpu_times_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compose, "DockerEngine", FakeEngine)
+    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
+    monkeypatch.setattr(compose, "LOOK_SECONDS", 0.0)
+    stack = ComposeStack(Settings(), HERE)
+    assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
+    assert stack.troubles() == {}
+    # Whoever died must not stay unknown because somebody else has just looked.
+    monkeypatch.setattr(compose, "LOOK_SECONDS", 600.0)
+    assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
+    assert stack.cpu_seconds() == {}
 
 
 def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
