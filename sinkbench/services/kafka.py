@@ -147,8 +147,9 @@ class Kafka:
             missing, deadline = sum(map(len, wanted.values())), time.monotonic() + timeout_seconds
             while len(found) < missing and time.monotonic() < deadline:
                 message = consumer.poll(0.2)
+                # A tombstone is false, for its value has no length.
                 # Others follow the wanted ones of a partition; to pause it would take longer than to pass them by.
-                if message and not message.error() and message.offset() in wanted[message.partition()]:
+                if message is not None and not message.error() and message.offset() in wanted[message.partition()]:
                     found.append(message)
         finally:
             consumer.close()

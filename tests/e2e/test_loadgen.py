@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from sinkbench.services.kafka import Kafka
@@ -99,6 +99,16 @@ def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(bootstrap
     assert summary["bytes"] == 30_000 * 512
     assert summary["ack_latency_ms"]["count"] == 30_000
     assert summary["ack_latency_ms"]["p999"] > 0
+
+
+def test_some_records_of_a_topic_may_be_tombstones(kafka: Kafka, bootstrap: str, topic: str) -> None:
+    kafka.create_topic(topic, 1)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    values = [b"first", None, b"last"]
+    for value in values:
+        producer.produce(topic, value, b"key")
+    assert producer.flush(20) == 0
+    assert kafka.some_records(topic, 3) == values
 
 
 def test_records_without_padding_are_counted_by_their_own_bytes(bootstrap: str, topic: str) -> None:
