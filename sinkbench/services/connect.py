@@ -34,6 +34,7 @@ POLL_SECONDS = 0.1
 _CAUSED_BY = "Caused by: "
 # Hibernate's words when it could not connect. It keeps the reason to the log, and asks for settings that mend nothing.
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
+_IN_THE_LOG = "no connection to the database came about, for a reason that the worker's log tells"
 # A task in another state runs, or will as soon as its worker has taken it.
 AT_REST = {"PAUSED", "STOPPED", "FAILED", "DESTROYED"}
 
@@ -72,11 +73,15 @@ class ConnectorStatus:
         return self.state == "RUNNING" and len(self.tasks) == tasks and done
 
     def cause(self) -> str | None:
-        """The first line of the cause of the connector's failure, or of the one that most failed tasks share."""
+        """The first line of the cause of the connector's failure, or of the one that most failed tasks share.
+
+        One that tells nothing counts only where no task tells more.
+        """
         if self.state == "FAILED":
             return first_cause(self.trace)
         causes = Counter(first_cause(task.trace) for task in self.failed)
-        return causes.most_common(1)[0][0] if causes else None
+        telling = Counter({cause: tasks for cause, tasks in causes.items() if cause != _IN_THE_LOG})
+        return (telling or causes).most_common(1)[0][0] if causes else None
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ def first_cause(trace: str) -> str:
     if not lines:
         return "no trace"
     if _NO_CONNECTION in trace:
-        return "no connection to the database came about, for a reason that the worker's log tells"
+        return _IN_THE_LOG
     # What was suppressed has causes of its own, which are indented.
     causes = [lines[0].strip(), *(line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY))]
     innermost = causes[-1]

@@ -31,7 +31,7 @@ PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER":
 SMALL = """
 pipelines: [elasticsearch/camel-bulk, elasticsearch/http]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 1.5, warm_up_seconds: 6}
+drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 3}
 """
 # A check of a worker that fails must show within a trial. Each takes a tenth of a second of CPU.
 USUAL = '{ <<: *health, test: [CMD, curl, -fsS, -o, /dev/null, "http://127.0.0.1:8083/connectors"] }'

@@ -13,7 +13,7 @@ from tests.support.latest import summary_of
 PLAN = """
 pipelines: [postgres/jdbc-pgbouncer]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 5, pilot_seconds: 1.5, warm_up_seconds: 3}
+drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}
 """
 
 

@@ -22,7 +22,7 @@ QUICK = """
 pipelines: [elasticsearch/camel-index, elasticsearch/camel-bulk, postgres/jdbc, postgres/jdbc-pgbouncer]
 trials: 1
 load: {keys: 10_000}
-drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1.5, warm_up_seconds: 4}
+drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 3}
 """
 
 

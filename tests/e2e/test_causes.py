@@ -34,7 +34,7 @@ PLAN = """
 pipelines: [{pipeline}]
 trials: 1
 load: {{keys: {keys}}}
-drain: {{compiling_percent: 100, window_seconds: 6, pilot_seconds: 1.5, warm_up_seconds: 3}}
+drain: {{compiling_percent: 100, window_seconds: 5, pilot_seconds: 1, warm_up_seconds: 2}}
 """
 
 

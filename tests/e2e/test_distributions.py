@@ -13,6 +13,7 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_java
 
 SHIM = "connect-plugin-path-shim*"
+PLUGIN = "camel"
 
 
 @pytest.mark.long
@@ -22,10 +23,8 @@ def test_plugins_get_their_manifests_in_a_path_with_a_space(
     dist = tmp_path / "a place" / "dist"
     dist.mkdir(parents=True)
     (dist / "kafka").symlink_to(settings.dist / "kafka")
-    shutil.copytree(settings.dist / "plugins", dist / "plugins", ignore=shutil.ignore_patterns(SHIM))
+    # One plugin will do: the tool scans all classes of each.
+    shutil.copytree(settings.dist / "plugins" / PLUGIN, dist / "plugins" / PLUGIN, ignore=shutil.ignore_patterns(SHIM))
     assert list(dist.rglob(SHIM)) == []
     make_manifests(CHECKOUT, find_java(), dist)
-    assert {shim.parent.name for shim in dist.rglob(SHIM)} == {
-        shim.parent.name for shim in (settings.dist / "plugins").rglob(SHIM)
-    }
-    assert list(dist.rglob(SHIM)) != []
+    assert {shim.parent.name for shim in dist.rglob(SHIM)} == {PLUGIN}

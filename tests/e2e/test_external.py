@@ -40,7 +40,7 @@ ROLE = "bench_external"
 PLAN = """
 pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1.5, warm_up_seconds: 3}
+drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
 """
 STACK = """
 kafka:

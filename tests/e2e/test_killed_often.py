@@ -1,7 +1,7 @@
 """The controller killed at random moments, again and again: every finished trial is kept, what was left is removed, and
 nothing that somebody else has made.
 
-KILLS says how often (CI: 3); KILL_SECONDS is the latest moment of a command's life at which it is killed.
+KILLS says how often (CI: 2); KILL_SECONDS is the latest moment of a command's life at which it is killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.e2e.races import left_behind
 from tests.support.commands import Run, started
 from tests.support.latest import summary_of, trials_of
 
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "2"))
 KILL_SECONDS = float(os.environ.get("KILL_SECONDS", "12"))
 PLAN = """
 pipelines: [postgres/jdbc, elasticsearch/camel-bulk]

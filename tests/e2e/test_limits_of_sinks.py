@@ -14,11 +14,9 @@ import pytest
 from sinkbench.analysis.limits import CLIENT
 from sinkbench.limits import consume
 from sinkbench.limits.clients import Clients
-from sinkbench.limits.measure import jobs
 from sinkbench.limits.orders import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
-from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
@@ -31,7 +29,6 @@ from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.names import PREFIX, Names
 from tests.e2e.races import a_race, left_behind
-from tests.support.silent import Silent
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
 TARGET = f"{PREFIX}test_limits"
@@ -46,13 +43,8 @@ def bench(stack: LocalStack, tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-@pytest.fixture
-def cells(bench: Bench) -> list[Cell]:
-    return expand(bench.plan, bench.stack.workers)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
+@pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY")])
 def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench, sink: str, way: str) -> None:
     to = Destination(sink, way, TARGET, bench.stack.endpoints.sinks[sink])
     found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
@@ -134,15 +126,6 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
         sink.close()
 
 
-@pytest.mark.long
-def test_the_limits_of_kafka_and_of_connect_are_found(bench: Bench, cells: list[Cell]) -> None:
-    for job in jobs(bench, cells, "abcdef")[:2]:
-        limit = job.run(Silent())
-        assert limit.records_per_second, limit
-        assert limit.connections == cells[0].tasks
-    assert [group for group in groups(bench.kafka) if "abcdef" in group] == []
-
-
 class LateClients(Clients):
     """Plain clients of which the last is told what to read when the others have their partitions."""
 
@@ -168,10 +151,12 @@ def groups(kafka: Kafka) -> list[str]:
 
 
 @pytest.mark.long
-def test_ctrl_c_while_a_limit_is_measured_leaves_nothing_behind(bench: Bench, tmp_path: Path) -> None:
+def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_leaves_nothing_behind(
+    bench: Bench, tmp_path: Path
+) -> None:
     plan = (
         "pipelines: [postgres/jdbc]\nlimits: true\n"
-        "drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 2}"
+        "drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}"
     )
     with a_race(tmp_path, plan) as race:
         assert race.stdout is not None
@@ -187,4 +172,8 @@ def test_ctrl_c_while_a_limit_is_measured_leaves_nothing_behind(bench: Bench, tm
     assert "Traceback" not in output
     summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
     assert summary["complete"] is False
-    assert {limit["sink"] for limit in summary["limits"]} >= {"kafka", "connect"}
+    found = {limit["sink"]: limit for limit in summary["limits"]}
+    for sink in ("kafka", "connect"):
+        assert found[sink]["records_per_second"], found
+        assert found[sink]["connections"] == 3, found
+    assert [group for group in groups(bench.kafka) if "_limit" in group] == []

@@ -28,7 +28,7 @@ CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
 multiples: [8]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 3}
+drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
 """
 
 
@@ -106,7 +106,7 @@ def test_a_pipeline_that_is_not_warm_has_no_rate_and_says_so(whole: LocalStack, 
     whole.start("connect-1")
     (tmp_path / "mine.yaml").write_text(
         "pipelines: [postgres/jdbc]\ntrials: 1\n"
-        "drain: {compiling_percent: 0.0001, window_seconds: 4, pilot_seconds: 1.5, warm_up_seconds: 2}\n"
+        "drain: {compiling_percent: 0.0001, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}\n"
     )
     done = sinkbench("race", "mine.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -132,8 +132,12 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(
     assert done.returncode == 1, done.stdout + done.stderr
     direct, pooled = summary_of(tmp_path)["cells"]
     assert direct["failed_tasks"] > 0
-    assert "too many clients already" in direct["verdict"]
-    assert "too many clients already" in done.stdout
+    assert direct["failure"] in done.stdout
+    told = direct["verdict"]
+    if "for a reason that the worker's log tells" in told:
+        # Hibernate may have kept it from each of the tasks that failed.
+        told = "".join(whole.log_file(f"connect-{number}").read_text() for number in (1, 2, 3))
+    assert "too many clients already" in told
     assert pooled["passed"] is True, pooled
     assert pooled["tasks"] == 24
     assert pooled["connections"]["clients_peak"] >= 24
@@ -218,22 +222,7 @@ def test_connections_of_others_are_not_the_trials(whole: LocalStack, tmp_path: P
     assert joined.others == trial.others == []
 
 
-def test_ctrl_c_keeps_the_finished_trials_and_leaves_nothing_behind(whole: LocalStack, tmp_path: Path) -> None:
-    with a_race(tmp_path, ONE) as race:
-        wait_for_draining(whole, "_002")
-        race.send_signal(signal.SIGINT)
-        output, _ = race.communicate(timeout=120)
-    assert race.returncode == 130, output
-    assert "Traceback" not in output
-    run = f"results/{(tmp_path / 'results' / 'latest').resolve().name}"
-    assert f"interrupted; the finished trials are in {run}; " in output
-    assert f"sinkbench resume {run}" in output
-    summary = summary_of(tmp_path)
-    assert summary["complete"] is False
-    assert summary["cells"][0]["trials"] == 1
-
-
-def test_a_second_race_is_refused_on_any_stack_and_told_who_races(
+def test_a_second_race_is_refused_on_any_stack_and_ctrl_c_keeps_the_finished_trials_and_leaves_nothing(
     whole: LocalStack, tmp_path: Path, sinkbench: Run
 ) -> None:
     endpoints = whole.endpoints
@@ -243,12 +232,21 @@ def test_a_second_race_is_refused_on_any_stack_and_told_who_races(
     with a_race(tmp_path, ONE) as race:
         wait_for_draining(whole, "_1")
         refused = [sinkbench("race", "mine.yaml", *stack) for stack in ([], ["--stack", "clusters.yaml"])]
-        race.send_signal(signal.SIGTERM)
-        race.communicate(timeout=120)
+        wait_for_draining(whole, "_002")
+        race.send_signal(signal.SIGINT)
+        output, _ = race.communicate(timeout=120)
     for done in refused:
         assert done.returncode == 2
         assert re.search(rf"pid {race.pid}, plan mine, run \S+-mine, since \d{{4}}-", done.stderr), done.stderr
         assert len(done.stderr.splitlines()) == 1
+    assert race.returncode == 130, output
+    assert "Traceback" not in output
+    run = f"results/{(tmp_path / 'results' / 'latest').resolve().name}"
+    assert f"interrupted; the finished trials are in {run}; " in output
+    assert f"sinkbench resume {run}" in output
+    summary = summary_of(tmp_path)
+    assert summary["complete"] is False
+    assert summary["cells"][0]["trials"] == 1
 
 
 def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_starts(

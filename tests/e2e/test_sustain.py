@@ -25,7 +25,7 @@ from sinkbench.trial.bench import Bench
 from sinkbench.trial.drain import Pilot
 from tests.e2e.races import left_behind
 
-PILOT = "drain: {compiling_percent: 100, pilot_seconds: 1.5, warm_up_seconds: 4, timeout_seconds: 60}\ntrials: 1\n"
+PILOT = "drain: {compiling_percent: 100, pilot_seconds: 1, warm_up_seconds: 4, timeout_seconds: 60}\ntrials: 1\n"
 KEPT_UP_WITH = """
 mode: sustain
 pipelines: [postgres/jdbc, elasticsearch/camel-bulk]

@@ -12,7 +12,12 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 
 # No interval is asked for here.
-LESS = {"trials: 5": "trials: 2", "pilot_seconds: 3": "pilot_seconds: 2", "warm_up_seconds: 60": "warm_up_seconds: 12"}
+LESS = {
+    "trials: 5": "trials: 2",
+    "pilot_seconds: 3": "pilot_seconds: 1.5",
+    "warm_up_seconds: 60": "warm_up_seconds: 6",
+    "window_seconds: 6": "window_seconds: 4",
+}
 
 
 @pytest.mark.long

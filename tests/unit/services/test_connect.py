@@ -60,6 +60,13 @@ def test_a_dialect_that_was_not_found_is_told_as_what_it_is() -> None:
     )
 
 
+def test_a_cause_that_one_task_tells_is_shown_before_that_which_most_have_in_the_log_alone() -> None:
+    silent = "a.B: wrapped\nCaused by: a.B: Unable to determine Dialect without JDBC metadata"
+    tasks = [Task(0, "FAILED", "a:1", silent), Task(1, "FAILED", "a:1", silent), Task(2, "FAILED", "a:1", TRACE)]
+    assert status(*tasks).cause() == "FATAL: sorry, too many clients already"
+    assert (status(*tasks[:2]).cause() or "").startswith("no connection to the database came about")
+
+
 def test_an_empty_trace_says_so() -> None:
     assert first_cause("") == "no trace"
 
