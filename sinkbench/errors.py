@@ -116,6 +116,8 @@ class ReasonCode(StrEnum):
     """The sink holds other documents than were sent."""
     CONNECT_REFUSED = "connect_refused"
     """Connect does not take the connector, or does not answer."""
+    CONTENT_NOT_CHECKED = "content_not_checked"
+    """No stored record could be compared with what was sent."""
     COUNTS_DISAGREE = "counts_disagree"
     """Two counts of the same records differ."""
     DEAD_LETTERS = "dead_letters"

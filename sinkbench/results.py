@@ -16,7 +16,6 @@ from sinkbench.errors import ReasonCode
 __all__ = [
     "ALSO_THERE",
     "FILES",
-    "NOT_CHECKED",
     "RECORDS",
     "Act",
     "Asked",
@@ -60,7 +59,6 @@ ALSO_THERE = "also_there"
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
 
-NOT_CHECKED = "ok, content not checked"
 """The verdict over a cell of which nothing is known to be wrong, but not all that is to be checked could be."""
 
 RECORDS = "records"
@@ -123,6 +121,11 @@ class Audit(_Record):
         if self.altered > self.compared:
             raise ValueError(f"{self.altered} records are altered, of {self.compared} that were compared")
         return self
+
+    @property
+    def content_unknown(self) -> bool:
+        """Whether nothing of what is stored was compared with what was sent, though it should have been."""
+        return self.checked == 0 and not self.compared and bool(self.stored)
 
     @property
     def clean(self) -> bool:
@@ -671,8 +674,9 @@ class CellSummary(_OfCell):
     stolen_cores: Amount | None = None
     looking_cores: Amount | None = None
     at_least: Reason | None = None
-    """Why the pipeline may be faster than measured, with the `records_per_second` that it surely reaches: it was not
-    warm, not steady, or not alone. Then its rate is in no ratio, answer, efficiency or comparison. Else None."""
+    """Why the rate may not be quoted, with the `records_per_second` that was reached: it was not warm, not steady, or
+    not alone, so that it may be faster, or nobody knows whether the sink holds what was sent. Then its rate is in no
+    ratio, answer, efficiency or comparison. Else None."""
     efficiency_by_block: Spread | None = None
     """The rate divided by the limit of the same block, whose median is `efficiency`; None where the limit was measured
     once, or no block has both."""
@@ -693,8 +697,7 @@ class CellSummary(_OfCell):
     faults: list[Reason] = []
     """What is wrong with the cell, the cause before its consequences; empty if it passed."""
     verdict: str
-    """The faults in words, or why the rate must not be quoted (`at_least`), or "ok"; "ok, content not checked"
-    where no record of a trial could be compared with its checksum."""
+    """The faults in words, or why the rate must not be quoted (`at_least`), or "ok"."""
 
     @model_validator(mode="before")
     @classmethod

@@ -26,8 +26,9 @@ def outcome(summary: RunSummary) -> str:
         return f"{failed} of {how_many(len(summary.cells), 'cell')} did not pass"
     unready = [cell.at_least.code for cell in summary.cells if cell.at_least is not None]
     if unready:
-        asked = "warm, steady and alone" if ReasonCode.SHARED in unready else "warm and steady"
-        return f"{len(unready)} of {how_many(len(summary.cells), 'cell')} not {asked}"
+        also = {ReasonCode.SHARED: "alone", ReasonCode.CONTENT_NOT_CHECKED: "checked"}
+        *most, last = ["warm", "steady", *(word for code, word in also.items() if code in unready)]
+        return f"{len(unready)} of {how_many(len(summary.cells), 'cell')} not {', '.join(most)} and {last}"
     unaudited = sum(cell.not_audited for cell in summary.cells)
     if unaudited:
         taken = sum(cell.trials for cell in summary.cells)

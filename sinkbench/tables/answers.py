@@ -31,6 +31,7 @@ _ADVICE = {
     ReasonCode.NOT_WARM: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",
     ReasonCode.RISING: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",
     ReasonCode.SHARED: "stop or delete the other connectors, and stop the other load, or race on a stack of your own",
+    ReasonCode.CONTENT_NOT_CHECKED: "keep the documents in the index or table (docs/methods.md, altered records)",
     ReasonCode.NOT_STEADY: "raise drain.window_seconds or trials, or race on a quieter machine",
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import NOT_CHECKED, CellSummary, Connections, RunSummary
+from sinkbench.results import CellSummary, Connections, RunSummary
 from sinkbench.tables.format import NOT_MEASURED
 
 __all__ = [
@@ -45,6 +45,7 @@ UNREADY = {
     ReasonCode.RISING: "warming",
     ReasonCode.NOT_STEADY: "unsteady",
     ReasonCode.SHARED: "shared",
+    ReasonCode.CONTENT_NOT_CHECKED: "not checked",
 }
 """What a cell is whose rate may not be quoted, in a word."""
 
@@ -76,9 +77,7 @@ def in_short(cell: CellSummary) -> str:
 
     `remarks` gives both in full, and the counts of records have columns of their own.
     """
-    # A check that could not be made is not passed.
-    fine = "content\nnot\nchecked" if cell.verdict == NOT_CHECKED else "ok"
-    unready = fine if cell.at_least is None else UNREADY[cell.at_least.code]
+    unready = "ok" if cell.at_least is None else UNREADY[cell.at_least.code]
     words = "\n".join(_SHORT.get(fault.code, "NOT OK") for fault in cell.faults) or unready
     return words + (" *" if cell.notes else "")
 

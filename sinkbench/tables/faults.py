@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from sinkbench.results import NOT_CHECKED, CellSummary, Recovery, RunSummary
+from sinkbench.results import CellSummary, Recovery, RunSummary
 from sinkbench.tables.columns import counted, in_short
 from sinkbench.tables.format import NOT_MEASURED, how_many, tenths, whole
 from sinkbench.tables.text import new_table, words
@@ -166,7 +166,7 @@ def _in_short(cell: CellSummary | None) -> str:
     counts += [f"ALTERED {cell.audit.altered:,}"] if cell.audit is not None and cell.audit.altered else []
     counts += ["not all audited"] if cell.audit is not None and cell.not_audited else []
     lines = counts or ["each once"]
-    lines += ["content\nnot checked"] if cell.verdict == NOT_CHECKED else []
+    lines += ["content\nnot checked"] if cell.audit is not None and cell.audit.content_unknown else []
     if not found.recovered:
         lines.append("NOT RECOVERED")
     elif found.rate_seconds is None:

@@ -101,13 +101,15 @@ def test_records_that_are_not_as_they_were_sent_are_a_fault() -> None:
     assert not cell.passed
 
 
-def test_a_check_of_the_content_that_could_not_be_made_is_not_ok_and_no_fault() -> None:
+def test_a_check_of_the_content_that_could_not_be_made_is_not_ok_and_no_fault_and_has_no_rate() -> None:
     checked = Audit(produced=100, stored=100, lost=0, duplicates=0, compared=100, checked=100)
-    unchecked = checked.model_copy(update={"compared": 64, "checked": 0})
-    assert cell_of(trial(audit=checked)).verdict == "ok"
+    few = checked.model_copy(update={"compared": 64, "checked": 0})
+    assert cell_of(trial(audit=checked), trial(audit=few)).verdict == "ok"
+    unchecked = checked.model_copy(update={"compared": 0, "checked": 0})
     cell = cell_of(trial(audit=checked), trial(audit=unchecked))
-    assert (cell.verdict, cell.passed) == ("ok, content not checked", True)
-    assert in_short(cell) == "content\nnot\nchecked"
+    assert cell.verdict == "content not checked: no record was compared with what was sent in 1 of 2 trials"
+    assert (cell.passed, cell.records_per_second) == (True, None)
+    assert in_short(cell) == "not checked"
     # Where all keys were deleted in the end there is nothing to check.
     empty = Audit(produced=100, stored=0, lost=0, duplicates=0, superseded=100, checked=0)
     assert cell_of(trial(audit=empty)).verdict == "ok"
