@@ -42,7 +42,7 @@ What = Literal[
     "join",
 ]
 Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "topic", "connector"]
-Poison = Literal["not json", "nul", "wrong type"]
+Poison = Literal["not json", "nul", "wrong type", "too large"]
 Cut = Literal["reject", "drop"]
 
 NONE, REFUSE, POISON = "none", "refuse", "poison"
@@ -111,7 +111,8 @@ class PlanFault(Section):
     records: Poison | None = Field(
         default=None,
         description="of poison: not json: cut off in the middle; nul: JSON with a NUL, which JSONB refuses; wrong type:"
-        " texts where the index has dates and numbers (default: not json)",
+        " texts where the index has dates and numbers; too large: a text longer than an index takes as one word"
+        " (default: not json)",
     )
     milliseconds: Annotated[float, Field(ge=0, le=10_000, multiple_of=0.5)] | None = Field(
         default=None,

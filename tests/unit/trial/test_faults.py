@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from typing import Any, Protocol
 
 import pytest
@@ -337,3 +338,7 @@ def test_bad_records_are_bad_in_the_way_that_is_asked_for() -> None:
     assert "\0" in json.loads(poison("nul", 1))["metadata"]["name"]
     assert json.loads(poison("wrong type", 7))["bench"] == {"run": "poison", "number": 7}
     assert json.loads(poison("wrong type", 7))["metadata"]["lat"] == "north"
+    large = json.loads(poison("too large", 7))
+    assert len(large["metadata"]["id"]) > 32_766
+    assert len(zlib.compress(large["metadata"]["id"].encode())) > 2_704
+    assert poison("too large", 7) == poison("too large", 7) != poison("too large", 8)
