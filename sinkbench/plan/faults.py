@@ -11,6 +11,7 @@ from sinkbench.plan.sections import Count, Seconds, Share
 from sinkbench.yamlfile import Section, mistake
 
 __all__ = [
+    "COMMAND",
     "CONNECTOR",
     "CUT",
     "DELAY",
@@ -40,12 +41,13 @@ What = Literal[
     "pause",
     "rename",
     "join",
+    "command",
 ]
 Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "topic", "connector"]
 Poison = Literal["not json", "nul", "wrong type", "too large"]
 Cut = Literal["reject", "drop"]
 
-NONE, REFUSE, POISON = "none", "refuse", "poison"
+NONE, REFUSE, POISON, COMMAND = "none", "refuse", "poison", "command"
 DELAY, CUT, THROTTLE = "delay", "cut", "throttle"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
 OF_SERVICES = ("kill", "stop", "freeze")
@@ -71,6 +73,8 @@ _OWN_KEYS: Mapping[str, str] = {
     "milliseconds": DELAY,
     "how": CUT,
     "bytes_per_second": THROTTLE,
+    "command": COMMAND,
+    "undo": COMMAND,
 }
 # What slows a pipeline down may go on until all is stored; what stops it may not.
 _LASTING = (DELAY, THROTTLE)
@@ -85,7 +89,8 @@ class PlanFault(Section):
         description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
         " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; delay, cut,"
         " throttle: of the network between the workers and the sink; poison: bad records come into the topic; restart,"
-        " pause, rename: of the connector; join: a second connector joins, and leaves"
+        " pause, rename: of the connector; join: a second connector joins, and leaves; command: whatever a command of"
+        " your own breaks"
     )
     whom: Whom | None = Field(
         default=None,
@@ -128,6 +133,14 @@ class PlanFault(Section):
         default=None,
         description="what each connection carries at most, each way, in steps of 1,000 (default: 100,000), of throttle",
     )
+    command: Annotated[str, Field(min_length=1, max_length=4_000)] | None = Field(
+        default=None,
+        description="what breaks it, of command: a line for the shell, which runs where sinkbench does and ends within"
+        " 60 s; it has the trial's names in SINKBENCH_TOPIC, SINKBENCH_CONNECTOR and SINKBENCH_TARGET",
+    )
+    undo: Annotated[str, Field(min_length=1, max_length=4_000)] | None = Field(
+        default=None, description="what undoes that, likewise; it runs in any case"
+    )
     patience_seconds: Seconds = Field(
         default=10,
         description="how long a task stays FAILED after the fault before a person would restart it, in seconds; of a"
@@ -153,6 +166,9 @@ class PlanFault(Section):
         for key, what in _OWN_KEYS.items():
             if getattr(self, key) is not None and self.what != what:
                 raise mistake(f"'{key}' is for {what}, found {self.what}; leave it out", key)
+        for key in ("command", "undo"):
+            if self.what == COMMAND and getattr(self, key) is None:
+                raise mistake(f"'command' needs '{key}': a line for the shell", "what")
         if self.seconds is None and self.what not in _LASTING:
             those = " and ".join(_LASTING)
             raise mistake(f"only {those} may last until all is stored, found {self.what}; give seconds", "seconds")

@@ -8,7 +8,7 @@ from pathlib import Path
 from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
-from sinkbench.plan.faults import OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
+from sinkbench.plan.faults import COMMAND, OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import Plan
 from sinkbench.sinks import sink_kind
 from sinkbench.stack import Say, Stack
@@ -16,7 +16,7 @@ from sinkbench.trial.network import entrances_used
 
 __all__ = ["check_faults", "prepare_faults"]
 
-_ELSEWHERE = "restart, pause, rename, join, refuse, poison and none"
+_ELSEWHERE = "restart, pause, rename, join, refuse, poison, command and none"
 
 
 def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Path) -> None:
@@ -52,7 +52,13 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
 
 
 def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
-    """Makes ready what the faults of these cells need beside the services. Raises StackError if that fails."""
+    """Makes ready what the faults of these cells need beside the services, and tells which commands they run.
+
+    Raises StackError if that fails.
+    """
+    commands = {cell.fault.name: cell.fault for cell in cells if cell.fault is not None and cell.fault.what == COMMAND}
+    for name, fault in commands.items():
+        say(f"this plan runs commands of its own for '{name}': {fault.command!r}, and then {fault.undo!r}")
     if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
         stack.prepare_proxy(say)
 

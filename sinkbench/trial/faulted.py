@@ -7,7 +7,7 @@ from dataclasses import replace
 from sinkbench.analysis.recovery import recovery_of
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.plan.faults import OF_NETWORK, OF_SERVICES, POISON, PlanFault
+from sinkbench.plan.faults import COMMAND, OF_NETWORK, OF_SERVICES, POISON, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.injection import Injection
@@ -87,7 +87,7 @@ class Faulted:
                 trial.loaded = replace(trial.loaded, in_topic=in_topic)
             self._recovered = watch.recovered
         self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
-        if fault.what in OF_SERVICES:
+        if fault.what in (*OF_SERVICES, COMMAND):
             # What was started again has forgotten its connections.
             trial.bench.refresh()
         trial.check_loaded()

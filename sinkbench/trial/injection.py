@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 
 from sinkbench.errors import ConnectError
-from sinkbench.plan.faults import CONNECTOR, OF_SERVICES, POISON, REFUSE, SINK, WORKER, WORKERS, PlanFault
+from sinkbench.plan.faults import COMMAND, CONNECTOR, OF_SERVICES, POISON, REFUSE, SINK, WORKER, WORKERS, PlanFault
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.background import Background
+from sinkbench.trial.command import commanded
 from sinkbench.trial.network import Network
 from sinkbench.trial.poison import poison
 from sinkbench.trial.trial import Trial
@@ -77,6 +78,9 @@ class Injection(Background[None]):
         if fault.what == POISON:
             self.whom = fault.hits
             return [self._poisoning]
+        if fault.what == COMMAND:
+            self.whom = fault.name
+            return [partial(commanded, fault.command or "", fault.undo or "", trial.names)]
         of_connector: dict[str, list[Step]] = {
             "pause": [self._paused],
             "join": [self._joined],

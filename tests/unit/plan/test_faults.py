@@ -157,3 +157,13 @@ def test_poison_has_records_and_a_share_which_no_other_fault_has() -> None:
     for key, value in (("share", 0.1), ("records", "nul")):
         with pytest.raises(ValueError, match=f"'{key}' is for poison, found pause"):
             PlanFault.model_validate({"what": "pause", key: value})
+
+
+def test_a_command_needs_one_that_undoes_it() -> None:
+    whole = {"what": "command", "command": "break it", "undo": "mend it"}
+    assert PlanFault.model_validate(whole).name == "command"
+    for key in ("command", "undo"):
+        with pytest.raises(ValueError, match=f"'command' needs '{key}'"):
+            PlanFault.model_validate({name: value for name, value in whole.items() if name != key})
+        with pytest.raises(ValueError, match=f"'{key}' is for command, found pause"):
+            PlanFault.model_validate({"what": "pause", key: "x"})

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import zlib
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
+import psutil
 import pytest
 
 from sinkbench.analysis.samples import Sample
@@ -255,6 +258,37 @@ def test_a_fault_that_cannot_be_done_is_a_reason(take: Take) -> None:
     record = take(bench)
     assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
     assert record.recovery is None
+
+
+def by_command(command: str, undo: str) -> FakeBench:
+    return FakeBench(plan_with({"what": "command", "label": "mine", "command": command, "undo": undo}))
+
+
+def test_a_command_of_the_users_runs_with_the_trials_names_and_is_undone(take: Take, tmp_path: Path) -> None:
+    told = '"$SINKBENCH_TOPIC $SINKBENCH_CONNECTOR $SINKBENCH_TARGET"'
+    record = take(by_command(f"echo {told} > {tmp_path}/broken", f"mv {tmp_path}/broken {tmp_path}/mended"))
+    assert record.reasons == []
+    assert (record.fault, record.recovery and record.recovery.whom) == ("mine", "mine")
+    assert (tmp_path / "mended").read_text() == "tides_abcdef_001 tides_abcdef_001 tides_abcdef_001\n"
+
+
+def test_a_command_that_fails_is_a_reason_with_what_it_said_and_undone_all_the_same(take: Take, tmp_path: Path) -> None:
+    record = take(by_command("echo 'first'; echo 'no such host' >&2; exit 3", f"touch {tmp_path}/mended"))
+    (reason,) = record.reasons
+    assert reason.text.endswith("ended with exit code 3: no such host")
+    assert (tmp_path / "mended").exists()
+
+
+def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
+    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sinkbench.trial.command.COMMAND_SECONDS", 0.3)
+    record = take(by_command(f"sleep 70 & echo $! > {tmp_path}/pid; wait", "true"))
+    (reason,) = record.reasons
+    assert "did not end in 0.3 s, and was killed" in reason.text
+    with suppress(psutil.NoSuchProcess):
+        # Whoever inherits it may be slow to ask for its exit code.
+        assert psutil.Process(int((tmp_path / "pid").read_text())).status() == psutil.STATUS_ZOMBIE
 
 
 def test_names_of_what_a_fault_makes_are_known_as_a_trials() -> None:

@@ -1,0 +1,64 @@
+"""A fault that is a command of the user's own, and the one that undoes it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from sinkbench.errors import StackError
+from sinkbench.secrets import redacted
+from sinkbench.trial.names import Names
+
+__all__ = ["commanded"]
+
+# Whoever breaks something from afar waits for a connection; what takes longer belongs in the fault's own seconds.
+COMMAND_SECONDS = 60.0
+
+
+@contextmanager
+def commanded(command: str, undo: str, names: Names) -> Iterator[None]:
+    """Runs `command` by the shell, and `undo` when the context is left, also if the command has failed.
+
+    Both find the trial's topic, connector and index or table in SINKBENCH_TOPIC, SINKBENCH_CONNECTOR and
+    SINKBENCH_TARGET. Raises StackError if one fails, or does not end in time, with the last line that it has printed.
+    """
+    found = {
+        "SINKBENCH_TOPIC": names.topic,
+        "SINKBENCH_CONNECTOR": names.connector,
+        "SINKBENCH_TARGET": names.target,
+    }
+    try:
+        _run("command", command, found)
+        yield
+    finally:
+        _run("undo", undo, found)
+
+
+def _run(key: str, text: str, variables: Mapping[str, str]) -> None:
+    # Not a pipe, which a process that goes on in the background would keep open.
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            ["sh", "-c", text],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            # Ctrl-C is for the race, which then undoes this.
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(COMMAND_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise StackError(f"'{key}' {text!r} did not end in {COMMAND_SECONDS:g} s, and was killed") from None
+        output.seek(0)
+        said = output.read().decode(errors="replace").strip().splitlines()
+    if code != 0:
+        last = f": {redacted(said[-1].strip())}" if said else ""
+        raise StackError(f"'{key}' {text!r} ended with exit code {code}{last}")
