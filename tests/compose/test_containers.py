@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -256,7 +257,9 @@ def test_an_image_that_cannot_be_built_shows_the_step(
 def test_a_race_that_is_stopped_cleans_up_and_its_container_ends_with_130(
     stack: ComposeStack, compose: Run, checkout: Path, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SINKBENCH_PLAN", "plans/small.yaml")
+    # One that was raced before is not raced again.
+    shutil.copy(checkout / "plans" / "small.yaml", checkout / "plans" / "stopped.yaml")
+    monkeypatch.setenv("SINKBENCH_PLAN", "plans/stopped.yaml")
     done = compose("up", "--detach", "--no-deps", "controller")
     assert done.returncode == 0, done.stderr
     log, deadline = "", time.monotonic() + 90
@@ -266,7 +269,7 @@ def test_a_race_that_is_stopped_cleans_up_and_its_container_ends_with_130(
         log = compose("logs", "--no-log-prefix", "controller").stdout
     refused = sinkbench("race", "plans/quick.yaml")
     assert refused.returncode == 2
-    assert "another race is running in this checkout (container controller, plan small" in refused.stderr
+    assert "another race is running in this checkout (container controller, plan stopped" in refused.stderr
     compose("stop", "controller")
     found = json.loads(compose("ps", "--all", "--format", "json", "controller").stdout.splitlines()[0])
     log = compose("logs", "--no-log-prefix", "controller").stdout

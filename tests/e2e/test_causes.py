@@ -7,9 +7,9 @@ import math
 import multiprocessing
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,13 @@ def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: Loc
     assert any(note.startswith("no new record was seen in the sink for ") for note in trial["notes"]), trial
 
 
+def each_there(processes: list[psutil.Process], act: Callable[[psutil.Process], None]) -> None:
+    """Does it to each of these that has not ended meanwhile, as a worker of the autovacuum may."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            act(process)
+
+
 class Freezes(Silent):
     """Stops all processes of PostgreSQL for five seconds once a third of the records is stored."""
 
@@ -161,9 +168,8 @@ class Freezes(Silent):
         self._from = math.inf
         postmaster = psutil.Process(self._pid)
         stopped = [postmaster, *postmaster.children(recursive=True)]
-        threading.Timer(5, lambda: [each.resume() for each in stopped]).start()
-        for each in stopped:
-            each.suspend()
+        threading.Timer(5, lambda: each_there(stopped, psutil.Process.resume)).start()
+        each_there(stopped, psutil.Process.suspend)
 
 
 SMALL_BATCHES = """
