@@ -7,14 +7,13 @@ import math
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import psycopg
 import pytest
 from psycopg import sql
@@ -148,28 +147,19 @@ def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: Loc
     assert any(note.startswith("no new record was seen in the sink for ") for note in trial["notes"]), trial
 
 
-def each_there(processes: list[psutil.Process], act: Callable[[psutil.Process], None]) -> None:
-    """Does it to each of these that has not ended meanwhile, as a worker of the autovacuum may."""
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            act(process)
-
-
 class Freezes(Silent):
     """Stops all processes of PostgreSQL for five seconds once a third of the records is stored."""
 
     def __init__(self, stack: LocalStack, records: int) -> None:
-        (self._pid,) = (state.pid for state in stack.states() if state.name == "postgres")
+        self._stack = stack
         self._from: float = records / 3
 
     def sample(self, sample: Sample) -> None:
         if (sample.stored or 0) < self._from:
             return
         self._from = math.inf
-        postmaster = psutil.Process(self._pid)
-        stopped = [postmaster, *postmaster.children(recursive=True)]
-        threading.Timer(5, lambda: each_there(stopped, psutil.Process.resume)).start()
-        each_there(stopped, psutil.Process.suspend)
+        threading.Timer(5, self._stack.thaw, ["postgres"]).start()
+        self._stack.freeze("postgres")
 
 
 SMALL_BATCHES = """
