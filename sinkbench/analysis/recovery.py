@@ -52,7 +52,7 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     rises = times[1:][np.diff(counts) > 0]
     since = _warm_since(samples, rises)
     before = _rate(times, counts, since, began)
-    gaps = _standstills(rises, since, began, float(times[-1]) if _is_behind(samples) else None)
+    gaps = _standstills(rises, since, began, float(times[-1]) if times.size and _is_behind(samples) else None)
     rate_seconds = None if before is None else _until_rate(times, counts, began, before)
     if rate_seconds is not None and gaps and rises.size and rises[-1] >= gaps[-1][1]:
         # A window around the end of a standstill may hold enough records.

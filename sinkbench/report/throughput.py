@@ -124,7 +124,8 @@ def _dot(cell: CellSummary) -> Dot | None:
     if cell.rescale is not None or cell.mode == "sustain" or cell.invalid:
         return None
     if cell.at_least is not None:
-        return Dot(_AT_LEAST, cell.at_least.figures["records_per_second"], least=True)
+        least = cell.at_least.figures.get("records_per_second")
+        return None if least is None else Dot(_AT_LEAST, least, least=True)
     rate = cell.records_per_second
     if rate is None:
         return None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from sinkbench.errors import ConnectError
+from sinkbench.errors import ConnectError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.access import Access
 from sinkbench.services.failures import maps_exceptions
@@ -162,14 +163,21 @@ def is_even(counts: Mapping[str, int]) -> bool:
 class ConnectCluster:
     """The workers of one Connect cluster. Any of them answers for all; the next is asked when one does not answer."""
 
-    def __init__(self, urls: Iterable[str], access: Access | None = None, timeout_seconds: float = 20.0) -> None:
+    def __init__(
+        self,
+        urls: Iterable[str] | Callable[[], Iterable[str]],
+        access: Access | None = None,
+        timeout_seconds: float = 20.0,
+    ) -> None:
         """
         Args:
-            urls: REST addresses of the workers, or of something before them.
+            urls: REST addresses of the workers, or of something before them; or what tells them, asked again when none
+                of them answers, since a container that is started again may have another.
             access: what they want before they answer.
             timeout_seconds: how long one may take to answer.
         """
-        self._urls = list(urls)
+        self._find = urls if callable(urls) else None
+        self._urls = list(urls() if callable(urls) else urls)
         self._http = http_client(access or Access(), timeout_seconds)
 
     def __enter__(self) -> ConnectCluster:
@@ -330,6 +338,10 @@ class ConnectCluster:
                 # Ask it last from now on.
                 self._urls.remove(url)
                 self._urls.append(url)
+        if self._find is not None:
+            # The next one to ask may be new.
+            with suppress(StackError):
+                self._urls = list(self._find()) or self._urls
         return None, problem
 
 

@@ -21,7 +21,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from sinkbench.errors import StackError
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
 
 __all__ = ["Kafka", "group_of", "kafka_errors"]
@@ -185,21 +185,25 @@ class Kafka:
         asked = [ConsumerGroupTopicPartitions(group)]
         answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
         counts: dict[str, int] = {}
-        # It may be gone by now, or be none of what we may see.
-        with suppress(KafkaException):
-            for each in answer[group].result().topic_partitions:
-                if each.error is None and each.offset > 0:
-                    counts[each.topic] = counts.get(each.topic, 0) + each.offset
+        found = _unless_absent(answer[group])
+        for each in found.topic_partitions if found is not None else ():
+            if each.error is None and each.offset > 0:
+                counts[each.topic] = counts.get(each.topic, 0) + each.offset
         return counts
 
     def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
         """Waits until `group` has no members, so that nothing more is written. Raises StackError if it keeps some."""
         deadline = time.monotonic() + timeout_seconds
+        problem = ""
         while time.monotonic() < deadline:
-            if self.is_empty(group):
-                return
+            try:
+                if self.is_empty(group):
+                    return
+                problem = ""
+            except ServiceError as error:
+                problem = f": {error}"
             time.sleep(0.1)
-        raise StackError(f"the consumer group {group} still has members after {timeout_seconds:.0f} s")
+        raise StackError(f"the consumer group {group} still has members after {timeout_seconds:.0f} s{problem}")
 
     def groups(self) -> list[str]:
         """Names of all consumer groups that this user may see."""
@@ -213,17 +217,17 @@ class Kafka:
 
     def members(self, group: str) -> int | None:
         """How many members a stable `group` has; None while it rebalances, and of a group that is not there."""
-        described = self._described(group)
-        stable = described is not None and described.state == ConsumerGroupState.STABLE
-        return len(described.members) if stable else None
+        described = None
+        with suppress(KafkaException):
+            described = self._described(group)
+        if described is None or described.state != ConsumerGroupState.STABLE:
+            return None
+        return len(described.members)
 
     def _described(self, group: str) -> Any:
         """What the cluster says of `group`; None of one that is not there."""
         answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
-        try:
-            return answer[group].result()
-        except KafkaException:
-            return None
+        return _unless_absent(answer[group])
 
     def create_topic(
         self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -243,12 +247,20 @@ class Kafka:
             StackError: not all were acknowledged.
         """
         producer = Producer({**self._settings, "enable.idempotence": True}, logger=SILENT)
+        failed: list[str] = []
+
+        def acknowledged(error: Any, _: Message) -> None:
+            if error is not None:
+                failed.append(error.str())
+
         count = 0
         for value in values:
-            producer.produce(topic, value)
+            producer.produce(topic, value, on_delivery=acknowledged)
             count += 1
         if left := producer.flush(TIMEOUT_SECONDS):
             raise StackError(f"Kafka did not take {left} of {count} records for {topic} in {TIMEOUT_SECONDS:.0f} s")
+        if failed:
+            raise StackError(f"Kafka did not take {len(failed)} of {count} records for {topic}: {failed[0]}")
         return count
 
     def delete_topic(self, topic: str) -> None:
@@ -260,6 +272,16 @@ class Kafka:
         """Deletes a consumer group's offsets; one that is not there is fine."""
         futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
         _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
+
+
+def _unless_absent(future: Any) -> Any:
+    """What was asked of a consumer group; None if it is not there, or is none of what we may see."""
+    try:
+        return future.result()
+    except KafkaException as error:
+        if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
+            return None
+        raise
 
 
 def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:

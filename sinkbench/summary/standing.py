@@ -43,10 +43,12 @@ def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
     """
     taken = [trial for trial in valid if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in taken]
-    unknown = [trial for trial in taken if trial.audit is not None and trial.audit.content_unknown]
+    unknown = [trial for trial in valid if trial.audit is not None and trial.audit.content_unknown]
     if unknown:
-        text = f"content not checked: no record was compared with what was sent in {_of(len(unknown), taken)}"
-        return Reason(code=ReasonCode.CONTENT_NOT_CHECKED, text=text, figures={"records_per_second": min(rates)})
+        text = f"content not checked: no record was compared with what was sent in {_of(len(unknown), valid)}"
+        # Where something is broken there is no rate.
+        figures = {"records_per_second": min(rates)} if rates else {}
+        return Reason(code=ReasonCode.CONTENT_NOT_CHECKED, text=text, figures=figures)
     shared = [trial for trial in taken if is_shared(trial)]
     if 2 * len(shared) > len(taken):
         who = "; ".join(dict.fromkeys(each for trial in shared for each in trial.others))

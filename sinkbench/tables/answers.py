@@ -91,7 +91,7 @@ def unattributed_lines(summary: RunSummary) -> list[str]:
 
 def at_least_in_words(cell: CellSummary) -> str | None:
     """As `at least 1,308`; None of a cell whose rate may be quoted, or that is invalid."""
-    if cell.at_least is None or cell.invalid:
+    if cell.at_least is None or cell.invalid or "records_per_second" not in cell.at_least.figures:
         return None
     return f"at least {whole(cell.at_least.figures['records_per_second'])}"
 
@@ -111,7 +111,8 @@ def cell_name(cell: CellSummary, summary: RunSummary) -> str:
 
 def _why(cell: CellSummary) -> str:
     if cell.passed and cell.at_least is not None:
-        return f"{at_least_in_words(cell)} records/s, {UNREADY[cell.at_least.code]}"
+        rate = at_least_in_words(cell)
+        return f"{rate} records/s, {UNREADY[cell.at_least.code]}" if rate else UNREADY[cell.at_least.code]
     if cell.passed and usable_rate(cell) is not None:
         return "what it can answer was not checked"
     return cell.verdict if not cell.passed else "it has no rate"

@@ -129,7 +129,8 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         name = cell_name(cell, summary)
         lines += [f"{name}: {each}" for each in _wrong(cell)]
         if cell.at_least is not None:
-            lines.append(f"{name}: {at_least_in_words(cell)} records/s, {cell.at_least.text}")
+            least = at_least_in_words(cell)
+            lines.append(f"{name}: {f'{least} records/s, ' if least else ''}{cell.at_least.text}")
         if cell.bottleneck is not None:
             lines.append(_limited(name, cell.bottleneck))
         lines += [f"* {name}: {note}" for note in cell.notes]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Recovery, RunSummary
 from sinkbench.tables.columns import counted, in_short
 from sinkbench.tables.format import NOT_MEASURED, how_many, tenths, whole
@@ -152,6 +153,10 @@ def _lost(cell: CellSummary) -> int:
     return 0 if cell.audit is None else cell.audit.lost
 
 
+def _is_unchecked(cell: CellSummary) -> bool:
+    return cell.at_least is not None and cell.at_least.code == ReasonCode.CONTENT_NOT_CHECKED
+
+
 def _in_short(cell: CellSummary | None) -> str:
     """What became of a cell in a few words, on two or three lines; `NOT_MEASURED` where the plan has none."""
     if cell is None:
@@ -166,7 +171,7 @@ def _in_short(cell: CellSummary | None) -> str:
     counts += [f"ALTERED {cell.audit.altered:,}"] if cell.audit is not None and cell.audit.altered else []
     counts += ["not all audited"] if cell.audit is not None and cell.not_audited else []
     lines = counts or ["each once"]
-    lines += ["content\nnot checked"] if cell.audit is not None and cell.audit.content_unknown else []
+    lines += ["content\nnot checked"] if _is_unchecked(cell) else []
     if not found.recovered:
         lines.append("NOT RECOVERED")
     elif found.rate_seconds is None:

@@ -126,6 +126,10 @@ class Bench:
     def _largest_bytes(self) -> int:
         return self.plan.load.record_bytes if self.records is None else self.records.largest_bytes
 
+    def _workers(self) -> list[str]:
+        """The workers' addresses as they are now."""
+        return list(self.stack.endpoints.connect.values())
+
     def _find_services(self) -> None:
         self._loadgens = Loadgens(self.stack.endpoints, self.records)
         self._find_others()
@@ -133,7 +137,7 @@ class Bench:
     def _find_others(self) -> None:
         """All but the load generators, one of which may be at work."""
         endpoints = self.stack.endpoints
-        self.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access)
+        self.connect = ConnectCluster(self._workers, endpoints.connect_access)
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
         # They have addresses of their own, which must not get the user and the password of Connect.
         self._metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
@@ -158,8 +162,8 @@ class Bench:
 
     def others(self, names: Names | None = None, sinks: Sequence[str] = ()) -> Others:
         """Who else is there now, beside the trial of that name, on Connect, in Kafka and in these sinks."""
-        own = None if names is None else names.connector
-        running = {name: tasks for name, tasks in self.connect.running().items() if name != own}
+        own = set() if names is None else {each.connector for each in (names, names.renamed, names.second)}
+        running = {name: tasks for name, tasks in self.connect.running().items() if name not in own}
         topics = {f"the topic {name}": count for name, count in self.kafka.written().items() if not is_ours(name)}
         # A sink of somebody's own may be older than this question.
         asked = {name: ask() for name in sinks if (ask := getattr(self.sink(name), "others", None)) is not None}
@@ -388,7 +392,7 @@ class Bench:
         own = Bench(self.stack, self.plan, self._checkout, self.records)
         own.connect.close()
         endpoints = self.stack.endpoints
-        own.connect = ConnectCluster(endpoints.connect.values(), endpoints.connect_access, ASIDE_SECONDS)
+        own.connect = ConnectCluster(self._workers, endpoints.connect_access, ASIDE_SECONDS)
 
         def read() -> SinkReading:
             try:

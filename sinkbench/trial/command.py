@@ -33,6 +33,13 @@ def commanded(command: str, undo: str, names: Names) -> Iterator[None]:
     }
     try:
         _run("command", command, found)
+    except StackError as failed:
+        try:
+            _run("undo", undo, found)
+        except StackError as also:
+            raise StackError(f"{failed}; {also}") from None
+        raise
+    try:
         yield
     finally:
         _run("undo", undo, found)

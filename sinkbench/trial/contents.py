@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack
 from typing import Any
 
 from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
@@ -49,7 +49,10 @@ def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, 
     give_up = time.monotonic() + CHECK_SECONDS
     at_once = max(1, min(AT_ONCE, int(AT_ONCE_BYTES / record_bytes)))
     try:
-        with closing(contents(names.target, names.trial, one_in(records, record_bytes), at_once)) as chunks:
+        with ExitStack() as opened:
+            chunks = contents(names.target, names.trial, one_in(records, record_bytes), at_once)
+            if hasattr(chunks, "close"):
+                opened.callback(chunks.close)
             for chunk in chunks:
                 audit.add(chunk)
                 if time.monotonic() > give_up:

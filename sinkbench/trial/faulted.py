@@ -9,6 +9,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, OF_NETWORK, OF_SERVICES, POISON, PlanFault
 from sinkbench.results import Act, Recovery
+from sinkbench.trial.bench import Loaded
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
@@ -53,44 +54,48 @@ class Faulted:
         longest = plan.sustain.seconds + plan.drain.timeout_seconds + fault.most_seconds
         watch = FaultWatch(trial.records, Patience(fault.patience_seconds, longest))
         trial.observer.phase(f"offering {self._offered:,.0f} records/s")
-        with (
-            Offering(trial, self._offered, LATE_SECONDS) as offering,
-            Injection(trial, fault, self._network) as injection,
-        ):
-
-            def see(sample: Sample) -> None:
-                if trial.placed is not None:
-                    offering.begin()
-                elif sample.seconds > START_SECONDS:
-                    text = f"not all of {trial.cell.tasks} tasks started in {START_SECONDS:.0f} s"
-                    raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
-                offering.check()
-                injection.check()
-                if self._is_due(sample, plan.sustain.seconds, trial.records):
-                    if injection.began is None:
-                        trial.observer.phase(f"{fault.name}, while {self._offered:,.0f} records/s come")
-                    injection.begin()
-                # What lasts until all is stored must not be waited for.
-                watch.ended = injection.began if fault.seconds is None else injection.ended
-                if (deed := watch.deed(sample)) is not None:
-                    self._do(deed, trial, injection)
-
-            try:
-                trial.run(watch, see, sampler=trial.bench.sampler_aside(trial.cell, lambda: trial.names))
-            except (TrialFailed, ServiceError, OSError):
-                # A whole load can still be audited.
-                trial.loaded = offering.ended()
-                raise
-            trial.loaded = offering.result()
-            if trial.poisoned:
-                in_topic = trial.bench.in_topic(trial.names) - trial.poisoned
-                trial.loaded = replace(trial.loaded, in_topic=in_topic)
-            self._recovered = watch.recovered
+        try:
+            with (
+                Offering(trial, self._offered, LATE_SECONDS) as offering,
+                Injection(trial, fault, self._network) as injection,
+            ):
+                self._break(trial, watch, offering, injection)
+        finally:
+            if fault.what in (*OF_SERVICES, COMMAND):
+                # What was started again has forgotten its connections.
+                trial.bench.refresh()
         self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
-        if fault.what in (*OF_SERVICES, COMMAND):
-            # What was started again has forgotten its connections.
-            trial.bench.refresh()
         trial.check_loaded()
+
+    def _break(self, trial: Trial, watch: FaultWatch, offering: Offering, injection: Injection) -> None:
+        """Offers the load, breaks what is to be broken, and waits until all records are read."""
+        plan, fault = trial.bench.plan, self._fault
+
+        def see(sample: Sample) -> None:
+            if trial.placed is not None:
+                offering.begin()
+            elif sample.seconds > START_SECONDS:
+                text = f"not all of {trial.cell.tasks} tasks started in {START_SECONDS:.0f} s"
+                raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
+            offering.check()
+            injection.check()
+            if self._is_due(sample, plan.sustain.seconds, trial.records):
+                if injection.began is None:
+                    trial.observer.phase(f"{fault.name}, while {self._offered:,.0f} records/s come")
+                injection.begin()
+            # What lasts until all is stored must not be waited for.
+            watch.ended = injection.began if fault.seconds is None else injection.ended
+            if (deed := watch.deed(sample)) is not None:
+                self._do(deed, trial, injection)
+
+        try:
+            trial.run(watch, see, sampler=trial.bench.sampler_aside(trial.cell, lambda: trial.names))
+        except (TrialFailed, ServiceError, OSError):
+            # A whole load can still be audited.
+            trial.loaded = _without_poison(trial, offering.ended())
+            raise
+        trial.loaded = _without_poison(trial, offering.result())
+        self._recovered = watch.recovered
 
     def _is_due(self, sample: Sample, load_seconds: float, records: int) -> bool:
         """Whether the moment of the fault has come: so long after the first record was stored, or the load is over."""
@@ -132,3 +137,10 @@ class Faulted:
             "acts": self._acts,
         }
         return seen.model_copy(update=more)
+
+
+def _without_poison(trial: Trial, loaded: Loaded | None) -> Loaded | None:
+    """What came of a load, without the bad records that were put into its topic."""
+    if loaded is None or not trial.poisoned:
+        return loaded
+    return replace(loaded, in_topic=trial.bench.in_topic(trial.names) - trial.poisoned)

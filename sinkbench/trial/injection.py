@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 
-from sinkbench.errors import ConnectError
+from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
 from sinkbench.plan.faults import COMMAND, CONNECTOR, OF_SERVICES, POISON, REFUSE, SINK, WORKER, WORKERS, PlanFault
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import sink_kind
@@ -45,6 +45,23 @@ class Injection(Background[None]):
         self.whom = ""
         self.began: float | None = None
         self.ended: float | None = None
+
+    def __exit__(self, *raised: object) -> None:
+        """Undoes it. That this fails is told, whatever else ends the trial. Raises TrialFailed or ServiceError then."""
+        super().__exit__(*raised)
+        error = raised[1]
+        failed = None if self._future is None else self._future.exception()
+        if failed is None or failed is error:
+            return
+        if error is None:
+            raise failed
+        both = f"{error}; {self._fault.name}: {failed}"
+        if isinstance(error, TrialFailed):
+            raise TrialFailed(both, error.code) from None
+        if isinstance(error, ServiceError | OSError):
+            raise StackError(both) from None
+        # An interrupt keeps no record that could tell it.
+        self._trial.observer.phase(f"{self._fault.name}: {failed}")
 
     def begin(self) -> None:
         """Begins it, unless it has begun."""

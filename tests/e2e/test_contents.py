@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from loadgen.records import made_by, records_of
 from sinkbench.analysis.content import Content, documents_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink
+from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial import contents
 from tests.e2e.onetrial import one_trial
@@ -138,6 +140,22 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     some = [each["bench"]["seq"] for chunk in sink.contents(TARGET, RUN, 7, 500) for each in chunk]
     assert len(set(some)) == len(some) == pytest.approx((NOAA + OWN) / 7, rel=0.15)
     assert sink.count(TARGET) == NOAA + OWN
+
+
+def test_documents_that_are_kept_without_their_bench_are_told_by_their_numbers(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    body = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    body["mappings"]["_source"] = {"excludes": ["bench"]}
+    (tmp_path / "index.json").write_text(json.dumps(body))
+    with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], tmp_path / "index.json")) as sink:
+        sink.create(TARGET)
+        try:
+            Hand(stack, sink).store([json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})])
+            sink.settle(TARGET)
+            assert sink.documents(TARGET, RUN, [3]) == {3: {"metadata": {"id": "a"}}}
+        finally:
+            sink.drop(TARGET)
 
 
 def test_a_trial_names_the_one_record_that_was_changed_on_its_way(stack: LocalStack, tmp_path: Path) -> None:

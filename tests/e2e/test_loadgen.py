@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from sinkbench.errors import StackError
 from sinkbench.services.kafka import Kafka
 
 CLOSED_PORT = "127.0.0.1:9"
@@ -109,6 +110,12 @@ def test_some_records_of_a_topic_may_be_tombstones(kafka: Kafka, bootstrap: str,
         producer.produce(topic, value, b"key")
     assert producer.flush(20) == 0
     assert kafka.some_records(topic, 3) == values
+
+
+def test_a_record_that_the_broker_refuses_is_told(kafka: Kafka, topic: str) -> None:
+    kafka.create_topic(topic, 1, config={"max.message.bytes": "1000"})
+    with pytest.raises(StackError, match=r"did not take 1 of 2 records .*larger than"):
+        kafka.produce(topic, [b"small", bytes(5_000)])
 
 
 def test_records_without_padding_are_counted_by_their_own_bytes(bootstrap: str, topic: str) -> None:

@@ -347,8 +347,11 @@ class ElasticsearchSink:
     def documents(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         wanted = {"bool": {"filter": [{"term": {"bench.run": run}}, {"terms": {"bench.seq": list(seqs)}}]}}
         # Some may be there twice.
-        found = self._client.search(index=target, query=wanted, size=2 * len(seqs), source=True)["hits"]["hits"]
-        return {int(hit["_source"]["bench"]["seq"]): hit["_source"] for hit in found if "_source" in hit}
+        found = self._client.search(
+            index=target, query=wanted, size=2 * len(seqs), source=True, docvalue_fields=[{"field": "bench.seq"}]
+        )["hits"]["hits"]
+        # An index may keep documents without their `bench`, or in another shape.
+        return {int(hit["fields"]["bench.seq"][0]): hit["_source"] for hit in found if "_source" in hit}
 
     def contents(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
         yield from contents(self._endpoint, target, run, one_in, at_once)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx
@@ -20,7 +23,7 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.services.http import http_errors, tls
-from sinkbench.services.kafka import kafka_errors
+from sinkbench.services.kafka import Kafka, kafka_errors
 from sinkbench.sinks import Destination, open_writer
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
@@ -179,6 +182,49 @@ def test_connect_that_does_not_answer_is_our_error(closed_port: int, monkeypatch
     monkeypatch.setattr("sinkbench.services.connect.REBALANCE_SECONDS", 0.0)
     with pytest.raises(ConnectError, match="refused"), ConnectCluster([f"http://127.0.0.1:{closed_port}"]) as connect:
         connect.connectors()
+
+
+def test_workers_are_looked_for_anew_when_none_answers(closed_port: int) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'["mine"]')
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        known = iter([closed_port, server.server_port])
+        serving = threading.Thread(target=server.handle_request)
+        serving.start()
+        with ConnectCluster(lambda: [f"http://127.0.0.1:{next(known)}"]) as connect:
+            assert connect.connectors() == ["mine"]
+        serving.join()
+
+
+class Groups:
+    """An answer about a consumer group that is an error."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+
+    def describe_consumer_groups(self, groups: list[str], **_: object) -> dict[str, Future[None]]:
+        future: Future[None] = Future()
+        future.set_exception(KafkaException(KafkaError(self._code)))
+        return dict.fromkeys(groups, future)
+
+
+def test_a_group_of_which_nothing_is_known_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = Kafka("127.0.0.1:1")
+    monkeypatch.setattr(kafka, "_admin", Groups(KafkaError.GROUP_ID_NOT_FOUND))
+    assert kafka.is_empty("mine")
+    monkeypatch.setattr(kafka, "_admin", Groups(KafkaError.COORDINATOR_NOT_AVAILABLE))
+    with pytest.raises(ServiceError):
+        kafka.is_empty("mine")
+    with pytest.raises(StackError, match=r"still has members after 0 s: .*COORDINATOR_NOT_AVAILABLE"):
+        kafka.wait_until_empty("mine", 0.2)
+    assert kafka.members("mine") is None
 
 
 def test_kafkas_client_is_mapped_where_it_is_used() -> None:

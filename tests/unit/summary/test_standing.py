@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import TrialRecord
+from sinkbench.results import Audit, TrialRecord
 from sinkbench.summary.standing import at_least, rated
 from tests.support.trials import trial
 
@@ -48,6 +48,16 @@ def test_a_single_trial_that_was_not_alone_is_left_out() -> None:
     trials = [*taken(300, others=[BY_HAND]), *taken(476, 480)]
     assert at_least(trials) is None
     assert [each.records_per_second for each in rated(trials)] == [476, 480]
+
+
+def test_content_that_nobody_has_checked_may_not_be_quoted_and_is_told_where_there_is_no_rate_either() -> None:
+    unchecked = Audit(produced=100, stored=100, lost=0, duplicates=0, checked=0)
+    found = at_least([*taken(900), *taken(1_000, audit=unchecked)])
+    assert found is not None
+    assert (found.code, found.figures) == (ReasonCode.CONTENT_NOT_CHECKED, {"records_per_second": 900})
+    found = at_least([trial(None, audit=unchecked)])
+    assert found is not None
+    assert (found.code, found.figures) == (ReasonCode.CONTENT_NOT_CHECKED, {})
 
 
 def test_a_constant_load_is_the_same_for_who_is_not_alone() -> None:

@@ -190,7 +190,7 @@ def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted(
 
     with pytest.raises(Interrupted):
         take(bench, Leaving())
-    assert bench.calls[-1] == "thaw postgres"
+    assert bench.calls[-2:] == ["thaw postgres", "refresh"]
 
 
 @pytest.mark.parametrize(
@@ -277,6 +277,26 @@ def test_a_command_that_fails_is_a_reason_with_what_it_said_and_undone_all_the_s
     (reason,) = record.reasons
     assert reason.text.endswith("ended with exit code 3: no such host")
     assert (tmp_path / "mended").exists()
+
+
+def test_a_command_that_fails_and_is_not_undone_tells_both(take: Take) -> None:
+    (reason,) = take(by_command("echo broken; exit 3", "echo stuck; exit 4")).reasons
+    assert reason.text.endswith("exit code 4: stuck")
+    assert "ended with exit code 3: broken; 'undo'" in reason.text
+
+
+def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(take: Take, tmp_path: Path) -> None:
+    bench = by_command(f"touch {tmp_path}/broken", "echo stuck; exit 4")
+
+    class Leaving(Quiet):
+        def sample(self, sample: Sample) -> None:
+            if (tmp_path / "broken").exists():
+                raise Interrupted
+
+    observer = Leaving()
+    with pytest.raises(Interrupted):
+        take(bench, observer)
+    assert observer.phases[-1] == "mine: 'undo' 'echo stuck; exit 4' ended with exit code 4: stuck"
 
 
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
