@@ -40,16 +40,27 @@ drain: {pilot_seconds: 1, warm_up_seconds: 2, compiling_percent: 100}
 faults:
   - {what: freeze, whom: sink, at_seconds: 3, seconds: 4}
   - {what: refuse, at_seconds: 3, seconds: 1, patience_seconds: 2}
-  - {what: restart, at_seconds: 3, seconds: 1}
+"""
+# What a plan for clusters of others would do by ssh.
+BY_HAND = """
+  - what: command
+    label: by hand
+    command: curl -fsS -X POST "CONNECT/connectors/$SINKBENCH_CONNECTOR/restart?includeTasks=true"
+    undo: curl -fsS CONNECT/connectors > MENDED
+    at_seconds: 3
+    seconds: 1
 """
 
 
-def test_a_sink_that_hangs_one_that_refuses_and_a_restart_lose_nothing_and_leave_nothing(
+def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_and_leave_nothing(
     sinkbench: Run, stack: LocalStack, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(PLAN)
+    by_hand = BY_HAND.replace("CONNECT/", f"{stack.endpoints.connect['connect-1']}/")
+    (tmp_path / "mine.yaml").write_text(PLAN + by_hand.replace("MENDED", str(tmp_path / "mended")).lstrip("\n"))
     done = sinkbench("race", "mine.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "this plan runs commands of its own for 'by hand'" in done.stdout
+    assert "tides_" in (tmp_path / "mended").read_text()
     frozen, refused, restarted = read_summary(tmp_path / "results" / "latest").cells
     for cell in (frozen, refused, restarted):
         assert cell.passed, cell.verdict
