@@ -44,9 +44,8 @@ def bench(stack: LocalStack, tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY")])
-def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench, sink: str, way: str) -> None:
-    to = Destination(sink, way, TARGET, bench.stack.endpoints.sinks[sink])
+def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench) -> None:
+    to = Destination("postgres", "COPY", TARGET, bench.stack.endpoints.sinks["postgres"])
     found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
     # A step whose acknowledged records are not those that the sink counts has a problem instead of a rate.
     assert [step.measured.problem for step in found.path] == [None] * len(found.path)

@@ -13,7 +13,7 @@ from sinkbench.stack.local import LocalStack
 
 # No interval is asked for here.
 LESS = {
-    "trials: 5": "trials: 2",
+    "trials: 5": "trials: 1",
     "pilot_seconds: 3": "pilot_seconds: 1.5",
     "warm_up_seconds: 60": "warm_up_seconds: 6",
     "window_seconds: 6": "window_seconds: 4",
