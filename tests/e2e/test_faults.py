@@ -35,7 +35,7 @@ PLAN = """
 mode: faults
 pipelines: [postgres/jdbc]
 trials: 1
-sustain: {records_per_second: 1000, seconds: 8}
+sustain: {records_per_second: 1000, seconds: 10}
 drain: {pilot_seconds: 1, warm_up_seconds: 2, compiling_percent: 100}
 faults:
   - {what: freeze, whom: sink, at_seconds: 3, seconds: 4}
