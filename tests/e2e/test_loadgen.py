@@ -114,7 +114,7 @@ def test_some_records_of_a_topic_may_be_tombstones(kafka: Kafka, bootstrap: str,
 
 def test_a_record_that_the_broker_refuses_is_told(kafka: Kafka, topic: str) -> None:
     kafka.create_topic(topic, 1, config={"max.message.bytes": "1000"})
-    with pytest.raises(StackError, match="did not take 1 of 1 records .*too large"):
+    with pytest.raises(StackError, match=r"did not take 1 of 1 records .*too large"):
         kafka.produce(topic, [bytes(5_000)])
 
 
