@@ -59,8 +59,6 @@ ALSO_THERE = "also_there"
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
 
-"""The verdict over a cell of which nothing is known to be wrong, but not all that is to be checked could be."""
-
 RECORDS = "records"
 """The key of an environment that tells of the user's own records, as `DatasetFacts`; absent of those of noaa."""
 
