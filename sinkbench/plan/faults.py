@@ -15,6 +15,7 @@ __all__ = [
     "CONNECTOR",
     "CUT",
     "DELAY",
+    "FILL",
     "NONE",
     "OF_NETWORK",
     "OF_SERVICES",
@@ -33,6 +34,7 @@ What = Literal[
     "stop",
     "freeze",
     "refuse",
+    "fill",
     "delay",
     "cut",
     "throttle",
@@ -47,7 +49,7 @@ Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "topic", "conn
 Poison = Literal["not json", "nul", "wrong type", "too large"]
 Cut = Literal["reject", "drop"]
 
-NONE, REFUSE, POISON, COMMAND = "none", "refuse", "poison", "command"
+NONE, REFUSE, FILL, POISON, COMMAND = "none", "refuse", "fill", "poison", "command"
 DELAY, CUT, THROTTLE = "delay", "cut", "throttle"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
 OF_SERVICES = ("kill", "stop", "freeze")
@@ -58,7 +60,7 @@ _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
 # Whom each can hit; the first is meant where the plan names nobody.
 _WHOM: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
-    **dict.fromkeys((REFUSE, *OF_NETWORK), (SINK,)),
+    **dict.fromkeys((REFUSE, FILL, *OF_NETWORK), (SINK,)),
     POISON: ("topic",),
     **dict.fromkeys(("restart", "pause", "rename", "join"), (CONNECTOR,)),
 }
@@ -87,7 +89,8 @@ class PlanFault(Section):
 
     what: What = Field(
         description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
-        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; delay, cut,"
+        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; fill: its"
+        " disk is full; delay, cut,"
         " throttle: of the network between the workers and the sink; poison: bad records come into the topic; restart,"
         " pause, rename: of the connector; join: a second connector joins, and leaves; command: whatever a command of"
         " your own breaks"

@@ -8,15 +8,15 @@ from pathlib import Path
 from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
-from sinkbench.plan.faults import COMMAND, OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
+from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import Plan
-from sinkbench.sinks import sink_kind
+from sinkbench.sinks import SMALL_DISK, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.trial.network import entrances_used
 
 __all__ = ["check_faults", "prepare_faults"]
 
-_ELSEWHERE = "restart, pause, rename, join, refuse, poison, command and none"
+_ELSEWHERE = "restart, pause, rename, join, refuse, fill of some sinks, poison, command and none"
 
 
 def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Path) -> None:
@@ -34,6 +34,8 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
                 f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records; name"
                 f" under 'pipelines' those of other sinks"
             )
+        if fault.what == FILL:
+            _check_disk(plan, cell, fault, stack)
         if fault.what in OF_NETWORK:
             _check_network(plan, cell, fault, stack, read_connector(connectors / f"{cell.pipeline}.json"))
         if fault.what not in OF_SERVICES:
@@ -63,13 +65,25 @@ def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
         stack.prepare_proxy(say)
 
 
+def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
+    """Raises PlanError if the disk of the cell's sink cannot be full on purpose."""
+    where, how = f"{_where(plan, fault)}: '{fault.name}'", sink_kind(cell.sink).full_disk
+    if how is None:
+        raise PlanError(f"{where}: the sink {cell.sink} has no disk to fill; name under 'pipelines' those of others")
+    if how == SMALL_DISK:
+        try:
+            stack.check_small_disk()
+        except StackError as error:
+            raise PlanError(f"{where} cannot be done to {cell.label}: {error}") from None
+
+
 def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file: Mapping[str, object]) -> None:
     """Raises PlanError if no proxy can stand between the workers and the cell's sink; `file` is its configuration."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
     if not stack.entrances:
         raise PlanError(
-            f"{where} cannot be done on stack {stack.name}: it takes a proxy between the workers and the sink, which"
-            " only the stack local has; leave the fault out, or race there"
+            f"{where} cannot be done on stack {stack.name} from here: it takes a proxy between the workers and the"
+            " sink, which the stack local has, and the containers' host; leave it out, or race there"
         )
     services = {each.name for each in sink_kind(cell.sink).services}
     entrances = {name: each for name, each in stack.entrances.items() if name in services}

@@ -16,7 +16,7 @@ __all__ = ["Toxic", "Toxiproxy"]
 
 TIMEOUT_SECONDS = 10.0
 # The proxy itself chooses a port that is free, and keeps it while it refuses connections.
-ANY_PORT = "127.0.0.1:0"
+ANY_PORT = 0
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ class Toxic:
 class Toxiproxy:
     """One server with any number of proxies. Its methods raise ServiceError if it does not answer, or refuses."""
 
-    def __init__(self, address: str) -> None:
-        """`address` is its host and port."""
+    def __init__(self, address: str, listen: str = "127.0.0.1") -> None:
+        """`address` is its host and port. Its proxies listen on the host `listen`."""
         self._url = f"http://{address}"
+        self._listen = listen
         self._http = http_client(Access(), TIMEOUT_SECONDS)
 
     def __enter__(self) -> Toxiproxy:
@@ -63,7 +64,8 @@ class Toxiproxy:
 
     def stand_before(self, name: str, upstream: str) -> tuple[str, int]:
         """Adds a proxy for a server at host:port. Returns the host and the port that it listens on."""
-        made = self._ask("POST", "/proxies", {"name": name, "listen": ANY_PORT, "upstream": upstream, "enabled": True})
+        listen = f"{self._listen}:{ANY_PORT}"
+        made = self._ask("POST", "/proxies", {"name": name, "listen": listen, "upstream": upstream, "enabled": True})
         host, _, port = str(made.json()["listen"]).rpartition(":")
         return host, int(port)
 

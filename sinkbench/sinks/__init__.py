@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
-from sinkbench.sinks.kind import Sink, SinkKind
+from sinkbench.sinks.kind import GUARDED, SMALL_DISK, FullDisk, Sink, SinkKind
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.sinks.state import Checkup, Database, DataNode, Pooler, SearchCluster, SinkState, Target
 from sinkbench.sinks.writing import Destination, Refused, Writer
@@ -17,12 +17,15 @@ from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import declared_sink, declared_sinks
 
 __all__ = [
+    "GUARDED",
+    "SMALL_DISK",
     "ArrivalWatch",
     "Arrivals",
     "Checkup",
     "DataNode",
     "Database",
     "Destination",
+    "FullDisk",
     "Pooler",
     "Refused",
     "SearchCluster",

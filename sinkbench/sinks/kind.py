@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,29 @@ from sinkbench.sinks.state import Checkup
 from sinkbench.sinks.writing import Destination, Writer
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import DeclaredSink
+from sinkbench.stack.smalldisk import SmallDisk
 
-__all__ = ["ASK_SECONDS", "Sink", "SinkKind"]
+__all__ = ["ASK_SECONDS", "GUARDED", "SMALL_DISK", "FullDisk", "Sink", "SinkKind"]
 
 ASK_SECONDS = 20.0
 """How long a query may take."""
+GUARDED: Literal["guarded"] = "guarded"
+"""A sink that takes no more records before its disk is full, and can be told to do so now."""
+SMALL_DISK: Literal["small disk"] = "small disk"
+"""A sink whose target can be moved to a small disk, which is then filled."""
+
+
+class FullDisk(Protocol):
+    """A disk that can be full on purpose. Each method may be called again, and from any thread."""
+
+    def fill(self) -> None:
+        """From now on there is no room for records: the server says of writes what it says where its disk is full.
+
+        Asked again and again meanwhile, since there may be room again.
+        """
+
+    def free(self) -> None:
+        """Gives the room back; nothing if all of it is there."""
 
 
 class Sink(Protocol):
@@ -151,6 +169,15 @@ class Sink(Protocol):
     def accept(self, target: str) -> None:
         """Ends what `refuse` began; nothing if that did not come to be."""
 
+    def disk_to_fill(
+        self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
+    ) -> AbstractContextManager[FullDisk]:
+        """The disk of `target`, which is not full yet, as long as the context lasts.
+
+        A sink with a `SMALL_DISK` mounts one, and has `target` on it meanwhile. A sink without this method, or without
+        `SinkKind.full_disk`, has no disk to fill.
+        """
+
     def leftovers(self, prefix: str) -> list[str]:
         """The targets whose name begins with `prefix`, and that bear sinkbench's mark."""
 
@@ -183,6 +210,7 @@ class SinkKind(DeclaredSink):
         refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
             not come about; None if it does, or cannot be tried. Asked where tasks have failed.
         refuses: whether its `Sink` can be told to refuse records.
+        full_disk: how its disk can be full on purpose: `GUARDED` or `SMALL_DISK`; None: it cannot.
         propose: the file of an index or a table for records of somebody's own: is given what they are like, the
             checkout, and what they are called. None if it needs none.
         checkup: how `sinkbench doctor` looks at it; None: it does not, and says so.
@@ -199,5 +227,6 @@ class SinkKind(DeclaredSink):
     clients: tuple[str, ...] = ()
     refusal: Callable[[Mapping[str, str]], str | None] | None = None
     refuses: bool = False
+    full_disk: Literal["guarded", "small disk"] | None = None
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None

@@ -18,6 +18,7 @@ from sinkbench.services.access import Access
 
 if TYPE_CHECKING:
     from sinkbench.services.toxiproxy import Toxiproxy
+    from sinkbench.stack.smalldisk import SmallDisk
 
 __all__ = [
     "Allowance",
@@ -87,10 +88,10 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class Entrance:
-    """Where the workers reach a service of a sink.
+    """The way into a service of a sink, before which a proxy can stand.
 
     Attributes:
-        host, port: its address.
+        host, port: its address, for a process of this machine.
         variables: what ${env:NAME} in connector files holds of it, by the name: a text with {host} or {port} in it.
     """
 
@@ -223,11 +224,14 @@ class Stack(Protocol):
 
     @property
     def entrances(self) -> Mapping[str, Entrance]:
-        """Where the workers reach each service of the sinks, if a proxy of this process can stand before it."""
+        """The way into each service of the sinks, if a proxy of this process can stand before it."""
         return {}
 
     def check_proxy(self) -> None:
-        """Makes sure, without any service, that such a proxy can be had. Raises StackError if not: what is missing."""
+        """Makes sure, without any service, that such a proxy can be had. Raises StackError if not: what is missing.
+
+        It is asked only where there are entrances.
+        """
         return
 
     def prepare_proxy(self, say: Say) -> None:
@@ -237,6 +241,17 @@ class Stack(Protocol):
     def proxy(self) -> AbstractContextManager[Toxiproxy]:
         """Runs it, as long as the context lasts, and not longer than this process. Raises StackError."""
         raise StackError(f"stack {self.name}: no proxy can stand between workers and sinks")
+
+    def check_small_disk(self) -> None:
+        """Makes sure, without any service, that `small_disk` can be had. Raises StackError if not: what is missing."""
+        raise StackError(f"stack {self.name} has no small disk for a trial; only the stack local does")
+
+    def small_disk(self, size_bytes: int) -> AbstractContextManager[SmallDisk]:
+        """A disk of that size for the sinks' services, as long as the context lasts. Raises StackError.
+
+        What a killed controller has left is used again, or taken away by `down`.
+        """
+        raise StackError(f"stack {self.name} has no small disk for a trial")
 
     def cpu_seconds(self) -> dict[str, float | None]:
         """CPU seconds (user and system) of each service and worker since its start; None if not visible, or dead."""

@@ -7,17 +7,20 @@ import shutil
 import socket
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sinkbench.errors import StackError
+from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, Endpoint, Endpoints, MachineCpu, NetworkBytes, Say, ServiceState, Stack
+from sinkbench.stack import Allowance, Endpoint, Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
 from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
 from sinkbench.stack.containers import SERVICES, by_service, names_of, state_of
 from sinkbench.stack.engine import Container, DockerEngine, Usage
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.processes import machine_cpu
+from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, entrances_at, running_proxy
 from sinkbench.stack.readiness import checks
 
 __all__ = ["ComposeStack", "endpoints_of"]
@@ -227,6 +230,25 @@ class ComposeStack(Stack):
         for container in self._engine.containers():
             if container.state == "paused":
                 self._engine.unpause(container)
+
+    @property
+    def entrances(self) -> Mapping[str, Entrance]:
+        # A container of the project has neither Go nor what it has built.
+        if self._inside:
+            return {}
+        running = {each.service: each for each in self._engine.containers() if each.state == "running"}
+        ports = {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
+        return entrances_at(ports)
+
+    def check_proxy(self) -> None:
+        check_proxy(self.checkout, self.settings.dist)
+
+    def prepare_proxy(self, say: Say) -> None:
+        ensure_proxy(self.checkout, self.settings.dist, say)
+
+    def proxy(self) -> AbstractContextManager[Toxiproxy]:
+        program = ensure_proxy(self.checkout, self.settings.dist, lambda line: None)
+        return running_proxy(program, self.settings.home, self._engine.gateway())
 
     # --- watching --------------------------------------------------------------------------------------------------
 

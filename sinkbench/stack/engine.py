@@ -304,6 +304,16 @@ class DockerEngine:
         with _asking(f"start {container.service}"):
             self._api.start(container.id)
 
+    def gateway(self) -> str:
+        """The address of the engine's machine in the project's network. Raises StackError if it has none there."""
+        with _asking("describe the project's network"):
+            found = self._api.networks(filters={"label": [f"{PROJECT_LABEL}={self.project}"]})
+        for network in found:
+            for each in (network.get("IPAM") or {}).get("Config") or []:
+                if "." in (address := str(each.get("Gateway") or "")):
+                    return address
+        raise StackError("the project's network has no gateway, by which its containers could reach this machine")
+
     def data_root(self) -> str:
         """The engine's folder of images, containers and volumes."""
         with _asking("tell where it keeps its data"):

@@ -14,6 +14,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import PORTS, Settings, reachable_by_others
 from sinkbench.stack import Entrance
 from sinkbench.stack.processes import SERVICES_OF
+from sinkbench.stack.proxyserver import VARIABLES, entrances_at
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
 
 __all__ = ["ACCOUNT", "HOST", "INDEX", "Home"]
@@ -23,12 +24,6 @@ HOST = "127.0.0.1"
 ACCOUNT = "sinkbench"
 INDEX = "tides"
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer")
-# What connector files call the addresses of the sinks' services.
-VARIABLES = {
-    "elasticsearch": {"ELASTICSEARCH_HOSTS": "{host}:{port}"},
-    "postgres": {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
-    "pgbouncer": {"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
-}
 SERVICE_FOLDERS = ("kafka", "connect", "elasticsearch", "postgres")
 
 
@@ -48,10 +43,14 @@ class Home:
         return self.runtime / "supervisor.sock"
 
     @property
+    def small_disk(self) -> Path:
+        """Where a trial's small disk is mounted."""
+        return self.path / "small-disk"
+
+    @property
     def entrances(self) -> dict[str, Entrance]:
         """Where the workers reach each service of the sinks."""
-        port = self._settings.port
-        return {name: Entrance(HOST, port(f"{name}_port"), variables) for name, variables in VARIABLES.items()}
+        return entrances_at({name: self._settings.port(f"{name}_port") for name in VARIABLES})
 
     def prepare(self) -> None:
         """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""

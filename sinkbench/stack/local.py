@@ -32,11 +32,12 @@ from sinkbench.stack.processes import (
     resume,
     suspend,
 )
-from sinkbench.stack.proxyserver import ensure_proxy, is_built, running_proxy
+from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
 from sinkbench.stack.readiness import Check, checks
+from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk, unmount_small_disk
 from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
-from sinkbench.stack.tools import find_go, find_java, find_pgbouncer, find_postgres, find_setpriv, find_ss
+from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, find_ss
 
 __all__ = ["LocalStack", "log_tail"]
 
@@ -162,6 +163,7 @@ class LocalStack(Stack):
         self._supervisor.shutdown()
         # A supervisord that was killed leaves its services behind.
         end_leftovers(self.home)
+        unmount_small_disk(self._home.small_disk)
         self._clocks.clear()
         self._jvms.clear()
         shutil.rmtree(self._home.runtime, ignore_errors=True)
@@ -235,15 +237,19 @@ class LocalStack(Stack):
         return self._home.entrances
 
     def check_proxy(self) -> None:
-        find_setpriv()
-        if not is_built(self.checkout, self.settings.dist):
-            find_go()
+        check_proxy(self.checkout, self.settings.dist)
 
     def prepare_proxy(self, say: Say) -> None:
         ensure_proxy(self.checkout, self.settings.dist, say)
 
     def proxy(self) -> AbstractContextManager[Toxiproxy]:
         return running_proxy(ensure_proxy(self.checkout, self.settings.dist, lambda line: None), self.home)
+
+    def check_small_disk(self) -> None:
+        check_small_disk()
+
+    def small_disk(self, size_bytes: int) -> AbstractContextManager[SmallDisk]:
+        return small_disk(self._home.small_disk, size_bytes, self.settings.user)
 
     def cpu_seconds(self) -> dict[str, float | None]:
         services = self.service_names()

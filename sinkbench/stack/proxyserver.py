@@ -1,4 +1,7 @@
-"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process."""
+"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process.
+
+`VARIABLES` is what connector files call the addresses of the sinks' services.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,25 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.stack import Say
+from sinkbench.stack import Entrance, Say
 from sinkbench.stack.processes import SERVICES_OF
 from sinkbench.stack.tools import find_go, find_setpriv, run
 
-__all__ = ["ensure_proxy", "is_built", "running_proxy"]
+__all__ = ["VARIABLES", "check_proxy", "ensure_proxy", "entrances_at", "running_proxy"]
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
 HOST = "127.0.0.1"
+VARIABLES = {
+    "elasticsearch": {"ELASTICSEARCH_HOSTS": "{host}:{port}"},
+    "postgres": {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
+    "pgbouncer": {"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
+}
 START_SECONDS = 15.0
 END_SECONDS = 5.0
 POLL_SECONDS = 0.05
@@ -32,9 +40,11 @@ def _program(checkout: Path, dist: Path) -> Path:
     return dist / f"toxiproxy-{hashlib.sha256(pinned).hexdigest()[:12]}"
 
 
-def is_built(checkout: Path, dist: Path) -> bool:
-    """Whether nothing has to be built before the proxy can start."""
-    return _program(checkout, dist).exists()
+def check_proxy(checkout: Path, dist: Path) -> None:
+    """Makes sure that the proxy is built, or can be, and that it can be started. Raises StackError: what is missing."""
+    find_setpriv()
+    if not _program(checkout, dist).exists():
+        find_go()
 
 
 def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
@@ -73,17 +83,25 @@ def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
     return program
 
 
+def entrances_at(ports: Mapping[str, int]) -> dict[str, Entrance]:
+    """Where the sinks' services are reached from this machine, by their ports on loopback."""
+    return {name: Entrance(HOST, port, VARIABLES[name]) for name, port in ports.items()}
+
+
 @contextmanager
-def running_proxy(program: Path, home: Path) -> Iterator[Toxiproxy]:
+def running_proxy(program: Path, home: Path, listen: str = HOST) -> Iterator[Toxiproxy]:
     """Runs the proxy, without any connection to pass on, as long as the context lasts.
 
-    It ends with this process, however that ends. Its log is that of a stack's other services, in `home`.
+    It ends with this process, however that ends. Its log is that of a stack's other services, in `home`. It is told
+    what to do on loopback, and workers reach it at the address `listen`.
 
     Raises:
-        StackError: it does not start.
+        StackError: it does not start, or that address is none of this machine's.
     """
+    _check_own(listen)
     port = _free_port()
     log = home / "log" / "toxiproxy.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
             # The kernel ends it when the controller is killed.
@@ -96,7 +114,7 @@ def running_proxy(program: Path, home: Path) -> Iterator[Toxiproxy]:
             start_new_session=True,
         )
     try:
-        with Toxiproxy(f"{HOST}:{port}") as proxy:
+        with Toxiproxy(f"{HOST}:{port}", listen) as proxy:
             deadline = time.monotonic() + START_SECONDS
             while not proxy.answers():
                 if process.poll() is not None or time.monotonic() > deadline:
@@ -110,6 +128,18 @@ def running_proxy(program: Path, home: Path) -> Iterator[Toxiproxy]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _check_own(host: str) -> None:
+    """Raises StackError unless this machine can listen there."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise StackError(
+                f"no proxy can listen on {host}, where the containers would reach it: {error.strerror}. Does the engine"
+                " run in a virtual machine? Then race on the stack local"
+            ) from None
 
 
 def _free_port() -> int:

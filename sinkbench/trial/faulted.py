@@ -7,10 +7,12 @@ from dataclasses import replace
 from sinkbench.analysis.recovery import recovery_of
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.plan.faults import COMMAND, OF_NETWORK, OF_SERVICES, POISON, PlanFault
+from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, POISON, PlanFault
 from sinkbench.results import Act, Recovery
+from sinkbench.sinks import FullDisk
 from sinkbench.trial.bench import Loaded
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
+from sinkbench.trial.fulldisk import disk_to_fill
 from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
 from sinkbench.trial.network import Network, proxied_network
@@ -37,6 +39,7 @@ class Faulted:
         self._offered = offered
         self._fault = fault
         self._network: Network | None = None
+        self._disk: FullDisk | None = None
         self._began: float | None = None
         self._ended: float | None = None
         self._whom = ""
@@ -48,6 +51,9 @@ class Faulted:
         trial.bench.create_topic(trial.names)
         if self._fault.what in OF_NETWORK:
             self._network = trial.contexts.enter_context(proxied_network(trial.bench, trial.cell))
+        if self._fault.what == FILL:
+            disk = disk_to_fill(trial.bench, trial.cell, trial.names, trial.records)
+            self._disk = trial.contexts.enter_context(disk)
 
     def run(self, trial: Trial) -> None:
         plan, fault = trial.bench.plan, self._fault
@@ -57,7 +63,7 @@ class Faulted:
         try:
             with (
                 Offering(trial, self._offered, LATE_SECONDS) as offering,
-                Injection(trial, fault, self._network) as injection,
+                Injection(trial, fault, self._network, self._disk) as injection,
             ):
                 self._break(trial, watch, offering, injection)
         finally:

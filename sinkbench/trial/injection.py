@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
@@ -9,7 +10,7 @@ from functools import partial
 from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
 from sinkbench.plan.faults import COMMAND, CONNECTOR, OF_SERVICES, POISON, REFUSE, SINK, WORKER, WORKERS, PlanFault
 from sinkbench.services.kafka import group_of
-from sinkbench.sinks import sink_kind
+from sinkbench.sinks import FullDisk, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.background import Background
 from sinkbench.trial.command import commanded
@@ -21,6 +22,8 @@ __all__ = ["Injection"]
 
 # How often bad records are put into the topic.
 PORTION_SECONDS = 0.25
+# A server may find that there is room after all.
+HOLD_SECONDS = 0.5
 # A connector that was restarted is given so long until its tasks run, or have failed, before the next restart.
 RESTART_SECONDS = 60.0
 
@@ -35,10 +38,13 @@ class Injection(Background[None]):
         began, ended: when it began, and when it was undone and all was ready again, on the samples' clock.
     """
 
-    def __init__(self, trial: Trial, fault: PlanFault, network: Network | None = None) -> None:
-        """`network` is what a fault of the network breaks."""
+    def __init__(
+        self, trial: Trial, fault: PlanFault, network: Network | None = None, disk: FullDisk | None = None
+    ) -> None:
+        """`network` is what a fault of the network breaks, `disk` what is filled."""
         super().__init__("fault")
         self._network = network
+        self._disk = disk
         self._trial = trial
         self._fault = fault
         self._seconds = fault.seconds
@@ -89,6 +95,9 @@ class Injection(Background[None]):
         if self._network is not None:
             self.whom = self._network.whom
             return [partial(self._network.broken, fault)]
+        if self._disk is not None:
+            self.whom = f"disk of {self._sink_service}"
+            return [partial(self._filling, self._disk)]
         if fault.what == REFUSE:
             self.whom = self._sink_service
             return [self._refusing]
@@ -135,6 +144,19 @@ class Injection(Background[None]):
                 yield
             finally:
                 sink.accept(trial.names.target)
+
+    @contextmanager
+    def _filling(self, disk: FullDisk) -> Iterator[None]:
+        until = time.monotonic() + self._fault.most_seconds
+        try:
+            disk.fill()
+            while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, HOLD_SECONDS)):
+                disk.fill()
+            # The time is over by now.
+            self._seconds = 0.0
+            yield
+        finally:
+            disk.free()
 
     @contextmanager
     def _poisoning(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.errors import SinkbenchError
+from sinkbench.errors import SinkbenchError, StackError
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
 from tests.support.commands import Run, started
@@ -219,6 +219,28 @@ def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the
     assert trouble_of(stack, "pgbouncer") == (
         "was killed for memory, in part or whole: its limit is 256 MB (SINKBENCH_PGBOUNCER_MEMORY)"
     )
+
+
+def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeStack) -> None:
+    try:
+        stack.check_proxy()
+    except StackError as missing:
+        pytest.skip(str(missing))
+    stack.prepare_proxy(print)
+    way = stack.entrances["elasticsearch"]
+    with stack.proxy() as proxy:
+        host, port = proxy.stand_before("elasticsearch", f"{way.host}:{way.port}")
+        assert way.at(host, port) == {"ELASTICSEARCH_HOSTS": f"{host}:{port}"}
+        ask = ["docker", "exec", stack.container("connect-1").id, "curl", "-fsS", "-m", "10", f"http://{host}:{port}"]
+
+        def answer() -> str:
+            return subprocess.run(ask, check=False, capture_output=True, text=True).stdout
+
+        assert "cluster_name" in answer()
+        proxy.enable("elasticsearch", False)
+        assert answer() == ""
+        proxy.enable("elasticsearch", True)
+        assert "cluster_name" in answer()
 
 
 def test_one_service_is_stopped_and_started_again(stack: ComposeStack) -> None:

@@ -17,14 +17,16 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from sinkbench.errors import StackError
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.runs.store import read_summary
 from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import Destination, Refused, open_writer, sink_kind
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.readiness import checks
 from sinkbench.trial.bench import Bench
+from sinkbench.trial.fulldisk import disk_to_fill
 from sinkbench.trial.names import Names
 from sinkbench.trial.network import proxied_network
 from tests.e2e.onetrial import one_trial
@@ -189,6 +191,75 @@ def test_a_proxy_ends_with_a_controller_that_is_killed(proxied: LocalStack) -> N
         (proxy,) = psutil.Process(controller.pid).children()
         controller.send_signal(signal.SIGKILL)
     assert psutil.wait_procs([proxy], timeout=10)[1] == []
+
+
+FULL = """
+mode: faults
+pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
+trials: 1
+sustain: {records_per_second: 1000, seconds: 8}
+faults:
+  - {what: fill, at_seconds: 3, seconds: 1.5, patience_seconds: 1}
+"""
+RECORD = json.dumps({"bench": {"run": "5eeded_001", "seq": 0}, "filler": "x" * 2_000}).encode()
+
+
+@pytest.fixture
+def mounting(stack: LocalStack) -> LocalStack:
+    """The stack of somebody who may mount a disk."""
+    try:
+        stack.check_small_disk()
+    except StackError as missing:
+        pytest.skip(str(missing))
+    return stack
+
+
+@pytest.mark.parametrize(("which", "said"), [(0, "No space left on device"), (1, "flood-stage watermark")])
+def test_a_full_disk_takes_no_record_until_there_is_room(
+    mounting: LocalStack, tmp_path: Path, which: int, said: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text(FULL)
+    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
+    cell, names = expand(plan, mounting.workers)[which], Names.of("5eeded_001")
+    way = next(iter(sink_kind(cell.sink).writers))
+    to = Destination(cell.sink, way, names.target, mounting.endpoints.sinks[cell.sink])
+    with closing(Bench(mounting, plan, CHECKOUT)) as bench:
+        try:
+            bench.create_target(cell, names)
+            # A controller that is killed leaves its disk full, and whoever comes next drops its table.
+            killed = disk_to_fill(bench, cell, names, 1_000)
+            killed.__enter__().fill()
+            bench.clean(cell, names)
+            bench.create_target(cell, names)
+            with disk_to_fill(bench, cell, names, 1_000) as disk, closing(open_writer(to)) as writer:
+                batch = writer.batch([RECORD] * 50)
+                writer.write(batch)
+                disk.fill()
+                with pytest.raises((Refused, ServiceError), match=said):
+                    writer.write(batch)
+                disk.free()
+                writer.write(batch)
+            sink = bench.sink(cell.sink)
+            sink.settle(names.target)
+            assert sink.count(names.target) == 100
+        finally:
+            bench.clean(cell, names)
+    assert left_behind(mounting) == []
+    assert not (mounting.home / "small-disk").exists()
+
+
+def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: LocalStack, tmp_path: Path) -> None:
+    record, _ = one_trial(mounting, tmp_path, FULL)
+    found = record.recovery
+    assert record.reasons == []
+    assert found is not None
+    assert found.whom == "disk of postgres"
+    assert found.recovered
+    assert found.failed_tasks
+    assert record.audit is not None
+    assert record.audit.lost == 0
+    assert left_behind(mounting) == []
+    assert not (mounting.home / "small-disk").exists()
 
 
 def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack: LocalStack) -> None:

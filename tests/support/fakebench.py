@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
@@ -249,6 +249,7 @@ class FakeBench:
         self.detour: dict[str, str] = {}
         self.stack.entrances = {"postgres": Entrance("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
         self.stack.proxy = self.proxy
+        self.stack.small_disk = nullcontext
         self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
             delete_topic=lambda name: self.there.discard(f"topic {name}"),
@@ -367,7 +368,15 @@ class FakeBench:
         return SlowSampler(self, cell, self.offered, lambda: self.in_topic(names()))
 
     def another_sink(self, name: str) -> Any:
-        return SimpleNamespace(refuse=partial(self.do, "refuse"), accept=partial(self.do, "accept"), close=lambda: None)
+        told = {each: partial(self.do, each) for each in ("refuse", "accept")}
+        return SimpleNamespace(**told, disk_to_fill=self.disk_to_fill, close=lambda: None)
+
+    @contextmanager
+    def disk_to_fill(self, target: str, small_disk: Any) -> Iterator[Any]:
+        """A sink's disk that only tells what is done to it."""
+        self.calls.append(f"disk of {target} begins")
+        yield SimpleNamespace(**{each: partial(self.do, each, "disk") for each in ("fill", "free")})
+        self.calls.append(f"disk of {target} ends")
 
     def refresh(self) -> None:
         self.calls.append("refresh")

@@ -8,7 +8,7 @@ from sinkbench.sinks.elasticsearch.service import SERVICE
 from sinkbench.sinks.elasticsearch.sink import REJECTED, open_elasticsearch
 from sinkbench.sinks.elasticsearch.state import CHECKUP
 from sinkbench.sinks.elasticsearch.writer import Bulk
-from sinkbench.sinks.kind import SinkKind
+from sinkbench.sinks.kind import GUARDED, SinkKind
 
 __all__ = ["KIND"]
 
@@ -21,6 +21,7 @@ KIND = SinkKind(
     rules=RULES,
     target_ending=".json",
     refuses=True,
+    full_disk=GUARDED,
     rejected=REJECTED,
     clients=("elasticsearch",),
     propose=propose_index,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,12 @@ from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of
 from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, contents, highest_numbers
 from sinkbench.sinks.elasticsearch.filling import fill
+from sinkbench.sinks.elasticsearch.guard import Guard
 from sinkbench.sinks.elasticsearch.seqnos import SeqNoWatch
-from sinkbench.sinks.kind import ASK_SECONDS
+from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
+from sinkbench.stack.smalldisk import SmallDisk
 
 __all__ = ["REJECTED", "ElasticsearchSink", "open_elasticsearch", "settings_of", "stored_bytes"]
 
@@ -365,6 +367,11 @@ class ElasticsearchSink:
 
     def accept(self, target: str) -> None:
         self._client.indices.put_settings(index=target, settings={WRITE_BLOCK: None})
+
+    def disk_to_fill(
+        self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
+    ) -> AbstractContextManager[FullDisk]:
+        return nullcontext(Guard(self._client, target))
 
     def leftovers(self, prefix: str) -> list[str]:
         return sorted(index for index, mappings in self._mappings(f"{prefix}*").items() if _is_marked(mappings))

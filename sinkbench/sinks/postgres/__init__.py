@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sinkbench.sinks.kind import SinkKind
+from sinkbench.sinks.kind import SMALL_DISK, SinkKind
 from sinkbench.sinks.postgres.jdbc import refusal
 from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.rules import RULES
@@ -23,6 +23,7 @@ KIND = SinkKind(
     target_ending=".sql",
     columns=True,
     refuses=True,
+    full_disk=SMALL_DISK,
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,

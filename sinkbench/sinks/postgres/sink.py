@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,14 +24,16 @@ from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
-from sinkbench.sinks.kind import ASK_SECONDS
+from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.audited import audited_in, contents, documents, sequences
 from sinkbench.sinks.postgres.filling import fill
 from sinkbench.sinks.postgres.refusing import accept, refuse
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
+from sinkbench.sinks.postgres.smalldisk import on_small_disk
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
+from sinkbench.stack.smalldisk import SmallDisk
 
 __all__ = ["APPLICATION", "PostgresSink", "open_postgres"]
 
@@ -365,6 +367,11 @@ class PostgresSink:
 
     def accept(self, target: str) -> None:
         accept(self._connection, target)
+
+    def disk_to_fill(
+        self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
+    ) -> AbstractContextManager[FullDisk]:
+        return on_small_disk(self._connection, target, small_disk)
 
     def leftovers(self, prefix: str) -> list[str]:
         rows = self._query(sql.SQL(LEFTOVERS), prefix, MARK, prefix, MARK)

@@ -18,9 +18,17 @@ from sinkbench.stack import Entrance
 
 HOST_AND_PORT = {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"}
 ENTRANCES = {"postgres": Entrance("127.0.0.1", 5432, HOST_AND_PORT)}
-THEIRS = SimpleNamespace(name="external", breakable=False, entrances={})
-IN_CONTAINERS = SimpleNamespace(name="compose", breakable=True, entrances={})
-OURS = SimpleNamespace(name="local", breakable=True, entrances=ENTRANCES, check_proxy=lambda: None)
+
+
+def without_disk() -> None:
+    raise StackError("there is no small disk")
+
+
+THEIRS = SimpleNamespace(name="external", breakable=False, entrances={}, check_small_disk=without_disk)
+IN_CONTAINERS = SimpleNamespace(name="compose", breakable=True, entrances={}, check_small_disk=without_disk)
+OURS = SimpleNamespace(
+    name="local", breakable=True, entrances=ENTRANCES, check_proxy=lambda: None, check_small_disk=lambda: None
+)
 OF_NETWORK = [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]
 
 
@@ -53,12 +61,22 @@ def test_a_pooler_is_none_of_another_sinks_business() -> None:
 
 
 @pytest.mark.parametrize("fault", OF_NETWORK)
-def test_a_proxy_stands_before_sinks_of_the_local_stack_alone(fault: dict[str, object]) -> None:
+def test_a_proxy_stands_only_where_there_is_a_way_in_for_it(fault: dict[str, object]) -> None:
     check(OURS, fault)
     for stack in (THEIRS, IN_CONTAINERS):
         with pytest.raises(
-            PlanError, match=f"'{fault['what']} .*cannot be done on stack {stack.name}: it takes a proxy"
+            PlanError, match=f"'{fault['what']} .*cannot be done on stack {stack.name} from here: it takes a proxy"
         ):
+            check(stack, fault)
+
+
+def test_a_disk_is_filled_where_there_is_a_small_one_or_the_sink_has_a_guard_of_its_own() -> None:
+    fault = {"what": "fill"}
+    check(OURS, fault)
+    for stack in (OURS, IN_CONTAINERS, THEIRS):
+        check(stack, fault, pipeline="elasticsearch/camel-bulk")
+    for stack in (IN_CONTAINERS, THEIRS):
+        with pytest.raises(PlanError, match=r"'fill sink' cannot be done to postgres/jdbc: there is no small disk$"):
             check(stack, fault)
 
 

@@ -30,12 +30,12 @@ from tests.support.trials import sample
 RATE = 900.0
 
 
-def plan_with(fault: dict[str, object]) -> Plan:
+def plan_with(fault: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan:
     return Plan.model_validate(
         {
             "name": "p",
             "mode": "faults",
-            "pipelines": ["postgres/jdbc"],
+            "pipelines": [pipeline],
             "sustain": {"records_per_second": RATE, "seconds": 20},
             "drain": {"timeout_seconds": 200},
             # A second of the bench's own clock takes four thousandths.
@@ -236,6 +236,21 @@ def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted(tak
         take(bench, Leaving())
     assert "remove latency_downstream from postgres" in bench.calls
     assert bench.detour == {}
+
+
+def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(
+    take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sinkbench.trial.injection.HOLD_SECONDS", 0.01)
+    bench = FakeBench(plan_with({"what": "fill", "seconds": 0.1}))
+    record = take(broken(bench, fill_disk={"stuck": True}, free_disk={"stuck": False}))
+    assert record.reasons == []
+    assert record.recovery is not None
+    assert record.recovery.whom == "disk of postgres"
+    told = [call for call in bench.calls if "disk" in call or call == "audit"]
+    begins, ends = (f"disk of tides_abcdef_001 {what}" for what in ("begins", "ends"))
+    assert len(told) > 6
+    assert told == [begins, *["fill disk"] * (len(told) - 4), "free disk", "audit", ends]
 
 
 def test_bad_records_are_counted_apart_from_the_load(take: Take) -> None:

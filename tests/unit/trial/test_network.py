@@ -9,7 +9,7 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.faults import PlanFault
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Entrance
-from sinkbench.stack.home import VARIABLES
+from sinkbench.stack.proxyserver import VARIABLES
 from sinkbench.trial.network import entrances_used, toxics_of
 
 ENTRANCES = {name: Entrance("127.0.0.1", 1, variables) for name, variables in VARIABLES.items()}

@@ -1,0 +1,80 @@
+"""A table that lies on a disk of its own: for the fault `fill`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from sinkbench.services.failures import map_exceptions
+from sinkbench.stack.smalldisk import SmallDisk
+
+__all__ = ["on_small_disk"]
+
+SPACE = "sinkbench_small_disk"
+"""The table space. Only one trial at a time has one."""
+USUAL = "pg_default"
+# The table, or its partitions, and their indexes. What only stands for others has no pages.
+PARTS = """
+    WITH RECURSIVE parts(oid) AS (
+        SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
+    )
+    SELECT relkind = 'i', oid::regclass::text FROM pg_class
+    WHERE relkind IN ('r', 'i') AND oid IN (
+        SELECT oid FROM parts UNION SELECT indexrelid FROM pg_index JOIN parts ON indrelid = parts.oid
+    )
+"""
+THERE = "SELECT FROM pg_tablespace WHERE spcname = %s"
+
+Connection = psycopg.Connection[Any]
+
+
+@contextmanager
+def on_small_disk(
+    connection: Connection, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
+) -> Iterator[SmallDisk]:
+    """Has the table, with its indexes, on a small disk as long as the context lasts, and then where it was.
+
+    Args:
+        connection: commits by itself, of a superuser.
+        target: the table.
+        small_disk: mounts an empty disk on the server's machine, which belongs to the server's account.
+
+    Raises:
+        ServiceError: it cannot be moved there, or back.
+    """
+    with small_disk() as disk:
+        with map_exceptions(psycopg.Error):
+            _move_to(connection, target, disk.path)
+        try:
+            yield disk
+        finally:
+            with map_exceptions(psycopg.Error):
+                _move_back(connection)
+
+
+def _move_to(connection: Connection, target: str, directory: Path) -> None:
+    """Moves the table and its indexes to an empty directory."""
+    # That of a controller that was killed.
+    _move_back(connection)
+    create = sql.SQL("CREATE TABLESPACE {} LOCATION {}")
+    connection.execute(create.format(sql.Identifier(SPACE), sql.Literal(str(directory))))
+    for is_index, name in connection.execute(PARTS, [target]).fetchall():
+        # PostgreSQL has quoted the name itself.
+        alter = sql.SQL("ALTER {} {} SET TABLESPACE {}")
+        kind = sql.SQL("INDEX" if is_index else "TABLE")
+        connection.execute(alter.format(kind, sql.SQL(name), sql.Identifier(SPACE)))
+
+
+def _move_back(connection: Connection) -> None:
+    """Moves all that lies there to where tables usually are; nothing if there is no such table space."""
+    if not connection.execute(THERE, [SPACE]).fetchall():
+        return
+    alter = sql.SQL("ALTER {} ALL IN TABLESPACE {} SET TABLESPACE {}")
+    for kind in ("TABLE", "INDEX"):
+        connection.execute(alter.format(sql.SQL(kind), sql.Identifier(SPACE), sql.Identifier(USUAL)))
+    connection.execute(sql.SQL("DROP TABLESPACE {}").format(sql.Identifier(SPACE)))

@@ -1,0 +1,106 @@
+"""A small disk of a trial's own: a file system in memory, which can be full to the last byte at any moment."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.stack.tools import run
+
+__all__ = ["SmallDisk", "check_small_disk", "small_disk", "unmount_small_disk"]
+
+# The number of the right to mount, in the kernel's list of capabilities.
+CAP_SYS_ADMIN = 21
+STATUS = Path("/proc/self/status")
+# Whoever writes meanwhile may need a page more than was in use a moment ago.
+TRIES = 50
+
+
+class SmallDisk:
+    """The file system that is mounted at `path`."""
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self.path = path
+        self._size_bytes = size_bytes
+
+    def fill(self) -> None:
+        """Takes all room that is left: whatever would need more gets "No space left on device".
+
+        Nothing is written for that: the file system is told that it is no larger than what lies on it. A second call
+        takes what has become free since.
+
+        Raises:
+            StackError: it cannot be done.
+        """
+        problem = ""
+        for attempt in range(TRIES):
+            now = os.statvfs(self.path)
+            used = (now.f_blocks - now.f_bfree + attempt // 5) * now.f_frsize
+            # To tmpfs no size at all is no limit.
+            problem = _mount("-o", f"remount,size={max(used, now.f_frsize)}", str(self.path))
+            if not problem:
+                return
+        raise StackError(f"{self.path} could not be filled: {problem}")
+
+    def free(self) -> None:
+        """Gives the room back. Raises StackError if that fails."""
+        if problem := _mount("-o", f"remount,size={self._size_bytes}", str(self.path)):
+            raise StackError(f"{self.path} is still full: {problem}")
+
+
+def check_small_disk(status: Path = STATUS) -> None:
+    """Makes sure that this process may mount a file system. Raises StackError if not: what is missing."""
+    rights = next((line for line in status.read_text().splitlines() if line.startswith("CapEff:")), "CapEff: 0")
+    if not int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1:
+        raise StackError("a small disk of the trial's own is mounted by root alone (CAP_SYS_ADMIN); run it as root")
+    if shutil.which("mount") is None or shutil.which("umount") is None:
+        raise StackError("a small disk needs the programs mount and umount; install the package mount")
+
+
+@contextmanager
+def small_disk(path: Path, size_bytes: int, user: str) -> Iterator[SmallDisk]:
+    """Mounts a small disk at `path`, for the account `user`, as long as the context lasts.
+
+    One that a killed controller has left there is used again. It takes memory for what lies on it only.
+
+    Raises:
+        StackError: it cannot be mounted, or is still in use in the end.
+    """
+    account = pwd.getpwnam(user)
+    path.mkdir(exist_ok=True)
+    if path.is_mount():
+        SmallDisk(path, size_bytes).free()
+    else:
+        options = f"size={size_bytes},mode=0700,uid={account.pw_uid},gid={account.pw_gid}"
+        if problem := _mount("-t", "tmpfs", "-o", options, "sinkbench", str(path)):
+            raise StackError(f"no small disk at {path}: {problem}")
+    try:
+        yield SmallDisk(path, size_bytes)
+    finally:
+        unmount_small_disk(path)
+
+
+def unmount_small_disk(path: Path) -> None:
+    """Takes the small disk at `path` away, with what lies on it; nothing if there is none.
+
+    Raises:
+        StackError: something still uses it, or this account may not.
+    """
+    if not path.is_mount():
+        return
+    done = run(["umount", str(path)])
+    if done.returncode != 0:
+        said = (done.stderr.strip().splitlines() or ["no message"])[0]
+        raise StackError(f"{said}; when nothing uses it any more, run as root: umount '{path}'")
+    path.rmdir()
+
+
+def _mount(*arguments: str) -> str:
+    """Runs mount. Returns what it says if it fails, else nothing."""
+    done = run(["mount", *arguments])
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[0]

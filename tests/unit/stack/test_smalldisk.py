@@ -1,0 +1,91 @@
+"""A real small disk: it is full when it is told to be, and gone in the end."""
+
+from __future__ import annotations
+
+import errno
+import getpass
+import os
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import StackError
+from sinkbench.settings import load_settings
+from sinkbench.stack.local import LocalStack
+from sinkbench.stack.smalldisk import check_small_disk, small_disk, unmount_small_disk
+
+PAGE = b"x" * 4096
+MEGABYTE = 2**20
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where to mount one, in a path with a space."""
+    try:
+        check_small_disk()
+    except StackError as missing:
+        pytest.skip(str(missing))
+    return tmp_path / "a disk"
+
+
+def write(path: Path) -> int | None:
+    """Writes a page to a new file; returns the error's number, if it fails."""
+    try:
+        path.write_bytes(PAGE)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def test_it_is_full_and_free_again_and_keeps_what_it_holds(place: Path) -> None:
+    with small_disk(place, 8 * MEGABYTE, getpass.getuser()) as disk:
+        assert write(disk.path / "kept") is None
+        assert write(disk.path / "first") is None
+        disk.fill()
+        assert write(disk.path / "second") == errno.ENOSPC
+        # What has become free is taken, too.
+        (disk.path / "first").unlink()
+        disk.fill()
+        assert write(disk.path / "third") == errno.ENOSPC
+        disk.free()
+        assert (disk.path / "kept").read_bytes() == PAGE
+        (disk.path / "large").write_bytes(PAGE * 1_000)
+        assert os.statvfs(disk.path).f_blocks * os.statvfs(disk.path).f_frsize == 8 * MEGABYTE
+    assert not place.exists()
+
+
+def test_one_that_a_killed_controller_has_left_is_used_again(place: Path) -> None:
+    left = small_disk(place, MEGABYTE, getpass.getuser())
+    left.__enter__().fill()
+    with small_disk(place, 2 * MEGABYTE, getpass.getuser()) as disk:
+        assert write(disk.path / "first") is None
+    assert not place.exists()
+    unmount_small_disk(place)
+
+
+def test_one_that_is_still_used_is_told_with_what_to_do(place: Path) -> None:
+    with small_disk(place, MEGABYTE, getpass.getuser()) as disk, (disk.path / "open").open("w"):
+        with pytest.raises(StackError, match=rf"run as root: umount '{place}'$") as told:
+            unmount_small_disk(place)
+        assert len(str(told.value).splitlines()) == 1
+
+
+def test_down_takes_it_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_HOME", str(place.parent / "home"))
+    settings = load_settings()
+    settings.home.mkdir()
+    left = settings.home / "small-disk"
+    small_disk(left, MEGABYTE, getpass.getuser()).__enter__()
+    LocalStack(settings).down()
+    assert not left.exists()
+
+
+def test_without_the_right_to_mount_it_is_refused(tmp_path: Path) -> None:
+    status = tmp_path / "status"
+    status.write_text("Name:\tpython\nCapEff:\t000001ffffffffff\n")
+    check_small_disk(status)
+    # Root in a container has most rights.
+    for rights in ("CapEff:\t00000000a80425fb\n", "CapEff:\t0000000000000000\n", ""):
+        status.write_text(rights)
+        with pytest.raises(StackError, match=r"run it as root$"):
+            check_small_disk(status)
