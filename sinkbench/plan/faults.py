@@ -16,6 +16,7 @@ __all__ = [
     "CUT",
     "DELAY",
     "FILL",
+    "ISOLATE",
     "NONE",
     "OF_NETWORK",
     "OF_SERVICES",
@@ -33,6 +34,7 @@ What = Literal[
     "kill",
     "stop",
     "freeze",
+    "isolate",
     "refuse",
     "fill",
     "delay",
@@ -48,11 +50,13 @@ What = Literal[
 Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "topic", "connector"]
 Poison = Literal["not json", "nul", "wrong type", "too large"]
 Cut = Literal["reject", "drop"]
+Why = Literal["read only", "no right", "no connection"]
 
 NONE, REFUSE, FILL, POISON, COMMAND = "none", "refuse", "fill", "poison", "command"
 DELAY, CUT, THROTTLE = "delay", "cut", "throttle"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
-OF_SERVICES = ("kill", "stop", "freeze")
+ISOLATE = "isolate"
+OF_SERVICES = ("kill", "stop", "freeze", ISOLATE)
 """What is done to processes or containers: only a stack that sinkbench itself has started can do it."""
 OF_NETWORK = (DELAY, CUT, THROTTLE)
 """What is done to the connections between the workers and the sink, by a proxy that stands between them."""
@@ -74,6 +78,7 @@ _OWN_KEYS: Mapping[str, str] = {
     "records": POISON,
     "milliseconds": DELAY,
     "how": CUT,
+    "why": REFUSE,
     "bytes_per_second": THROTTLE,
     "command": COMMAND,
     "undo": COMMAND,
@@ -89,7 +94,8 @@ class PlanFault(Section):
 
     what: What = Field(
         description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
-        " started again; freeze: SIGSTOP, so that it answers nothing; refuse: the sink takes no record; fill: its"
+        " started again; freeze: SIGSTOP, so that it answers nothing; isolate: a container"
+        " without its network; refuse: the sink takes no record; fill: its"
         " disk is full; delay, cut,"
         " throttle: of the network between the workers and the sink; poison: bad records come into the topic; restart,"
         " pause, rename: of the connector; join: a second connector joins, and leaves; command: whatever a command of"
@@ -131,6 +137,12 @@ class PlanFault(Section):
         default=None,
         description="of cut: reject: connections are closed, and new ones refused; drop: connections stay open, and"
         " nothing gets through (default: reject)",
+    )
+    why: Why | None = Field(
+        default=None,
+        description="of refuse: read only: every write fails as in a transaction, or an index, that is read-only; no"
+        " right: as if the user might not write to the table; no connection: all connections of the server are taken,"
+        " and those of connectors closed (default: read only)",
     )
     bytes_per_second: Annotated[int, Field(ge=1_000, le=10**9, multiple_of=1_000)] | None = Field(
         default=None,
@@ -200,6 +212,8 @@ class PlanFault(Section):
             return f"throttle {self.hits} {self.most_bytes_per_second / 1000:g} kB/s"
         if self.drops:
             return f"cut {self.hits} drop"
+        if self.why is not None and self.why != "read only":
+            return f"{self.what} {self.hits} {self.why}"
         words = [self.what, *([self.hits] if self.hits in _SERVICES else []), *([f"x{self.times}"] * (self.times > 1))]
         return " ".join(words)
 
@@ -222,6 +236,11 @@ class PlanFault(Section):
     def most_bytes_per_second(self) -> int:
         """Of throttle: what each connection carries at most, each way."""
         return self.bytes_per_second or _DEFAULT_BYTES_PER_SECOND
+
+    @property
+    def reason(self) -> Why:
+        """Of refuse: why the sink takes no record."""
+        return self.why or "read only"
 
     @property
     def drops(self) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
-from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
+from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import Plan
 from sinkbench.sinks import SMALL_DISK, sink_kind
 from sinkbench.stack import Say, Stack
@@ -29,10 +29,12 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
         fault = cell.fault
         if fault is None:
             continue
-        if fault.what == REFUSE and not sink_kind(cell.sink).refuses:
+        ways = sink_kind(cell.sink).refuses
+        if fault.what == REFUSE and fault.reason not in ways:
+            how = f" so, only for: {', '.join(ways)}" if ways else ""
             raise PlanError(
-                f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records; name"
-                f" under 'pipelines' those of other sinks"
+                f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records{how};"
+                " name under 'pipelines' those of other sinks"
             )
         if fault.what == FILL:
             _check_disk(plan, cell, fault, stack)
@@ -44,6 +46,11 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services belong to"
                 f" somebody else; only {_ELSEWHERE} can be"
+            )
+        if fault.what == ISOLATE and not stack.separable:
+            raise PlanError(
+                f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services share one"
+                " network; freeze it instead, or race in the containers"
             )
         services = [each.name for each in sink_kind(cell.sink).services]
         if fault.whom not in (None, "worker", "workers", "kafka", SINK) and fault.whom not in services:

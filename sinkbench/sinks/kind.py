@@ -160,10 +160,11 @@ class Sink(Protocol):
         sink without this method cannot be asked.
         """
 
-    def refuse(self, target: str) -> None:
+    def refuse(self, target: str, why: str) -> None:
         """Has the server refuse every write to `target`, with an error that a connector sees, until `accept`.
 
-        Whatever it takes is part of `target`, so that it goes with it. A sink without this method cannot be told to.
+        `why` is one of `SinkKind.refuses`. Whatever it takes is part of `target`, so that it goes with it, or of a
+        connection of this sink. A sink without this method cannot be told to.
         """
 
     def accept(self, target: str) -> None:
@@ -209,7 +210,7 @@ class SinkKind(DeclaredSink):
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
         refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
             not come about; None if it does, or cannot be tried. Asked where tasks have failed.
-        refuses: whether its `Sink` can be told to refuse records.
+        refuses: for what reasons its `Sink` can be told to refuse records: "read only", "no right", "no connection".
         full_disk: how its disk can be full on purpose: `GUARDED` or `SMALL_DISK`; None: it cannot.
         propose: the file of an index or a table for records of somebody's own: is given what they are like, the
             checkout, and what they are called. None if it needs none.
@@ -226,7 +227,7 @@ class SinkKind(DeclaredSink):
     rejected: str | None = None
     clients: tuple[str, ...] = ()
     refusal: Callable[[Mapping[str, str]], str | None] | None = None
-    refuses: bool = False
+    refuses: tuple[str, ...] = ()
     full_disk: Literal["guarded", "small disk"] | None = None
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None

@@ -223,6 +223,21 @@ class Stack(Protocol):
         """Lets a frozen service go on and waits until it is ready."""
 
     @property
+    def separable(self) -> bool:
+        """Whether a single service can lose its network here."""
+        return False
+
+    def isolate(self, service: str) -> None:
+        """Takes the network from one service: nobody reaches it, and it reaches nobody.
+
+        What has none when its controller is killed gets it back with the next `up`.
+        """
+        raise StackError(f"stack {self.name}: {service} has no network of its own that could be taken from it")
+
+    def rejoin(self, service: str) -> None:
+        """Gives an isolated service its network back and waits until it is ready."""
+
+    @property
     def entrances(self) -> Mapping[str, Entrance]:
         """The way into each service of the sinks, if a proxy of this process can stand before it."""
         return {}

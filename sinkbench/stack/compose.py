@@ -37,9 +37,11 @@ LOG_LINES = 15
 def endpoints_of(containers: Sequence[Container], inside: bool) -> Endpoints:
     """How to reach the services: `inside` the project's network by name, else by ports on 127.0.0.1.
 
+    One without its network cannot be reached, and is as one that does not run.
+
     Raises StackError if a running service publishes no port.
     """
-    named = names_of([each for each in containers if each.state == "running"])
+    named = names_of([each for each in containers if each.state == "running" and not each.isolated])
     workers = {name: each for name, each in named.items() if each.service == "connect"}
     loadgens = {name: each for name, each in named.items() if each.service == "loadgen"}
 
@@ -170,7 +172,7 @@ class ComposeStack(Stack):
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
-        self._thaw_all()
+        self._mend_all()
         if self._cli is None:
             self._start_again(say)
             return
@@ -198,7 +200,7 @@ class ComposeStack(Stack):
     def down(self) -> None:
         if self._cli is None:
             raise StackError("a container cannot stop the stack that it is part of; run `docker compose down`")
-        self._thaw_all()
+        self._mend_all()
         done = self._cli.run(*DOWN)
         if done.returncode != 0:
             raise StackError(f"docker compose down failed: {last_line(done.stderr)}")
@@ -225,11 +227,24 @@ class ComposeStack(Stack):
         self._engine.unpause(self.container(service))
         self._wait_until_healthy([service])
 
-    def _thaw_all(self) -> None:
-        """Lets go on what a controller has frozen that was killed."""
+    @property
+    def separable(self) -> bool:
+        return True
+
+    def isolate(self, service: str) -> None:
+        self._engine.disconnect(self.container(service))
+
+    def rejoin(self, service: str) -> None:
+        self._engine.reconnect(self.container(service))
+        self._wait_until_healthy([service])
+
+    def _mend_all(self) -> None:
+        """Lets go on what a controller has frozen that was killed, and gives back the network that it has taken."""
         for container in self._engine.containers():
             if container.state == "paused":
                 self._engine.unpause(container)
+            if container.state == "running" and container.isolated:
+                self._engine.reconnect(container)
 
     @property
     def entrances(self) -> Mapping[str, Entrance]:

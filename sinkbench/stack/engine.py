@@ -51,6 +51,7 @@ class Container:
         state: created, running, paused, restarting, exited or dead.
         status: the state for a person, with its duration and health.
         ports: the host's port by the container's port.
+        isolated: whether it is in no network.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Container:
     state: str
     status: str
     ports: dict[int, int]
+    isolated: bool = False
 
     @property
     def hostname(self) -> str:
@@ -211,6 +213,7 @@ class DockerEngine:
                 state=each["State"],
                 status=each["Status"],
                 ports={p["PrivatePort"]: p["PublicPort"] for p in each.get("Ports", []) if "PublicPort" in p},
+                isolated=not each.get("NetworkSettings", {}).get("Networks"),
             )
             for each in found
             if each["Labels"].get(ONE_OFF_LABEL, "False") == "False"
@@ -306,13 +309,33 @@ class DockerEngine:
 
     def gateway(self) -> str:
         """The address of the engine's machine in the project's network. Raises StackError if it has none there."""
+        for each in (self._network().get("IPAM") or {}).get("Config") or []:
+            if "." in (address := str(each.get("Gateway") or "")):
+                return address
+        raise StackError("the project's network has no gateway, by which its containers could reach this machine")
+
+    def _network(self) -> Any:
+        """The project's network. Raises StackError if there is none."""
         with _asking("describe the project's network"):
             found = self._api.networks(filters={"label": [f"{PROJECT_LABEL}={self.project}"]})
-        for network in found:
-            for each in (network.get("IPAM") or {}).get("Config") or []:
-                if "." in (address := str(each.get("Gateway") or "")):
-                    return address
-        raise StackError("the project's network has no gateway, by which its containers could reach this machine")
+        if not found:
+            raise StackError(f"the project {self.project} has no network; start the stack")
+        return found[0]
+
+    def disconnect(self, container: Container) -> None:
+        """Takes the project's network from a running container."""
+        network = self._network()
+        with _asking(f"disconnect {container.service}"):
+            self._api.disconnect_container_from_network(container.id, network["Id"])
+
+    def reconnect(self, container: Container) -> None:
+        """Gives it back, under the container's names; nothing if it has it."""
+        network, inspected = self._network(), self._inspected(container)
+        if network["Name"] in inspected["NetworkSettings"]["Networks"]:
+            return
+        names = [container.service, inspected["Name"].lstrip("/")]
+        with _asking(f"connect {container.service}"):
+            self._api.connect_container_to_network(container.id, network["Id"], aliases=names)
 
     def data_root(self) -> str:
         """The engine's folder of images, containers and volumes."""

@@ -8,7 +8,18 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 
 from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
-from sinkbench.plan.faults import COMMAND, CONNECTOR, OF_SERVICES, POISON, REFUSE, SINK, WORKER, WORKERS, PlanFault
+from sinkbench.plan.faults import (
+    COMMAND,
+    CONNECTOR,
+    ISOLATE,
+    OF_SERVICES,
+    POISON,
+    REFUSE,
+    SINK,
+    WORKER,
+    WORKERS,
+    PlanFault,
+)
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import FullDisk, sink_kind
 from sinkbench.stack import Stack
@@ -139,7 +150,7 @@ class Injection(Background[None]):
     def _refusing(self) -> Iterator[None]:
         trial = self._trial
         with closing(trial.bench.another_sink(trial.cell.sink)) as sink:
-            sink.refuse(trial.names.target)
+            sink.refuse(trial.names.target, self._fault.reason)
             try:
                 yield
             finally:
@@ -217,9 +228,9 @@ class Injection(Background[None]):
 
 @contextmanager
 def _broken(stack: Stack, what: str, service: str) -> Iterator[None]:
-    """A service that is killed, stopped or frozen, and then runs again."""
-    undo = stack.thaw if what == "freeze" else stack.start
-    {"kill": stack.kill, "stop": stack.stop, "freeze": stack.freeze}[what](service)
+    """A service that is killed, stopped, frozen or without its network, and then runs again."""
+    undo = {"freeze": stack.thaw, ISOLATE: stack.rejoin}.get(what, stack.start)
+    {"kill": stack.kill, "stop": stack.stop, "freeze": stack.freeze, ISOLATE: stack.isolate}[what](service)
     try:
         yield
     finally:

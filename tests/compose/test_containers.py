@@ -221,6 +221,22 @@ def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the
     )
 
 
+def test_a_worker_without_its_network_is_reached_by_nobody_until_it_has_it_back(stack: ComposeStack) -> None:
+    stack.isolate("connect-2")
+    assert set(stack.endpoints.connect) == {"connect-1", "connect-3"}
+    ask = ["docker", "exec", stack.container("connect-2").id, "curl", "-sS", "-m", "5", "http://elasticsearch:9200"]
+    assert subprocess.run(ask, check=False, capture_output=True).returncode != 0
+    stack.rejoin("connect-2")
+    assert set(stack.endpoints.connect) == {"connect-1", "connect-2", "connect-3"}
+    assert subprocess.run(ask, check=False, capture_output=True).returncode == 0
+    with ConnectCluster([stack.endpoints.connect["connect-2"]]) as connect:
+        assert connect.connectors() == []
+    # One that a killed controller has left so.
+    stack.isolate("pgbouncer")
+    stack.up(print)
+    assert stack.endpoints.sinks["pgbouncer"].address.find("port=0") == -1
+
+
 def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeStack) -> None:
     try:
         stack.check_proxy()

@@ -22,7 +22,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.runs.store import read_summary
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Destination, Refused, open_writer, sink_kind
+from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_kind
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.readiness import checks
 from sinkbench.trial.bench import Bench
@@ -246,6 +246,36 @@ def test_a_full_disk_takes_no_record_until_there_is_room(
             bench.clean(cell, names)
     assert left_behind(mounting) == []
     assert not (mounting.home / "small-disk").exists()
+
+
+def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalStack) -> None:
+    address, name = stack.endpoints.sinks["postgres"].address, "tides_5eeded_001"
+    insert = f"INSERT INTO {name} (payload) VALUES ('{{}}')"  # noqa: S608 - of a name of ours
+
+    def write() -> None:
+        with psycopg.connect(address, autocommit=True) as client:
+            client.execute(insert)
+
+    with closing(open_sink("postgres", stack.endpoints, CHECKOUT)) as sink:
+        sink.create(name)
+        try:
+            errors = {
+                "read only": psycopg.errors.ReadOnlySqlTransaction,
+                "no right": psycopg.errors.InsufficientPrivilege,
+                "no connection": psycopg.OperationalError,
+            }
+            for why, error in errors.items():
+                with psycopg.connect(address, autocommit=True) as open_before:
+                    sink.refuse(name, why)
+                    with pytest.raises(error):
+                        write()
+                    with pytest.raises(error):
+                        open_before.execute(insert)
+                    sink.accept(name)
+                    write()
+            assert sink.count(name) == 3
+        finally:
+            sink.drop(name)
 
 
 def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: LocalStack, tmp_path: Path) -> None:

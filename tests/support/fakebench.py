@@ -76,6 +76,9 @@ class Quiet:
         self.records.append(record)
 
 
+WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
+
+
 class FakeSink:
     """Counts, and holds what the bench says that it stored."""
 
@@ -244,7 +247,7 @@ class FakeBench:
             states=lambda: [ServiceState(name, "dead", None, "") for name in self.dead],
             up=lambda say: self.dead.clear(),
             network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
-            **{name: partial(self.do, name) for name in ("kill", "stop", "start", "freeze", "thaw")},
+            **{name: partial(self.do, name) for name in WITH_SERVICES},
         )
         self.detour: dict[str, str] = {}
         self.stack.entrances = {"postgres": Entrance("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
@@ -368,8 +371,12 @@ class FakeBench:
         return SlowSampler(self, cell, self.offered, lambda: self.in_topic(names()))
 
     def another_sink(self, name: str) -> Any:
-        told = {each: partial(self.do, each) for each in ("refuse", "accept")}
-        return SimpleNamespace(**told, disk_to_fill=self.disk_to_fill, close=lambda: None)
+        return SimpleNamespace(
+            refuse=lambda target, why: self.do("refuse" if why == "read only" else f"refuse ({why})", target),
+            accept=partial(self.do, "accept"),
+            disk_to_fill=self.disk_to_fill,
+            close=lambda: None,
+        )
 
     @contextmanager
     def disk_to_fill(self, target: str, small_disk: Any) -> Iterator[Any]:

@@ -361,7 +361,7 @@ class ElasticsearchSink:
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._client.options(request_timeout=ASK_SECONDS), target, query)
 
-    def refuse(self, target: str) -> None:
+    def refuse(self, target: str, why: str) -> None:
         # A block of writes leaves the index to be read and deleted.
         self._client.indices.put_settings(index=target, settings={WRITE_BLOCK: True})
 

@@ -1,41 +1,107 @@
-"""A table that refuses every write: for the fault `refuse`."""
+"""A server that takes no record: for the fault `refuse`."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-__all__ = ["accept", "refuse"]
+from sinkbench.errors import ServiceError
 
-# What the server says of a write in a transaction that is read-only. A superuser, whom no missing right stops, gets it
-# as well.
+__all__ = ["NO_CONNECTION", "Crowd", "accept", "refuse"]
+
+Connection = psycopg.Connection[Any]
+
+NO_CONNECTION = "no connection"
+# What the server says, and its SQLSTATE, by why it refuses. A trigger says so to a superuser as well, whom no missing
+# right stops.
+SAID: Mapping[str, tuple[str, str]] = {
+    "read only": ("cannot execute % in a read-only transaction', TG_OP", "read_only_sql_transaction"),
+    "no right": ("permission denied for table %', TG_TABLE_NAME", "insufficient_privilege"),
+}
 FUNCTION = """
     CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        RAISE EXCEPTION 'cannot execute % in a read-only transaction', TG_OP
-            USING ERRCODE = 'read_only_sql_transaction';
+        RAISE EXCEPTION 'SAID USING ERRCODE = 'STATE';
     END $$
 """
 TRIGGER = """
     CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON public.{table}
     FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse()
 """
+OTHERS = """
+    FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
+    AND application_name <> current_setting('application_name')
+"""
+END_OTHERS = f"SELECT count(pg_terminate_backend(pid)) {OTHERS}"
+COUNT_OTHERS = f"SELECT count(*) {OTHERS}"
+# Whoever is closed tries again at once, and may find a place before it is taken.
+CROWD_SECONDS = 10.0
 
 
-def refuse(connection: psycopg.Connection[Any], target: str) -> None:
-    """Every statement that writes to the table fails as in a read-only transaction, from its commit on.
+def refuse(connection: Connection, target: str, why: str) -> None:
+    """Every statement that writes to the table fails from now on: as in a read-only transaction, or without the right.
 
     What does so lies in the trial's own schema, and goes with it.
     """
+    said, state = SAID[why]
+    function = FUNCTION.replace("SAID", said).replace("STATE", state)
     name = sql.Identifier(target)
     with connection.transaction():
-        for statement in (FUNCTION, TRIGGER):
-            connection.execute(sql.SQL(statement).format(schema=name, table=name))
+        for statement in (function, TRIGGER):
+            # No text of a user's is in it.
+            connection.execute(sql.SQL(statement).format(schema=name, table=name))  # type: ignore[arg-type]
 
 
-def accept(connection: psycopg.Connection[Any], target: str) -> None:
+def accept(connection: Connection, target: str) -> None:
     """Ends that; nothing if it was not begun."""
     name = sql.Identifier(target)
     connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}.refuse() CASCADE").format(name))
+
+
+class Crowd:
+    """Connections that take every place of the server, so that it says "too many clients already" (SQLSTATE 53300).
+
+    They end with this process, however that ends.
+    """
+
+    def __init__(self, connection: Connection, connect: Callable[[], Connection]) -> None:
+        """
+        Args:
+            connection: of a superuser, open already.
+            connect: opens another one like it.
+        """
+        self._connection = connection
+        self._connect = connect
+        self._here: list[Connection] = []
+
+    def come(self) -> None:
+        """Takes all places, those of others, too, who lose their connections.
+
+        Raises:
+            ServiceError: others find places again and again.
+        """
+        deadline = time.monotonic() + CROWD_SECONDS
+        self._take_what_is_free()
+        while self._connection.execute(COUNT_OTHERS).fetchall() != [(0,)]:
+            if time.monotonic() > deadline:
+                self.go()
+                raise ServiceError(f"PostgreSQL: its connections could not all be taken in {CROWD_SECONDS:g} s")
+            self._connection.execute(END_OTHERS)
+            self._take_what_is_free()
+
+    def go(self) -> None:
+        """Gives them back."""
+        while self._here:
+            self._here.pop().close()
+
+    def _take_what_is_free(self) -> None:
+        try:
+            while True:
+                self._here.append(self._connect())
+        except psycopg.OperationalError:
+            # There is no more.
+            return

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.audited import audited_in, contents, documents, sequences
 from sinkbench.sinks.postgres.filling import fill
-from sinkbench.sinks.postgres.refusing import accept, refuse
+from sinkbench.sinks.postgres.refusing import NO_CONNECTION, Crowd, accept, refuse
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
 from sinkbench.sinks.postgres.smalldisk import on_small_disk
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
@@ -129,7 +130,7 @@ class PostgresSink:
         self._since = datetime.min.replace(tzinfo=UTC)
         self._pool_others: set[tuple[str, str]] = set()
         try:
-            self._connection = psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
+            self._connection = self._connect(dsn)
             # A schema of the user's own would come first, and hide what a connector writes to.
             self._connection.execute("SET search_path TO public")
             self._sees_backends = bool(self._query(sql.SQL(SEES_BACKENDS))[0][0])
@@ -141,6 +142,12 @@ class PostgresSink:
         except psycopg.Error as error:
             raise StackError(f"PostgreSQL does not answer: {str(error).strip().splitlines()[0]}") from None
         self._database = self._connection.info.dbname
+        self._dsn = dsn
+        self._crowd: Crowd | None = None
+
+    @staticmethod
+    def _connect(dsn: str) -> psycopg.Connection[Any]:
+        return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
 
     def _query(self, query: sql.SQL | sql.Composed, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, values or None).fetchall()
@@ -362,11 +369,18 @@ class PostgresSink:
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._connection, target, query, ASK_SECONDS, explain=explain)
 
-    def refuse(self, target: str) -> None:
-        refuse(self._connection, target)
+    def refuse(self, target: str, why: str) -> None:
+        if why == NO_CONNECTION:
+            self._crowd = Crowd(self._connection, partial(self._connect, self._dsn))
+            self._crowd.come()
+        else:
+            refuse(self._connection, target, why)
 
     def accept(self, target: str) -> None:
         accept(self._connection, target)
+        if self._crowd is not None:
+            self._crowd.go()
+            self._crowd = None
 
     def disk_to_fill(
         self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
@@ -382,6 +396,8 @@ class PostgresSink:
             self.create(SCHEMA_TABLE)
 
     def close(self) -> None:
+        if self._crowd is not None:
+            self._crowd.go()
         self._connection.close()
         if self._pooler is not None:
             self._pooler.close()

@@ -24,10 +24,17 @@ def without_disk() -> None:
     raise StackError("there is no small disk")
 
 
-THEIRS = SimpleNamespace(name="external", breakable=False, entrances={}, check_small_disk=without_disk)
-IN_CONTAINERS = SimpleNamespace(name="compose", breakable=True, entrances={}, check_small_disk=without_disk)
+THEIRS = SimpleNamespace(name="external", breakable=False, separable=False, entrances={}, check_small_disk=without_disk)
+IN_CONTAINERS = SimpleNamespace(
+    name="compose", breakable=True, separable=True, entrances={}, check_small_disk=without_disk
+)
 OURS = SimpleNamespace(
-    name="local", breakable=True, entrances=ENTRANCES, check_proxy=lambda: None, check_small_disk=lambda: None
+    name="local",
+    breakable=True,
+    separable=False,
+    entrances=ENTRANCES,
+    check_proxy=lambda: None,
+    check_small_disk=lambda: None,
 )
 OF_NETWORK = [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]
 
@@ -68,6 +75,26 @@ def test_a_proxy_stands_only_where_there_is_a_way_in_for_it(fault: dict[str, obj
             PlanError, match=f"'{fault['what']} .*cannot be done on stack {stack.name} from here: it takes a proxy"
         ):
             check(stack, fault)
+
+
+def test_only_a_container_can_lose_its_network() -> None:
+    fault = {"what": "isolate", "whom": "worker"}
+    check(IN_CONTAINERS, fault)
+    with pytest.raises(PlanError, match="stack local, whose services share one network; freeze it instead"):
+        check(OURS, fault)
+    with pytest.raises(PlanError, match="stack external, whose services belong to somebody else"):
+        check(THEIRS, fault)
+
+
+@pytest.mark.parametrize("why", ["read only", "no right", "no connection"])
+def test_a_sink_refuses_for_reasons_that_it_has(why: str) -> None:
+    fault = {"what": "refuse", "why": why}
+    check(OURS, fault)
+    if why == "read only":
+        check(OURS, fault, pipeline="elasticsearch/camel-bulk")
+        return
+    with pytest.raises(PlanError, match="elasticsearch cannot be told to refuse records so, only for: read only;"):
+        check(OURS, fault, pipeline="elasticsearch/camel-bulk")
 
 
 def test_a_disk_is_filled_where_there_is_a_small_one_or_the_sink_has_a_guard_of_its_own() -> None:

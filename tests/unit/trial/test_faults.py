@@ -105,6 +105,22 @@ def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told(
     assert found.ended_seconds > (found.began_seconds or 0)
 
 
+def test_a_service_without_its_network_gets_it_back(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "isolate", "whom": "worker"}))
+    record = take(broken(bench, isolate_w2={"stuck": True}, rejoin_w2={"stuck": False}))
+    assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["isolate w2", "rejoin w2", "refresh"]
+    assert record.reasons == []
+    assert record.fault == "isolate worker"
+
+
+def test_a_sink_is_told_why_it_is_to_refuse(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "refuse", "why": "no connection"}))
+    record = take(bench)
+    assert record.fault == "refuse sink no connection"
+    assert "refuse (no connection) tides_abcdef_001" in bench.calls
+    assert "accept tides_abcdef_001" in bench.calls
+
+
 def test_all_workers_are_broken_one_after_the_other(take: Take) -> None:
     bench = FakeBench(plan_with({"what": "stop", "whom": "workers"}))
     record = take(bench)
