@@ -236,6 +236,7 @@ class Stack(Protocol):
 
     def rejoin(self, service: str) -> None:
         """Gives an isolated service its network back and waits until it is ready."""
+        return
 
     @property
     def entrances(self) -> Mapping[str, Entrance]:
