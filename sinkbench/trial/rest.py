@@ -7,6 +7,7 @@ from dataclasses import replace
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, TrialFailed
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.faults import OF_NETWORK
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.kind import Observer
 from sinkbench.trial.names import Names
@@ -31,7 +32,12 @@ def finish(bench: Bench, cell: Cell, names: Names, records: int, observer: Obser
         ServiceError: a service does not answer.
     """
     observer.phase("letting the connector finish, for the audit")
-    if bench.status(names) is None:
+    there = bench.status(names) is not None
+    if there and cell.fault is not None and cell.fault.what in OF_NETWORK:
+        # It has the address of a proxy that is gone.
+        bench.stop_connector(names)
+        there = False
+    if not there:
         # Under its old name it goes on where it was stopped.
         bench.start_connector(cell, names)
     watch = RestWatch(Timeouts(bench.plan.drain.stall_seconds, bench.plan.drain.timeout_seconds))

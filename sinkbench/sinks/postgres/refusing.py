@@ -53,7 +53,7 @@ def refuse(connection: Connection, target: str, why: str) -> None:
     with connection.transaction():
         for statement in (function, TRIGGER):
             # No text of a user's is in it.
-            connection.execute(sql.SQL(statement).format(schema=name, table=name))  # type: ignore[arg-type]
+            connection.execute(sql.SQL(statement).format(schema=name, table=name))
 
 
 def accept(connection: Connection, target: str) -> None:

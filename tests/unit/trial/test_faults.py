@@ -59,7 +59,7 @@ def take(monkeypatch: pytest.MonkeyPatch) -> Take:
         monkeypatch.setattr(trial, "now", lambda: bench.at)
         fault = trial.cell.fault
         assert fault is not None
-        return trial.take(Faulted(RATE, fault), 1)
+        return trial.take(Faulted(RATE, fault), 1, bench.revive)
 
     return taken
 
@@ -252,6 +252,23 @@ def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted(tak
         take(bench, Leaving())
     assert "remove latency_downstream from postgres" in bench.calls
     assert bench.detour == {}
+
+
+def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "delay"}))
+
+    def refuse(done: str) -> None:
+        if done.startswith("remove"):
+            raise StackError("the proxy answers no more")
+
+    bench.breaks = refuse
+    record = take(bench)
+    assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
+    after = bench.calls[bench.calls.index("reconnect") :]
+    assert after == ["reconnect", "stop", "start", "stop", "audit"]
+    assert bench.detour == {}
+    assert record.audit is not None
+    assert record.audit.lost == 0
 
 
 def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(
