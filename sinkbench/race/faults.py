@@ -14,7 +14,7 @@ from sinkbench.sinks import SMALL_DISK, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.trial.network import entrances_used
 
-__all__ = ["check_faults", "prepare_faults"]
+__all__ = ["check_faults", "prepare_faults", "try_faults"]
 
 _ELSEWHERE = "restart, pause, rename, join, refuse, fill of some sinks, poison, command and none"
 
@@ -35,6 +35,11 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records{how};"
                 " name under 'pipelines' those of other sinks"
+            )
+        if fault.what == REFUSE and fault.reason == "no connection" and not stack.breakable:
+            raise PlanError(
+                f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}: it closes the connections"
+                " of everybody; only those of services that sinkbench has started may be closed"
             )
         if fault.what == FILL:
             _check_disk(plan, cell, fault, stack)
@@ -72,6 +77,13 @@ def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
         stack.prepare_proxy(say)
 
 
+def try_faults(cells: Sequence[Cell], stack: Stack) -> None:
+    """Makes sure, once the stack runs, that the proxy of faults of the network starts. Raises StackError if not."""
+    if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
+        with stack.proxy():
+            return
+
+
 def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
     """Raises PlanError if the disk of the cell's sink cannot be full on purpose."""
     where, how = f"{_where(plan, fault)}: '{fault.name}'", sink_kind(cell.sink).full_disk
@@ -89,8 +101,8 @@ def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file:
     where = f"{_where(plan, fault)}: '{fault.name}'"
     if not stack.entrances:
         raise PlanError(
-            f"{where} cannot be done on stack {stack.name} from here: it takes a proxy between the workers and the"
-            " sink, which the stack local has, and the containers' host; leave it out, or race there"
+            f"{where} cannot be done on stack {stack.name} from here: only a race on the stack local, or on the"
+            " containers' host, can have the proxy that it needs; race there, or leave the fault out"
         )
     services = {each.name for each in sink_kind(cell.sink).services}
     entrances = {name: each for name, each in stack.entrances.items() if name in services}

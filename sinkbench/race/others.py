@@ -7,7 +7,7 @@ import time
 from sinkbench.errors import StackError
 from sinkbench.sinks import sinks_of
 from sinkbench.trial.bench import Bench
-from sinkbench.trial.others import Others, risen
+from sinkbench.trial.others import Others, written
 
 __all__ = ["also_there", "in_words", "refusal"]
 
@@ -51,10 +51,9 @@ def refusal(found: Others, worker: str) -> str:
 def in_words(before: Others, after: Others) -> list[str]:
     """Who was there in two looks that are `LOOK_SECONDS` apart, a line each."""
     lines = [f"{each} running: it shares workers, CPU and connections" for each in _tasks(after)]
-    written = {**risen(before.topics, after.topics), **risen(before.tables, after.tables)}
     lines += [
         f"records going into {where}: they share Kafka, the sinks and CPU"
-        for where, count in written.items()
+        for where, count in written(before, after).items()
         if count >= LEAST_PER_SECOND * LOOK_SECONDS
     ]
     for sink, count in after.connections.items():

@@ -25,7 +25,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
 from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.race.byhand import offer_by_hand
-from sinkbench.race.faults import check_faults, prepare_faults
+from sinkbench.race.faults import check_faults, prepare_faults, try_faults
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
 from sinkbench.race.lock import held_folder, only_race
@@ -174,6 +174,7 @@ class _Session(ExitStack):
         check_disk(self._stack)
         prepare_faults(self._cells, self._stack, self._say)
         self._start()
+        try_faults(self._cells, self._stack)
         self._bench = self.enter_context(closing(Bench(self._stack, self._plan, CHECKOUT, self._records)))
         plugins = preflight(self._bench, self._cells)
         unconfirmed = validate_configs(self._bench, self._cells, self._say)

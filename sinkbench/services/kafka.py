@@ -33,6 +33,7 @@ LOOK_SECONDS = 2.0
 # A few records of each partition are looked at; a batch comes as a whole, however large.
 FETCH_BYTES = 64 << 10
 # Offsets of so many partitions are one quick answer of each broker.
+STATUS_KEYS, STATUS_SECONDS = 50, 3.0
 MOST_PARTITIONS = 5_000
 TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)
 
@@ -132,6 +133,14 @@ class Kafka:
     def some_keys(self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS) -> list[bytes | None]:
         """The keys of about `count` of the topic's last records, as many of each partition; fewer if time is up."""
         return [message.key() for message in self._some(topic, count, timeout_seconds, last=True)]
+
+    def keeps_status(self, topic: str, connector: str) -> bool:
+        """Whether Connect keeps its connectors' status in this topic: among its last records is one of `connector`'s.
+
+        Source: org.apache.kafka.connect.storage.KafkaStatusBackingStore.
+        """
+        keys = self.some_keys(topic, STATUS_KEYS, STATUS_SECONDS)
+        return any(key is not None and key.startswith(b"status-") and connector.encode() in key for key in keys)
 
     def _some(self, topic: str, count: int, timeout_seconds: float, *, last: bool) -> list[Message]:
         ends = {number: end for number, end in self.end_offsets(topic).items() if end > 0}

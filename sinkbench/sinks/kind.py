@@ -163,8 +163,8 @@ class Sink(Protocol):
     def refuse(self, target: str, why: str) -> None:
         """Has the server refuse every write to `target`, with an error that a connector sees, until `accept`.
 
-        `why` is one of `SinkKind.refuses`. Whatever it takes is part of `target`, so that it goes with it, or of a
-        connection of this sink. A sink without this method cannot be told to.
+        `why` is one of `SinkKind.refuses`; "no connection" is asked again and again. Whatever it takes is part of
+        `target`, so that it goes with it, or of a connection of this sink. One without this method cannot be told to.
         """
 
     def accept(self, target: str) -> None:
@@ -231,3 +231,8 @@ class SinkKind(DeclaredSink):
     full_disk: Literal["guarded", "small disk"] | None = None
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None
+
+    def __post_init__(self) -> None:
+        # It was a yes or no before there were reasons.
+        if not isinstance(self.refuses, tuple):
+            raise TypeError(f'refuses is a tuple of reasons, such as ("read only",), found {self.refuses!r}')

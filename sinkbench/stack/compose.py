@@ -172,7 +172,8 @@ class ComposeStack(Stack):
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
-        self._mend_all()
+        self._thaw_all()
+        self._rejoin_all()
         if self._cli is None:
             self._start_again(say)
             return
@@ -200,7 +201,7 @@ class ComposeStack(Stack):
     def down(self) -> None:
         if self._cli is None:
             raise StackError("a container cannot stop the stack that it is part of; run `docker compose down`")
-        self._mend_all()
+        self._thaw_all()
         done = self._cli.run(*DOWN)
         if done.returncode != 0:
             raise StackError(f"docker compose down failed: {last_line(done.stderr)}")
@@ -238,12 +239,16 @@ class ComposeStack(Stack):
         self._engine.reconnect(self.container(service))
         self._wait_until_healthy([service])
 
-    def _mend_all(self) -> None:
-        """Lets go on what a controller has frozen that was killed, and gives back the network that it has taken."""
+    def _thaw_all(self) -> None:
+        """Lets go on what a controller has frozen that was killed."""
         for container in self._engine.containers():
             if container.state == "paused":
                 self._engine.unpause(container)
-            if container.state == "running" and container.isolated:
+
+    def _rejoin_all(self) -> None:
+        """Gives back the network that a controller has taken that was killed."""
+        for container in self._engine.containers():
+            if container.isolated:
                 self._engine.reconnect(container)
 
     @property
@@ -263,7 +268,7 @@ class ComposeStack(Stack):
 
     def proxy(self) -> AbstractContextManager[Toxiproxy]:
         program = ensure_proxy(self.checkout, self.settings.dist, lambda line: None)
-        return running_proxy(program, self.settings.home, self._engine.gateway())
+        return running_proxy(program, self.settings.home / "log", {}, self._engine.gateway())
 
     # --- watching --------------------------------------------------------------------------------------------------
 

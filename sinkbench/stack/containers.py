@@ -36,7 +36,9 @@ def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:
 
 
 def state_of(name: str, container: Container) -> ServiceState:
-    """A container's state as a service's; an unhealthy one counts as dead."""
+    """A container's state as a service's; one that is unhealthy, or has no network, counts as dead."""
+    if container.state == "running" and container.isolated:
+        return ServiceState(name, "dead", None, f"{container.status}, without its network")
     if container.state == "running":
         state = "dead" if container.health == "unhealthy" else "running"
         return ServiceState(name, state, None, container.status)

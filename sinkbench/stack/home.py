@@ -44,7 +44,7 @@ class Home:
 
     @property
     def small_disk(self) -> Path:
-        """Where a trial's small disk is mounted."""
+        """Where a trial's small disk is mounted; else an empty folder."""
         return self.path / "small-disk"
 
     @property
@@ -55,7 +55,7 @@ class Home:
     def prepare(self) -> None:
         """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""
         try:
-            for folder in (self.path, self.path / "data", self.path / "log", self.runtime):
+            for folder in (self.path, self.path / "data", self.path / "log", self.small_disk, self.runtime):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StackError(
@@ -83,7 +83,8 @@ class Home:
             raise StackError(f"{self.path}: the account {user} cannot enter it; set SINKBENCH_HOME to a folder it can")
         if not reachable_by_others(find_java()):
             raise StackError(f"{find_java()}: the account {user} cannot enter it; set JAVA_HOME to a JDK that it can")
-        os.chown(self.path / "data", account.pw_uid, account.pw_gid)
+        for folder in (self.path / "data", self.small_disk):
+            os.chown(folder, account.pw_uid, account.pw_gid)
 
     def stage(self, checkout: Path) -> None:
         """Copies run scripts and configurations from `checkout`, which the services' account may not enter."""

@@ -23,6 +23,7 @@ from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.memory import resident_bytes
 from sinkbench.stack.plugins import jars_of
 from sinkbench.stack.processes import (
+    SERVICES_OF,
     CpuClock,
     check_ports_free,
     command_line,
@@ -243,7 +244,9 @@ class LocalStack(Stack):
         ensure_proxy(self.checkout, self.settings.dist, say)
 
     def proxy(self) -> AbstractContextManager[Toxiproxy]:
-        return running_proxy(ensure_proxy(self.checkout, self.settings.dist, lambda line: None), self.home)
+        program = ensure_proxy(self.checkout, self.settings.dist, lambda line: None)
+        # `down` finds it by that.
+        return running_proxy(program, self.home / "log", {SERVICES_OF: str(self.home)})
 
     def check_small_disk(self) -> None:
         check_small_disk()

@@ -17,7 +17,6 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.stack import Entrance, Say
-from sinkbench.stack.processes import SERVICES_OF
 from sinkbench.stack.tools import find_go, find_setpriv, run
 
 __all__ = ["VARIABLES", "check_proxy", "ensure_proxy", "entrances_at", "running_proxy"]
@@ -89,24 +88,29 @@ def entrances_at(ports: Mapping[str, int]) -> dict[str, Entrance]:
 
 
 @contextmanager
-def running_proxy(program: Path, home: Path, listen: str = HOST) -> Iterator[Toxiproxy]:
+def running_proxy(program: Path, logs: Path, environment: Mapping[str, str], listen: str = HOST) -> Iterator[Toxiproxy]:
     """Runs the proxy, without any connection to pass on, as long as the context lasts.
 
-    It ends with this process, however that ends. Its log is that of a stack's other services, in `home`. It is told
-    what to do on loopback, and workers reach it at the address `listen`.
+    It ends with this process, however that ends. It is told what to do on loopback.
+
+    Args:
+        program: what `ensure_proxy` has built.
+        logs: the folder of its log.
+        environment: what else is in its environment.
+        listen: the address of this machine at which workers reach it.
 
     Raises:
         StackError: it does not start, or that address is none of this machine's.
     """
     _check_own(listen)
     port = _free_port()
-    log = home / "log" / "toxiproxy.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = logs / "toxiproxy.log"
+    logs.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
             # The kernel ends it when the controller is killed.
             [*(str(find_setpriv()), "--pdeathsig", "KILL"), str(program), "-host", HOST, "-port", str(port)],
-            env={"PATH": os.environ.get("PATH", os.defpath), SERVICES_OF: str(home), "LOG_LEVEL": "info"},
+            env={"PATH": os.environ.get("PATH", os.defpath), "LOG_LEVEL": "info", **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +20,20 @@ CAP_SYS_ADMIN = 21
 STATUS = Path("/proc/self/status")
 # Whoever writes meanwhile may need a page more than was in use a moment ago.
 TRIES = 50
+# A process that has just ended may hold a file for a moment.
+UNMOUNT_SECONDS = 3.0
 
 
 class SmallDisk:
-    """The file system that is mounted at `path`."""
+    """The file system that is mounted at `path`.
+
+    Attributes:
+        used: whether a service knows of it. Then it stays, so that the service finds it again when it is started.
+    """
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self.path = path
+        self.used = False
         self._size_bytes = size_bytes
 
     def fill(self) -> None:
@@ -66,38 +74,54 @@ def check_small_disk(status: Path = STATUS) -> None:
 def small_disk(path: Path, size_bytes: int, user: str) -> Iterator[SmallDisk]:
     """Mounts a small disk at `path`, for the account `user`, as long as the context lasts.
 
-    One that a killed controller has left there is used again. It takes memory for what lies on it only.
+    One that was left there, by a controller that was killed or since a service died, is used again. It takes memory for
+    what lies on it only.
+
+    Args:
+        path: a folder of that account, which stays: PostgreSQL does not start without a folder that it has known.
+        size_bytes: what may lie on it.
+        user: the account.
 
     Raises:
-        StackError: it cannot be mounted, or is still in use in the end.
+        StackError: it cannot be mounted, or not be taken away in the end.
     """
-    account = pwd.getpwnam(user)
-    path.mkdir(exist_ok=True)
+    try:
+        account = pwd.getpwnam(user)
+    except KeyError:
+        raise StackError(f"no small disk at {path}: there is no account {user}") from None
     if path.is_mount():
+        left = os.statvfs(path)
+        size_bytes = max(size_bytes, 2 * (left.f_blocks - left.f_bfree) * left.f_frsize)
         SmallDisk(path, size_bytes).free()
     else:
         options = f"size={size_bytes},mode=0700,uid={account.pw_uid},gid={account.pw_gid}"
         if problem := _mount("-t", "tmpfs", "-o", options, "sinkbench", str(path)):
             raise StackError(f"no small disk at {path}: {problem}")
+    disk = SmallDisk(path, size_bytes)
     try:
-        yield SmallDisk(path, size_bytes)
+        yield disk
     finally:
-        unmount_small_disk(path)
+        if not disk.used:
+            unmount_small_disk(path)
 
 
 def unmount_small_disk(path: Path) -> None:
-    """Takes the small disk at `path` away, with what lies on it; nothing if there is none.
+    """Takes the small disk at `path` away, with what lies on it; nothing if there is none. The folder stays.
 
     Raises:
-        StackError: something still uses it, or this account may not.
+        StackError: this account may not.
     """
     if not path.is_mount():
         return
-    done = run(["umount", str(path)])
+    deadline = time.monotonic() + UNMOUNT_SECONDS
+    while (done := run(["umount", str(path)])).returncode != 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if done.returncode != 0:
+        # No service knows of it any more: it is gone for all, and its memory free when the last file is closed.
+        done = run(["umount", "--lazy", str(path)])
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["no message"])[0]
-        raise StackError(f"{said}; when nothing uses it any more, run as root: umount '{path}'")
-    path.rmdir()
+        raise StackError(f"{said}; run as root: umount --lazy '{path}'")
 
 
 def _mount(*arguments: str) -> str:

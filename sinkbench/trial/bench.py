@@ -164,7 +164,7 @@ class Bench:
         """Who else is there now, beside the trial of that name, on Connect, in Kafka and in these sinks."""
         own = set() if names is None else {each.connector for each in (names, names.renamed, names.second)}
         running = {name: tasks for name, tasks in self.connect.running().items() if name not in own}
-        topics = {f"the topic {name}": count for name, count in self.kafka.written().items() if not is_ours(name)}
+        topics = {name: count for name, count in self.kafka.written().items() if not is_ours(name)}
         # A sink of somebody's own may be older than this question.
         asked = {name: ask() for name in sinks if (ask := getattr(self.sink(name), "others", None)) is not None}
         tables = {

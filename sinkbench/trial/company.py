@@ -44,7 +44,13 @@ class Company:
 
     def met(self, records: int) -> list[str]:
         """Who was there from the first look to the last, a phrase each, beside a trial of so many records."""
-        return met(self._looks[0], self._looks[-1], records) if len(self._looks) > 1 else []
+        return met(self._looks[0], self._looks[-1], records, self._is_connects) if len(self._looks) > 1 else []
+
+    def _is_connects(self, topic: str) -> bool:
+        """Whether Connect keeps its connectors' status in that topic; not if nobody tells."""
+        with suppress(ServiceError, OSError):
+            return self._bench.kafka.keeps_status(topic, self._names.connector)
+        return False
 
     def count_newcomers(self, samples: Sequence[Sample]) -> None:
         """Counts connections that came while the connector ran and are there without it: they are others', too."""

@@ -33,7 +33,7 @@ __all__ = ["Injection"]
 
 # How often bad records are put into the topic.
 PORTION_SECONDS = 0.25
-# A server may find that there is room after all.
+# A server may find that there is room after all, and a client a place.
 HOLD_SECONDS = 0.5
 # A connector that was restarted is given so long until its tasks run, or have failed, before the next restart.
 RESTART_SECONDS = 60.0
@@ -149,25 +149,33 @@ class Injection(Background[None]):
     @contextmanager
     def _refusing(self) -> Iterator[None]:
         trial = self._trial
+        target, why = trial.names.target, self._fault.reason
         with closing(trial.bench.another_sink(trial.cell.sink)) as sink:
-            sink.refuse(trial.names.target, self._fault.reason)
             try:
+                if why == "no connection":
+                    self._hold(partial(sink.refuse, target, why))
+                else:
+                    sink.refuse(target, why)
                 yield
             finally:
-                sink.accept(trial.names.target)
+                sink.accept(target)
 
     @contextmanager
     def _filling(self, disk: FullDisk) -> Iterator[None]:
-        until = time.monotonic() + self._fault.most_seconds
         try:
-            disk.fill()
-            while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, HOLD_SECONDS)):
-                disk.fill()
-            # The time is over by now.
-            self._seconds = 0.0
+            self._hold(disk.fill)
             yield
         finally:
             disk.free()
+
+    def _hold(self, again: Callable[[], None]) -> None:
+        """Does it again and again for as long as the fault lasts."""
+        until = time.monotonic() + self._fault.most_seconds
+        again()
+        while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, HOLD_SECONDS)):
+            again()
+        # The time is over by now.
+        self._seconds = 0.0
 
     @contextmanager
     def _poisoning(self) -> Iterator[None]:

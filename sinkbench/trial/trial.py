@@ -20,7 +20,7 @@ from sinkbench.analysis.warm import jvm_cpu_per_million
 from sinkbench.analysis.words import few_of
 from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
-from sinkbench.errors import INTERRUPTIONS, ConnectError, ReasonCode, ServiceError, TrialFailed
+from sinkbench.errors import INTERRUPTIONS, ConnectError, Interrupted, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Asked, Audit, Bloat, Bottleneck, Network, Reason, Reconciliation, TrialRecord
 from sinkbench.services.connect import ConnectorStatus, is_even
@@ -153,10 +153,12 @@ class Trial:
         """Makes what ends the steps of a trial early, other than an interrupt, a reason."""
         try:
             yield
-        except TrialFailed as error:
-            self.note(error.code, str(error))
-        except (ServiceError, OSError) as error:
-            self.note(ReasonCode.SERVICE_ERROR, in_one_line(error))
+        except (TrialFailed, ServiceError, OSError) as error:
+            if (interrupt := _interrupt_before(error)) is not None:
+                self.observer.phase(in_one_line(error))
+                raise interrupt from None
+            code = error.code if isinstance(error, TrialFailed) else ReasonCode.SERVICE_ERROR
+            self.note(code, str(error) if isinstance(error, TrialFailed) else in_one_line(error))
 
     def note(self, code: ReasonCode, text: str, **figures: float) -> None:
         """Adds a reason why the trial's figures must not be used."""
@@ -586,3 +588,11 @@ class Trial:
             bloat=self._bloat,
             **noted,
         )
+
+
+def _interrupt_before(error: BaseException) -> Interrupted | None:
+    """The interrupt that was on its way when this error was raised, as while something is undone; None if none was."""
+    before = error.__context__
+    while before is not None and not isinstance(before, Interrupted):
+        before = before.__context__
+    return before

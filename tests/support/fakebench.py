@@ -382,8 +382,11 @@ class FakeBench:
     def disk_to_fill(self, target: str, small_disk: Any) -> Iterator[Any]:
         """A sink's disk that only tells what is done to it."""
         self.calls.append(f"disk of {target} begins")
-        yield SimpleNamespace(**{each: partial(self.do, each, "disk") for each in ("fill", "free")})
-        self.calls.append(f"disk of {target} ends")
+        try:
+            yield SimpleNamespace(**{each: partial(self.do, each, "disk") for each in ("fill", "free")})
+        finally:
+            self.do("end", "disk")
+            self.calls.append(f"disk of {target} ends")
 
     def refresh(self) -> None:
         self.calls.append("refresh")

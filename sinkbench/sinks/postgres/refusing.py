@@ -37,7 +37,11 @@ OTHERS = """
     AND application_name <> current_setting('application_name')
 """
 END_OTHERS = f"SELECT count(pg_terminate_backend(pid)) {OTHERS}"
-COUNT_OTHERS = f"SELECT count(*) {OTHERS}"
+# Those of others, and places that nobody has, or that somebody has who is logging in.
+STILL = f"""
+    SELECT (SELECT count(*) {OTHERS}), current_setting('max_connections')::int - count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND datname IS NOT NULL
+"""  # noqa: S608 - of texts of ours
 # Whoever is closed tries again at once, and may find a place before it is taken.
 CROWD_SECONDS = 10.0
 
@@ -79,29 +83,31 @@ class Crowd:
         self._here: list[Connection] = []
 
     def come(self) -> None:
-        """Takes all places, those of others, too, who lose their connections.
+        """Takes all places, those of others, too, who lose their connections. A second call takes what is free again.
 
         Raises:
-            ServiceError: others find places again and again.
+            ServiceError: others find places again and again, or this machine has no more connections to give.
         """
         deadline = time.monotonic() + CROWD_SECONDS
-        self._take_what_is_free()
-        while self._connection.execute(COUNT_OTHERS).fetchall() != [(0,)]:
+        while (still := self._still()) != (0, 0):
             if time.monotonic() > deadline:
                 self.go()
                 raise ServiceError(f"PostgreSQL: its connections could not all be taken in {CROWD_SECONDS:g} s")
-            self._connection.execute(END_OTHERS)
-            self._take_what_is_free()
+            others, free = still
+            if others:
+                self._connection.execute(END_OTHERS)
+            for _ in range(others + free):
+                try:
+                    self._here.append(self._connect())
+                except psycopg.OperationalError:
+                    # Somebody was faster, or is about to go.
+                    break
+
+    def _still(self) -> tuple[int, int]:
+        ((others, free),) = self._connection.execute(STILL).fetchall()
+        return int(others), max(int(free), 0)
 
     def go(self) -> None:
         """Gives them back."""
         while self._here:
             self._here.pop().close()
-
-    def _take_what_is_free(self) -> None:
-        try:
-            while True:
-                self._here.append(self._connect())
-        except psycopg.OperationalError:
-            # There is no more.
-            return

@@ -371,7 +371,8 @@ class PostgresSink:
 
     def refuse(self, target: str, why: str) -> None:
         if why == NO_CONNECTION:
-            self._crowd = Crowd(self._connection, partial(self._connect, self._dsn))
+            if self._crowd is None:
+                self._crowd = Crowd(self._connection, partial(self._connect, self._dsn))
             self._crowd.come()
         else:
             refuse(self._connection, target, why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ __all__ = ["on_small_disk"]
 SPACE = "sinkbench_small_disk"
 """The table space. Only one trial at a time has one."""
 USUAL = "pg_default"
+LOCK_SECONDS, TRIES = 5, 4
 # The table, or its partitions, and their indexes. What only stands for others has no pages.
 PARTS = """
     WITH RECURSIVE parts(oid) AS (
@@ -48,13 +49,16 @@ def on_small_disk(
         ServiceError: it cannot be moved there, or back.
     """
     with small_disk() as disk:
-        with map_exceptions(psycopg.Error):
-            _move_to(connection, target, disk.path)
+        disk.used = True
         try:
+            with map_exceptions(psycopg.Error):
+                _move_to(connection, target, disk.path)
             yield disk
         finally:
             with map_exceptions(psycopg.Error):
                 _move_back(connection)
+            # A server that is dead now looks for it when it is started again.
+            disk.used = False
 
 
 def _move_to(connection: Connection, target: str, directory: Path) -> None:
@@ -74,7 +78,15 @@ def _move_back(connection: Connection) -> None:
     """Moves all that lies there to where tables usually are; nothing if there is no such table space."""
     if not connection.execute(THERE, [SPACE]).fetchall():
         return
+    connection.execute(sql.SQL("SET lock_timeout TO {}").format(sql.Literal(f"{LOCK_SECONDS}s")))
     alter = sql.SQL("ALTER {} ALL IN TABLESPACE {} SET TABLESPACE {}")
     for kind in ("TABLE", "INDEX"):
-        connection.execute(alter.format(sql.SQL(kind), sql.Identifier(SPACE), sql.Identifier(USUAL)))
+        move = alter.format(sql.SQL(kind), sql.Identifier(SPACE), sql.Identifier(USUAL))
+        for _ in range(TRIES - 1):
+            # After Ctrl-C a connector may still write.
+            with suppress(psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
+                connection.execute(move)
+                break
+        else:
+            connection.execute(move)
     connection.execute(sql.SQL("DROP TABLESPACE {}").format(sql.Identifier(SPACE)))

@@ -72,7 +72,8 @@ def test_a_proxy_stands_only_where_there_is_a_way_in_for_it(fault: dict[str, obj
     check(OURS, fault)
     for stack in (THEIRS, IN_CONTAINERS):
         with pytest.raises(
-            PlanError, match=f"'{fault['what']} .*cannot be done on stack {stack.name} from here: it takes a proxy"
+            PlanError,
+            match=f"'{fault['what']} .*cannot be done on stack {stack.name} from here: only a race on the stack local",
         ):
             check(stack, fault)
 
@@ -90,6 +91,9 @@ def test_only_a_container_can_lose_its_network() -> None:
 def test_a_sink_refuses_for_reasons_that_it_has(why: str) -> None:
     fault = {"what": "refuse", "why": why}
     check(OURS, fault)
+    if why == "no connection":
+        with pytest.raises(PlanError, match="stack external: it closes the connections of everybody"):
+            check(THEIRS, fault)
     if why == "read only":
         check(OURS, fault, pipeline="elasticsearch/camel-bulk")
         return

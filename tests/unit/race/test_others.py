@@ -62,8 +62,8 @@ def test_nobody_else_is_no_line(bench: FakeBench) -> None:
 
 
 def test_a_load_is_named_and_a_record_now_and_then_is_not() -> None:
-    before = Others({}, {"the topic orders": 0, "the topic connect-status": 0}, {"orders of postgres": 0})
-    after = Others({}, {"the topic orders": 900, "the topic connect-status": 9}, {"orders of postgres": 900})
+    before = Others({}, {"orders": 0, "connect-status": 0}, {"orders of postgres": 0})
+    after = Others({}, {"orders": 900, "connect-status": 9}, {"orders of postgres": 900})
     assert [line.split(":")[0] for line in in_words(before, after)] == [
         "records going into the topic orders",
         "records going into orders of postgres",

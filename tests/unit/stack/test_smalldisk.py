@@ -20,12 +20,14 @@ MEGABYTE = 2**20
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Where to mount one, in a path with a space."""
+    """Where to mount one: a folder in a path with a space."""
     try:
         check_small_disk()
     except StackError as missing:
         pytest.skip(str(missing))
-    return tmp_path / "a disk"
+    place = tmp_path / "a disk"
+    place.mkdir()
+    return place
 
 
 def write(path: Path) -> int | None:
@@ -51,33 +53,52 @@ def test_it_is_full_and_free_again_and_keeps_what_it_holds(place: Path) -> None:
         assert (disk.path / "kept").read_bytes() == PAGE
         (disk.path / "large").write_bytes(PAGE * 1_000)
         assert os.statvfs(disk.path).f_blocks * os.statvfs(disk.path).f_frsize == 8 * MEGABYTE
-    assert not place.exists()
+    assert list(place.iterdir()) == []
 
 
 def test_one_that_a_killed_controller_has_left_is_used_again(place: Path) -> None:
     left = small_disk(place, MEGABYTE, getpass.getuser())
-    left.__enter__().fill()
-    with small_disk(place, 2 * MEGABYTE, getpass.getuser()) as disk:
+    before = left.__enter__()
+    (before.path / "large").write_bytes(PAGE * 200)
+    before.fill()
+    # One that is too small for what lies on it grows.
+    with small_disk(place, MEGABYTE // 2, getpass.getuser()) as disk:
         assert write(disk.path / "first") is None
-    assert not place.exists()
+    assert not place.is_mount()
     unmount_small_disk(place)
 
 
-def test_one_that_is_still_used_is_told_with_what_to_do(place: Path) -> None:
-    with small_disk(place, MEGABYTE, getpass.getuser()) as disk, (disk.path / "open").open("w"):
-        with pytest.raises(StackError, match=rf"run as root: umount '{place}'$") as told:
-            unmount_small_disk(place)
-        assert len(str(told.value).splitlines()) == 1
+def test_one_that_a_service_still_knows_of_stays(place: Path) -> None:
+    with small_disk(place, MEGABYTE, getpass.getuser()) as disk:
+        disk.used = True
+    assert place.is_mount()
+    unmount_small_disk(place)
+    assert not place.is_mount()
+    assert place.exists()
+
+
+def test_an_open_file_keeps_it_from_nobody(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sinkbench.stack.smalldisk.UNMOUNT_SECONDS", 0.2)
+    with (place.parent / "open").open("w"), small_disk(place, MEGABYTE, getpass.getuser()) as disk:
+        file = (disk.path / "open").open("w")
+    assert not place.is_mount()
+    file.close()
+
+
+def test_without_such_an_account_there_is_none(place: Path) -> None:
+    with pytest.raises(StackError, match=r"no small disk at .*: there is no account nobody-here"):
+        small_disk(place, MEGABYTE, "nobody-here").__enter__()
 
 
 def test_down_takes_it_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SINKBENCH_HOME", str(place.parent / "home"))
-    settings = load_settings()
-    settings.home.mkdir()
-    left = settings.home / "small-disk"
-    small_disk(left, MEGABYTE, getpass.getuser()).__enter__()
-    LocalStack(settings).down()
-    assert not left.exists()
+    monkeypatch.setenv("SINKBENCH_HOME", str(place))
+    disk = place / "small-disk"
+    disk.mkdir()
+    left = small_disk(disk, MEGABYTE, getpass.getuser())
+    left.__enter__()
+    assert disk.is_mount()
+    LocalStack(load_settings()).down()
+    assert not disk.is_mount()
 
 
 def test_without_the_right_to_mount_it_is_refused(tmp_path: Path) -> None:

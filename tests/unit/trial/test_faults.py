@@ -6,6 +6,7 @@ import json
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import psutil
@@ -254,6 +255,36 @@ def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted(tak
     assert bench.detour == {}
 
 
+def test_an_interrupt_is_not_lost_where_undoing_fails(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = FakeBench(plan_with({"what": "fill"}))
+
+    def fail(done: str) -> None:
+        if done == "end disk":
+            raise StackError("the table cannot be moved back")
+
+    bench.breaks = fail
+
+    class Leaving(Quiet):
+        def sample(self, sample: Sample) -> None:
+            if "fill disk" in bench.calls:
+                raise Interrupted
+
+    observer = Leaving()
+    with pytest.raises(Interrupted):
+        take(bench, observer)
+    assert "the table cannot be moved back" in observer.phases
+
+
+def test_a_table_that_does_not_fit_the_memory_is_told_before_anything_is_sent(
+    take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=10_000_000))
+    record = take(FakeBench(plan_with({"what": "fill"})))
+    (reason,) = record.reasons
+    assert reason.code == ReasonCode.DISK_TOO_SMALL
+    assert "18,000 records of 512 bytes do not fit a small disk" in reason.text
+
+
 def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone(take: Take) -> None:
     bench = FakeBench(plan_with({"what": "delay"}))
 
@@ -275,15 +306,15 @@ def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(
     take: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sinkbench.trial.injection.HOLD_SECONDS", 0.01)
-    bench = FakeBench(plan_with({"what": "fill", "seconds": 0.1}))
+    bench = FakeBench(plan_with({"what": "fill", "seconds": 0.5}))
     record = take(broken(bench, fill_disk={"stuck": True}, free_disk={"stuck": False}))
     assert record.reasons == []
     assert record.recovery is not None
     assert record.recovery.whom == "disk of postgres"
     told = [call for call in bench.calls if "disk" in call or call == "audit"]
     begins, ends = (f"disk of tides_abcdef_001 {what}" for what in ("begins", "ends"))
-    assert len(told) > 6
-    assert told == [begins, *["fill disk"] * (len(told) - 4), "free disk", "audit", ends]
+    assert len(told) >= 6
+    assert told == [begins, *["fill disk"] * (len(told) - 5), "free disk", "audit", "end disk", ends]
 
 
 def test_bad_records_are_counted_apart_from_the_load(take: Take) -> None:

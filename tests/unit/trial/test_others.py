@@ -17,9 +17,9 @@ def test_a_connector_that_ran_at_either_look_is_named_with_its_most_tasks() -> N
 
 
 def test_what_is_written_elsewhere_counts_from_a_hundredth_of_ones_own_records_on() -> None:
-    before = Others({}, {"the topic orders": 500}, {"orders of postgres": 500})
-    little = Others({}, {"the topic orders": 2_499}, {"orders of postgres": 2_499})
-    much = Others({}, {"the topic orders": 2_500}, {"orders of postgres": 5_500})
+    before = Others({}, {"orders": 500}, {"orders of postgres": 500})
+    little = Others({}, {"orders": 2_499}, {"orders of postgres": 2_499})
+    much = Others({}, {"orders": 2_500}, {"orders of postgres": 5_500})
     assert met(before, little, 200_000) == []
     assert met(before, much, 200_000) == [
         "2,000 records went into the topic orders",
@@ -28,9 +28,13 @@ def test_what_is_written_elsewhere_counts_from_a_hundredth_of_ones_own_records_o
 
 
 def test_what_connect_writes_for_itself_is_no_load_even_beside_a_slow_trial() -> None:
-    before = Others({}, {"the topic connect-status": 100})
-    assert met(before, Others({}, {"the topic connect-status": 152}), 2_000) == []
-    assert met(before, Others({}, {"the topic connect-status": 1_100}), 2_000) != []
+    before = Others({}, {"connect-status": 100})
+    assert met(before, Others({}, {"connect-status": 152}), 2_000) == []
+    much = Others({}, {"connect-status": 1_100, "orders": 1_000})
+    assert len(met(before, much, 2_000)) == 2
+    assert met(before, much, 2_000, lambda topic: topic == "connect-status") == [
+        "1,000 records went into the topic orders"
+    ]
 
 
 def test_what_a_trial_has_made_is_told_from_what_sounds_like_it() -> None:

@@ -216,8 +216,8 @@ def test_what_the_connectors_write_elsewhere_is_not_audited() -> None:
 
 
 def test_who_else_was_there_while_the_connector_ran_is_kept() -> None:
-    before = Others({}, {"the topic orders": 10}, {"orders of postgres": 0})
-    after = Others({"by-hand": 3}, {"the topic orders": 110}, {"orders of postgres": 5_000})
+    before = Others({}, {"orders": 10}, {"orders of postgres": 0})
+    after = Others({"by-hand": 3}, {"orders": 110}, {"orders of postgres": 5_000})
     record = drain(FakeBench(PLAN, meets=[before, after]))
     assert record.reasons == []
     assert record.others == [
