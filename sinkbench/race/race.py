@@ -68,7 +68,7 @@ class Race:
         self._plan = plan
         self._journal = journal
         self._ui = ui
-        self._sizes = Sizes(plan.drain, least_records(bench.record_bytes))
+        self._sizes = Sizes(plan.drain, least_records(bench.record_bytes), bench.record_bytes)
         self._step = 0
         self._numbered = 0
         self._cold = False

@@ -13,7 +13,7 @@ __all__ = ["Sizes", "is_too_short"]
 # A trial that was too short is taken again with so many times the records at least.
 RETAKE_FACTOR = 4.0
 # What a cell is taken to store where its pilot stored nothing; its trials then show the same failure, quickly.
-FALLBACK_RECORDS_PER_SECOND = 1_000.0
+FALLBACK_RECORDS_PER_SECOND, FALLBACK_BYTES_PER_SECOND = 1_000.0, 10e6
 
 
 def is_too_short(record: TrialRecord, asked_seconds: float) -> bool:
@@ -32,10 +32,12 @@ def is_too_short(record: TrialRecord, asked_seconds: float) -> bool:
 class Sizes:
     """The rate that each place of a plan had last, by which its trials are sized."""
 
-    def __init__(self, drain: PlanDrain, least: int = MINIMUM_RECORDS) -> None:
-        """`least` is the fewest records of a trial."""
+    def __init__(self, drain: PlanDrain, least: int = MINIMUM_RECORDS, mean_bytes: float = 0.0) -> None:
+        """`least` is the fewest records of a trial, `mean_bytes` what one has."""
         self._drain = drain
         self._least = least
+        most = FALLBACK_BYTES_PER_SECOND / mean_bytes if mean_bytes else FALLBACK_RECORDS_PER_SECOND
+        self._fallback = min(FALLBACK_RECORDS_PER_SECOND, most)
         self._rates: dict[str, float] = {}
 
     def learn(self, place: str, records_per_second: float) -> None:
@@ -44,7 +46,7 @@ class Sizes:
 
     def rate(self, cell: Cell) -> float:
         """Records per second that the cell is taken to store."""
-        return self._rates.get(cell.place, FALLBACK_RECORDS_PER_SECOND)
+        return self._rates.get(cell.place, self._fallback)
 
     def records(self, cell: Cell) -> int:
         """Records that fill the window of the cell's next trial."""
