@@ -195,6 +195,7 @@ def test_a_proxy_ends_with_a_controller_that_is_killed(proxied: LocalStack) -> N
 
 FULL = """
 mode: faults
+probe_interval_ms: 150
 pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
 trials: 1
 sustain: {records_per_second: 1000, seconds: 8}

@@ -105,11 +105,12 @@ def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(bootstrap
 def test_the_topic_in_which_connect_keeps_its_status_is_known_by_its_keys(
     kafka: Kafka, bootstrap: str, topic: str
 ) -> None:
+    kafka.create_topic(topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap})
     # As Connect's KafkaStatusBackingStore writes them.
     for key in ("status-connector-orders", f"status-topic-{topic}:connector-mine", "status-task-mine-0"):
         producer.produce(topic, key=key, value=b"{}")
-    producer.flush(10)
+    assert producer.flush(20) == 0
     assert kafka.keeps_status(topic, "mine")
     assert kafka.keeps_status("connect-status", "nobodys") is False
     assert kafka.keeps_status(topic, "yours") is False
