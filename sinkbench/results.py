@@ -493,6 +493,9 @@ class Reads(_Record):
     """Queries without an answer, in both."""
     problem: str = ""
     """What the first of them said."""
+    unasked: Whole = 0
+    """Queries that were due, in both, and not begun before the end, since the sink still worked at those before: their
+    times are in no latency, which would be longer."""
 
 
 class _OfCell(_Record):

@@ -51,6 +51,7 @@ def propose(
         say(f"wrote {path}")
         for note in proposal.notes:
             say(note)
+    say("read and change them; a plan names each as the 'target' of a pipeline: docs/records.md")
 
 
 def _stem(file: Path) -> str:

@@ -29,6 +29,9 @@ ARCHIVES = {
     ),
     "io.confluent.connect.jdbc.JdbcSinkConnector": Archive("Confluent", "confluentinc-kafka-connect-jdbc-VERSION.zip"),
     "io.aiven.connect.jdbc.JdbcSinkConnector": Archive("Aiven", "jdbc-connector-for-apache-kafka-VERSION.zip"),
+    "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector": Archive(
+        "Aiven", "opensearch-connector-for-apache-kafka-VERSION.zip"
+    ),
 }
 """By the connector's class."""
 

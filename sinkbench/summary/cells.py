@@ -446,6 +446,7 @@ def _reads(trials: Sequence[Reads]) -> Reads | None:
             idle_ms=merged(each.idle_ms for each in trials),
             failed=sum(each.failed for each in trials),
             problem=next((each.problem for each in trials if each.problem), ""),
+            unasked=sum(each.unasked for each in trials),
         )
     )
 

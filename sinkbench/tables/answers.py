@@ -159,9 +159,11 @@ def _job(found: Answer) -> str:
 
 
 def _unlike(found: Answer, summary: RunSummary) -> str:
-    """That two cells do not do the same job, or that nobody knows, where queries were asked; else nothing."""
-    if found.about == EQUAL or not (found.faster.queries or found.slower.queries):
+    """That cells of two sinks do not do the same job, or that nobody knows; nothing where they do."""
+    if found.about == EQUAL or found.faster.sink == found.slower.sink:
         return ""
+    if not (found.faster.queries or found.slower.queries):
+        return " Whether they do the same job was not checked: no queries were asked."
     if found.jobs is None:
         return " Whether they do the same job is not known."
     if found.jobs[0] == found.jobs[1]:

@@ -78,6 +78,11 @@ def query_lines(summary: RunSummary) -> list[str]:
             lines.append(f"{cell_name(cell, summary)}: cannot answer {', '.join(wrong)} rightly.")
         if cell.reads is not None and cell.reads.problem:
             lines.append(f"{cell_name(cell, summary)}: {cell.reads.failed:,} queries failed: {cell.reads.problem}.")
+        if cell.reads is not None and cell.reads.unasked:
+            lines.append(
+                f"{cell_name(cell, summary)}: {cell.reads.unasked:,} queries were due and not begun before the end: the"
+                " sink answers fewer a second, so that latencies would be longer."
+            )
         if failed:
             lines.append(f"{cell_name(cell, summary)}: queries failed: {'; '.join(failed)}.")
     if any(cell.queries for cell in summary.cells):

@@ -38,9 +38,11 @@ class Told:
         failed: how many were not.
         problem: what the first of these said; empty if all were answered.
         cpu_seconds: that this process took.
+        unasked: queries that were due, and not begun before the end, since every connection waited for an answer.
     """
 
     latencies_us: Sequence[float]
     failed: int = 0
     problem: str = ""
     cpu_seconds: float = 0.0
+    unasked: int = 0

@@ -122,7 +122,8 @@ class Sustain:
             None if each is None else latency_of(each.latencies_us) for each in (self._reads_loaded, self._reads_idle)
         )
         problem = next((each.problem for each in told if each.problem), "")
-        return Reads(loaded_ms=loaded, idle_ms=idle, failed=sum(each.failed for each in told), problem=problem)
+        failed, unasked = sum(each.failed for each in told), sum(each.unasked for each in told)
+        return Reads(loaded_ms=loaded, idle_ms=idle, failed=failed, problem=problem, unasked=unasked)
 
     def _one_in(self, trial: Trial) -> int:
         return max(1, math.ceil(trial.records / trial.bench.plan.sustain.latency_records))

@@ -51,6 +51,16 @@ pipelines:
 trials: 1
 load: {{records: {file}, key: id, partitions: 6}}
 """
+FROM_TOPIC = """
+pipelines: [postgres/jdbc]
+load: {{records: "{source}", partitions: 6}}
+"""
+PROPOSED = """
+pipelines:
+  - {{pipeline: elasticsearch/camel-bulk, target: movies.index.json}}
+  - {{pipeline: postgres/jdbc, target: movies.sql}}
+load: {{records: {file}, partitions: 6}}
+"""
 # Written as no program here would write them.
 UNUSUAL = b'{"a":1.0,"e":1e2,"u":"\\u00e9\\/", "deep":{"n":null,"l":[1,  2]},"customer":{"id":%d}}'
 BYTES = (100, 4_000, 1_000_000)
@@ -167,7 +177,7 @@ def test_a_topic_is_copied_with_its_keys_in_its_own_rhythm(bootstrap: str, kafka
 
 
 def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
-    stack: LocalStack, bootstrap: str, kafka: Kafka, topic: str
+    stack: LocalStack, bootstrap: str, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:
     kafka.create_topic(topic, 1)
     source = f"kafka://{bootstrap}/{topic}"
@@ -185,6 +195,9 @@ def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
     writing.produce(topic, b'{"late": 1}')
     writing.flush(10)
     assert dataset.facts.records == dataset.facts.with_key == 50
+    record, _ = one_trial(stack, tmp_path, FROM_TOPIC.format(source=source), 100)
+    assert record.audit is not None, record.invalid
+    assert (record.audit.stored, record.audit.clean, record.audit.checked) == (100, True, 100), record.invalid
     producer.produce(topic, b"no JSON")
     producer.flush(10)
     refused = copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", source, "--count", "3")
@@ -291,3 +304,15 @@ def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack
                 finally:
                     sink.drop(target)
     assert max(sizes) > 1_000 * min(sizes)
+
+
+def test_a_data_set_of_others_goes_through_connect_as_it_is(
+    stack: LocalStack, sinkbench: Run, vega: Path, tmp_path: Path
+) -> None:
+    file = vega / "movies.json"
+    done = sinkbench("propose", str(file))
+    assert done.returncode == 0, done.stderr
+    for cell in (0, 1):
+        record, _ = one_trial(stack, tmp_path, PROPOSED.format(file=file), 3_201, cell=cell)
+        assert record.audit is not None, record.invalid
+        assert (record.audit.stored, record.audit.clean, record.audit.checked) == (3_201, True, 3_201), record.invalid

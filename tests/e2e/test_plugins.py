@@ -61,6 +61,7 @@ def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
         ("elasticsearch/confluent", "confluentinc-kafka-connect-elasticsearch-VERSION.zip"),
         ("postgres/confluent-jdbc", "confluentinc-kafka-connect-jdbc-VERSION.zip"),
         ("postgres/aiven-jdbc", "jdbc-connector-for-apache-kafka-VERSION.zip"),
+        ("elasticsearch/aiven-opensearch", "opensearch-connector-for-apache-kafka-VERSION.zip"),
     ],
 )
 def test_a_race_whose_plugin_is_not_there_says_which_archive_goes_where(

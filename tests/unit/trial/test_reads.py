@@ -57,6 +57,9 @@ def test_a_query_that_has_to_wait_for_another_counts_from_when_it_was_due() -> N
     told = ask(100, 0.6, Slow(0.1))
     assert told.latencies_us[-1] > 2 * told.latencies_us[0]
     assert min(told.latencies_us) >= 0.1e6
+    # Sixty were due.
+    assert 40 <= told.unasked <= 70 - len(told.latencies_us)
+    assert ask(20, 0.4, Slow(0.0), Slow(0.0)).unasked <= 1
 
 
 def test_connections_share_the_queries() -> None:
