@@ -12,7 +12,7 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
 
-__all__ = ["check_forms", "misfit"]
+__all__ = ["check_forms", "filled_columns", "misfit"]
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 # Hand the value on as it is.
@@ -26,6 +26,8 @@ AFTER = "org.apache.kafka.connect.transforms.ExtractField$Value"
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
 # None of them gives a schema to a value that has none, or makes text of a struct.
 KAFKAS_OWN = "org.apache.kafka.connect.transforms."
+# Where a record lies in Kafka, as Debezium's sink names the columns of such a key.
+POSITION = frozenset({"__connect_topic", "__connect_partition", "__connect_offset"})
 SCHEMAS, CONTENT = "value.converter.schemas.enable", "value.converter.schema.content"
 
 
@@ -68,6 +70,27 @@ def misfit(config: Mapping[str, str], form: Form) -> str | None:
     if converter != JSON_CONVERTER:
         return None
     return _misread(config, form) or _unwritable(config, form) or _not_unwrapped(config, form)
+
+
+def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | None:
+    """The columns into which a connector writes records of that form, in lower case; None where that is not plain.
+
+    Debezium's JDBC sink writes the members of a struct. That is the record itself, or what `HoistField` puts it into.
+    """
+    kinds = list(_transforms(config).values())
+    if config.get("connector.class") != JDBC or config.get("schema.evolution", "none") != "none":
+        return None
+    if not all(kind == UNWRAP or kind.startswith(KAFKAS_OWN) for kind in kinds):
+        return None
+    key = (
+        POSITION if config.get("primary.key.mode") == "kafka" and not config.get("primary.key.fields") else frozenset()
+    )
+    of_value = [name for name, kind in _transforms(config).items() if kind.endswith("$Value")]
+    if len(of_value) == 1 and HOIST in kinds:
+        return key | {config.get(f"transforms.{of_value[0]}.field", "").lower()}
+    if is_row(form) and HOIST not in kinds:
+        return key | {str(field["field"]).lower() for field in schema_of("row")["fields"]}
+    return None
 
 
 def _misread(config: Mapping[str, str], form: Form) -> str | None:

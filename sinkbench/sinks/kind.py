@@ -68,6 +68,9 @@ class Sink(Protocol):
     def drop(self, target: str) -> None:
         """Removes it; one that is not there is fine. Raises StackError for one without sinkbench's mark."""
 
+    def columns(self, target: str) -> frozenset[str] | None:
+        """The names of its columns, in lower case; None if it has none. A sink without this method does not tell."""
+
     def read(self, target: str) -> SinkReading:
         """How things stand now; cheap enough to be asked four times a second."""
 

@@ -26,6 +26,7 @@ from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.forms import filled_columns
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
 from sinkbench.plan.sections import PlanChanges
@@ -251,7 +252,7 @@ class Bench:
         """Makes the trial's empty index or table, by the cell's target file if it has one.
 
         Raises:
-            TargetError: the file cannot be used.
+            TargetError: the file cannot be used, or lacks what the cell's connector writes to.
         """
         sink = self.sink(cell.sink)
         # A sink of somebody's own may take no file.
@@ -259,8 +260,28 @@ class Bench:
             sink.create(names.target)
         else:
             sink.create(names.target, self._checkout / cell.target)
+        self._check_columns(cell, names)
         if self.plan.load.changes is not None:
             self._check_keyed(cell, names)
+
+    def _check_columns(self, cell: Cell, names: Names) -> None:
+        """Makes sure that the target has each column that the connector fills, as far as both tell.
+
+        Raises TargetError if it lacks one; then it is gone again.
+        """
+        sink = self.sink(cell.sink)
+        ask = getattr(sink, "columns", None)
+        wanted = filled_columns({key: str(value).strip() for key, value in self.file_of(cell).items()}, cell.form)
+        held = None if ask is None or wanted is None else ask(names.target)
+        if wanted is None or held is None:
+            return
+        if lacking := sorted(wanted - held):
+            sink.drop(names.target)
+            made = "the sink's own file" if cell.target is None else cell.target
+            raise TargetError(
+                f"{cell.label}: the table of {made} has no column {lacking[0]}, which {cell.pipeline} fills of records"
+                f" of form {cell.form}; add it, or name another target or form"
+            )
 
     def fill(self, cell: Cell, names: Names) -> Iterator[int]:
         """Puts the cell's `rows_before` into its index or table, and yields from time to time how many are there.

@@ -462,3 +462,17 @@ def test_an_interrupted_query_leaves_the_connection_fit_to_clean_up_with(stack: 
         signal.signal(signal.SIGUSR1, before)
         for each, handler in endings.items():
             signal.signal(each, handler)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "target", "lacks"),
+    [("postgres/jdbc", "row", "payload"), ("postgres/jdbc-idempotent", "btree", "__connect_offset")],
+)
+def test_a_table_without_a_column_that_the_connector_fills_is_refused(
+    stack: LocalStack, tmp_path: Path, pipeline: str, target: str, lacks: str
+) -> None:
+    plan = f"pipelines: [{{pipeline: {pipeline}, target: postgres/targets/{target}.sql}}]\n"
+    said = f"{pipeline}: the table of postgres/targets/{target}.sql has no column {lacks}, which {pipeline} fills"
+    with pytest.raises(TargetError, match=said):
+        one_trial(stack, tmp_path, plan, 2_000)
+    assert left_behind(stack) == []

@@ -189,6 +189,9 @@ class ElasticsearchSink:
         else:
             self.create(target)
 
+    def columns(self, target: str) -> frozenset[str] | None:
+        return None
+
     def drop(self, target: str) -> None:
         for index, mappings in self._mappings(target).items():
             # A name that stands for another index is an alias that somebody has made.

@@ -15,7 +15,7 @@ from psycopg import sql
 from loadgen.checksum import parse
 from sinkbench.errors import StackError
 
-__all__ = ["DOCUMENT", "ROW", "Audited", "audited_in", "contents", "documents", "sequences"]
+__all__ = ["DOCUMENT", "ROW", "Audited", "audited_in", "columns_of", "contents", "documents", "sequences"]
 
 Connection = psycopg.Connection[Any]
 
@@ -53,9 +53,14 @@ ROW = Audited(
 """Of a table with a column for each member of a record, as `loadgen.forms` names them."""
 
 
+def columns_of(connection: Connection, table: str, schema: str = "public") -> frozenset[str]:
+    """The names of a table's columns; none if there is no such table."""
+    return frozenset(str(name) for (name,) in connection.execute(COLUMNS, [schema, table]).fetchall())
+
+
 def audited_in(connection: Connection, table: str, schema: str = "public") -> Audited:
     """What is to be read of a table; of one that has neither, its document."""
-    columns = {str(name) for (name,) in connection.execute(COLUMNS, [schema, table]).fetchall()}
+    columns = columns_of(connection, table, schema)
     return ROW if "payload" not in columns and {"bench_run", "bench_seq"} <= columns else DOCUMENT
 
 

@@ -27,7 +27,7 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
 from sinkbench.sinks.postgres.asking import ask
-from sinkbench.sinks.postgres.audited import audited_in, contents, documents, sequences
+from sinkbench.sinks.postgres.audited import audited_in, columns_of, contents, documents, sequences
 from sinkbench.sinks.postgres.filling import fill
 from sinkbench.sinks.postgres.refusing import NO_CONNECTION, Crowd, accept, refuse
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
@@ -181,6 +181,9 @@ class PostgresSink:
         if self._query(sql.SQL(UNLOGGED), target, target)[0][0]:
             unsafe.insert(0, "the table is UNLOGGED")
         return [f"what PostgreSQL has stored may be gone after a crash: {', '.join(unsafe)}"] if unsafe else []
+
+    def columns(self, target: str) -> frozenset[str]:
+        return frozenset(name.lower() for name in columns_of(self._connection, target))
 
     def drop(self, target: str) -> None:
         self._sequences.pop(target, None)

@@ -12,7 +12,18 @@ from loadgen.forms import DOCUMENT, FORMS, Form, schema_of
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.connectors import known_pipelines, read_connector
-from sinkbench.plan.forms import AFTER, CONTENT, JDBC, JSON_CONVERTER, SCHEMAS, UNWRAP, check_forms, misfit
+from sinkbench.plan.forms import (
+    AFTER,
+    CONTENT,
+    JDBC,
+    JSON_CONVERTER,
+    POSITION,
+    SCHEMAS,
+    UNWRAP,
+    check_forms,
+    filled_columns,
+    misfit,
+)
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.settings import CHECKOUT
 
@@ -28,6 +39,7 @@ READABLE: dict[str, set[Form]] = {
     "elasticsearch/camel-bulk-debezium-schema": {
         *("document-schema", "document-debezium-schema", "row-schema", "row-debezium-schema")
     },
+    "elasticsearch/aiven-opensearch": {"document", "row"},
     "elasticsearch/confluent": {"document", "row"},
     "postgres/jdbc-document-schema": {"document-schema", "row-schema"},
     "postgres/jdbc-row": {"row-schema", "row-debezium-schema"},
@@ -50,6 +62,38 @@ def json_converter(**more: str) -> dict[str, str]:
 def test_a_connector_file_reads_the_forms_that_its_converter_is_made_for(pipeline: str) -> None:
     config = {key: str(value) for key, value in read_connector(CONNECTORS / f"{pipeline}.json").items()}
     assert {form for form in FORMS if misfit(config, form) is None} == READABLE.get(pipeline, {DOCUMENT})
+
+
+IN_COLUMNS = frozenset({"metadata_id", "data_q", "bench_run", "bench_seq", "bench_pad"})
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "form", "columns"),
+    [
+        ("jdbc", "document", {"payload"}),
+        ("jdbc-pgbouncer", "document", {"payload"}),
+        ("jdbc-idempotent", "document", {"payload", *POSITION}),
+        ("jdbc-row", "row-schema", IN_COLUMNS),
+        ("jdbc-row", "row-debezium-schema", IN_COLUMNS),
+        ("jdbc-row-unwrap", "row-debezium-schema", IN_COLUMNS),
+        ("jdbc-row-content", "row", IN_COLUMNS),
+        # It makes one value of another, more than once.
+        ("jdbc-upsert", "document", None),
+        ("camel-sql", "document", None),
+        ("confluent-jdbc", "document", None),
+    ],
+)
+def test_the_columns_that_a_connector_fills(pipeline: str, form: Form, columns: set[str] | None) -> None:
+    config = {key: str(value) for key, value in read_connector(CONNECTORS / "postgres" / f"{pipeline}.json").items()}
+    found = filled_columns(config, form)
+    if columns is IN_COLUMNS:
+        assert found is not None
+        assert len(found) == 15
+        assert found > IN_COLUMNS
+    else:
+        assert found == columns
+    # It makes columns itself.
+    assert filled_columns({**config, "schema.evolution": "basic"}, form) is None
 
 
 @pytest.mark.parametrize(
