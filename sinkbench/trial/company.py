@@ -27,8 +27,8 @@ class Company:
         self._sink = sink
         self._names = names
         self._looks: list[Others] = []
-        self.newcomers = 0
-        """Connections that came while the connector ran, and were there without it."""
+        self.newcomers: int | None = None
+        """Connections that came while the connector ran, and were there without it; None if nobody could tell."""
 
     def set_apart(self) -> None:
         """Looks before the connector is there. Connections that are open by now are others'."""
@@ -63,7 +63,7 @@ class Company:
             while True:
                 seen = sink.read(self._names.target)
                 count, sign = (seen.pool_clients, OTHER_POOL_CLIENTS) if pooled else (seen.backends, OTHER_CONNECTIONS)
-                self.newcomers = own_count(count, seen.signs, sign) or 0
+                self.newcomers = own_count(count, seen.signs, sign)
                 if not self.newcomers or time.monotonic() > deadline:
                     return
                 time.sleep(0.2)
@@ -73,6 +73,6 @@ class Company:
 
         `alone`: all that came are its own, also those that it has left open.
         """
-        others = 0 if alone else self.newcomers
+        others = 0 if alone else self.newcomers or 0
         clients, servers = (None, None) if others else connection_peaks(samples)
         return Connections(clients_peak=clients, server_peak=servers, server_limit=limit, others=others)

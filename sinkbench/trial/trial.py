@@ -300,8 +300,8 @@ class Trial:
         return self.cell.fault is not None
 
     @property
-    def connections_left(self) -> int:
-        """Connections to the sink that were still open when the connector was gone."""
+    def connections_left(self) -> int | None:
+        """Connections to the sink that were still open when the connector was gone; None if nobody could tell."""
         return self._company.newcomers
 
     @property

@@ -63,7 +63,8 @@ def elasticsearch(settings: Settings) -> Iterator[Endpoint]:
         "ELASTICSEARCH_TRANSPORT_PORT": str(transport),
         "ELASTICSEARCH_HEAP": "512m",
         "JAVA_OPTIONS": settings.java_options,
-        "JAVA_HOME": str(find_java()),
+        # The oldest that it runs on, if it is here.
+        "JAVA_HOME": str(next(Path("/usr/lib/jvm").glob("java-17-openjdk-*"), find_java())),
     }
     endpoint = Endpoint(f"http://127.0.0.1:{port}", options={"index": "tides"})
     with _started("elasticsearch", environment, settings, lambda: ELASTICSEARCH.ready(endpoint, True, 2.0)):
