@@ -450,6 +450,9 @@ class Recovery(_Record):
     """Bad records that were put into the topic beside those of the load; None of another fault."""
     poison_stored: Whole | None = None
     """Those of them that the sink holds."""
+    poison_dead: Whole | None = None
+    """Those of them that are in the connector's dead letter queue; None if it has none. What is in neither place was
+    rejected without a word, unless the pipeline did not recover."""
     dead_letters: Whole | None = None
     """Records that the connector has put into its dead letter queue; None if it has none."""
     acts: list[Act] = []

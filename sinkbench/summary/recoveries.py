@@ -29,6 +29,7 @@ _MOST = (
     "dead_letters",
     "poisoned",
     "poison_stored",
+    "poison_dead",
 )
 
 

@@ -141,7 +141,7 @@ def fault_lines(summary: RunSummary) -> list[str]:
             for cell, act in acts
         ),
         "back: until the rate was as before. stuck: nothing was stored while Connect called every task RUNNING."
-        " poison 0/9 in: none of 9 bad records is stored.",
+        " poison 0/9 in, 7 dead: of 9 bad records none is stored, 7 are dead letters; of the others there is no word.",
     ]
 
 
@@ -179,7 +179,8 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append(_slower(found) or "rate not seen")
     else:
         lines.append(f"back {tenths(found.rate_seconds)} s" if found.rate_seconds else "no break")
-    lines += [f"poison {found.poison_stored}/{found.poisoned} in"] if found.poison_stored is not None else []
+    dead = "" if found.poison_dead is None else f",\n{found.poison_dead} dead"
+    lines += [f"poison {found.poison_stored}/{found.poisoned} in{dead}"] if found.poison_stored is not None else []
     lines += ["by hand"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if found.stuck_seconds >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)

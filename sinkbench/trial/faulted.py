@@ -139,6 +139,7 @@ class Faulted:
             "connections_left": trial.connections_left,
             "poisoned": trial.poisoned if self._fault.what == POISON else None,
             "poison_stored": None if not trial.poisoned or trial.audited is None else trial.audited.foreign,
+            "poison_dead": trial.bad_letters if trial.poisoned else None,
             "dead_letters": trial.dead_letters,
             "acts": self._acts,
         }

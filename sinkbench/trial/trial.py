@@ -144,6 +144,14 @@ class Trial:
         """Records in the connector's dead letter queue; None if it has none, or if nobody looked."""
         return None if self._letters is None or self._dead_letters.queue is None else len(self._letters)
 
+    @property
+    def bad_letters(self) -> int | None:
+        """Those of the dead letters that are none of the load's records, each once; None if there is no queue."""
+        if self._letters is None or self._dead_letters.queue is None:
+            return None
+        bad = (each for each in self._letters if not documents_of([each.value], self.names.trial, self.cell.form))
+        return len({each.source or each.value for each in bad})
+
     def seconds(self) -> float:
         """How long the trial has taken so far."""
         return time.monotonic() - self._started

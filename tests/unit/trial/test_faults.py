@@ -12,12 +12,14 @@ from typing import Any, Protocol
 import psutil
 import pytest
 
+from sinkbench.analysis.deadletters import PREFIX, DeadLetter
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import Interrupted, ReasonCode, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import TrialRecord
 from sinkbench.summary.cells import summarize
+from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.faulted import Faulted
 from sinkbench.trial.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
 from sinkbench.trial.names import TRIAL, Names
@@ -325,6 +327,27 @@ def test_bad_records_are_counted_apart_from_the_load(take: Take) -> None:
     assert (record.recovery.poisoned, record.recovery.poison_stored) == (18, 0)
     assert record.reconciliation is not None
     assert record.reconciliation.in_topic == record.records
+
+
+def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(
+    take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def letter(offset: int, value: bytes) -> DeadLetter:
+        where = (("topic", b"t"), ("partition", b"0"), ("offset", str(offset).encode()))
+        return DeadLetter(None, value, tuple((PREFIX + name, text) for name, text in where))
+
+    good = json.dumps({"bench": {"run": "abcdef_001", "seq": 3}}).encode()
+    # One of them twice: its task began again.
+    letters = [letter(1, good), letter(2, poison("not json", 0)), letter(3, poison("not json", 1))]
+
+    def read(found: DeadLetters) -> list[DeadLetter]:
+        found.queue = "dead"
+        return [*letters, letters[-1]]
+
+    monkeypatch.setattr(DeadLetters, "read", read)
+    record = take(FakeBench(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3})))
+    assert record.recovery is not None
+    assert (record.recovery.poisoned, record.recovery.poison_dead) == (18, 2)
 
 
 def test_a_fault_that_cannot_be_done_is_a_reason(take: Take) -> None:
