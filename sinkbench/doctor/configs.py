@@ -41,7 +41,9 @@ def sink_of(config: Mapping[str, str]) -> str | None:
     url = jdbc_url(config)
     if url is not None:
         return _SCHEMES.get(url.kind, url.kind)
-    if config.get(CAMEL_URL, "").startswith("elasticsearch:") or "Elasticsearch" in config.get("connector.class", ""):
+    kind = config.get("connector.class", "")
+    # The latter was made of a connector of the former, and is configured alike.
+    if config.get(CAMEL_URL, "").startswith("elasticsearch:") or "Elasticsearch" in kind or "Opensearch" in kind:
         return "elasticsearch"
     return None
 
