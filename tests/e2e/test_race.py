@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from sinkbench.analysis.samples import Sample
+from sinkbench.errors import ReasonCode
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
@@ -127,8 +128,9 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
         # Hibernate may have kept it from each of the tasks that failed.
         told = "".join(log.read_text()[length:] for log, length in zip(logs, before, strict=True))
     assert "too many clients already" in told
-    pooled, _ = one_trial(whole, tmp_path, CONNECTIONS, 50_000, cell=1)
-    assert pooled.reasons == []
+    pooled, _ = one_trial(whole, tmp_path, CONNECTIONS, 150_000, cell=1)
+    # How fast it is over is up to the machine.
+    assert {reason.code for reason in pooled.reasons} <= {ReasonCode.TOO_SHORT}
     assert pooled.audit is not None
     assert pooled.audit.clean
     assert pooled.tasks == 24
