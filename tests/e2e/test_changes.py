@@ -67,6 +67,7 @@ def in_elasticsearch(stack: LocalStack) -> None:
     assert httpx.delete(f"{index}/{second}").status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("plan", "act"), [(UPSERT, in_postgres), (KEYED, in_elasticsearch)], ids=["postgres", "elasticsearch"]
 )

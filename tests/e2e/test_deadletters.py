@@ -34,6 +34,7 @@ def narrow(folder: Path) -> str:
     return "narrow.json"
 
 
+@pytest.mark.long
 def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
     stack: LocalStack, tmp_path: Path, sinkbench: Run
 ) -> None:

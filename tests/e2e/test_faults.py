@@ -54,6 +54,7 @@ BY_HAND = """
 """
 
 
+@pytest.mark.long
 def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_and_leave_nothing(
     sinkbench: Run, stack: LocalStack, tmp_path: Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_pat
     assert min(direct + after) < min(late)
 
 
+@pytest.mark.long
 def test_connections_that_are_cut_lose_nothing(proxied: LocalStack, tmp_path: Path) -> None:
     record, _ = one_trial(proxied, tmp_path, OF_NETWORK, cell=1)
     found = record.recovery
@@ -324,6 +326,7 @@ def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalSt
             sink.drop(name)
 
 
+@pytest.mark.long
 def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: LocalStack, tmp_path: Path) -> None:
     record, _ = one_trial(mounting, tmp_path, FULL)
     found = record.recovery

@@ -85,6 +85,7 @@ def topic(bootstrap: str) -> Iterator[str]:
         done.result()
 
 
+@pytest.mark.long
 def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, orders: Path
 ) -> None:
@@ -306,6 +307,7 @@ def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack
     assert max(sizes) > 1_000 * min(sizes)
 
 
+@pytest.mark.long
 def test_a_data_set_of_others_goes_through_connect_as_it_is(
     stack: LocalStack, sinkbench: Run, vega: Path, tmp_path: Path
 ) -> None:

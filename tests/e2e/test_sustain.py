@@ -187,6 +187,7 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
     assert not taken.pilot
 
 
+@pytest.mark.long
 def test_queries_beside_a_load_have_latencies_idle_and_loaded(stack: LocalStack, tmp_path: Path) -> None:
     shutil.copytree(CHECKOUT / "queries", tmp_path / "queries")
     plan = """
