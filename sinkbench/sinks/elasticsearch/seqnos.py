@@ -30,7 +30,7 @@ REFRESH_SECONDS = 3.0
 
 @maps_exceptions(ApiError, TransportError)
 class SeqNoWatch:
-    """Watches one index. Its client is its own; the thread alone uses it until the watch is left."""
+    """Watches one index. Its client is its own; the thread alone uses it, then whoever leaves the watch."""
 
     def __init__(self, client: Elasticsearch, index: str, shards: int, interval_seconds: float) -> None:
         """
@@ -54,11 +54,17 @@ class SeqNoWatch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *ended: object) -> None:
-        deadline = time.monotonic() + (0 if kind else REFRESH_SECONDS)
-        while not self._is_found() and time.monotonic() < deadline:
-            self._leaving.wait(self._interval_seconds)
         self._leaving.set()
         self._thread.join(END_SECONDS)
+        if kind or self._thread.is_alive():
+            return
+        # What came after the thread's last look would have no time; and what is stored is found a refresh later.
+        deadline = time.monotonic() + REFRESH_SECONDS
+        while True:
+            self._look_at_both()
+            if self._is_found() or time.monotonic() >= deadline:
+                return
+            time.sleep(self._interval_seconds)
 
     def close(self) -> None:
         """Closes its connection."""
@@ -67,8 +73,7 @@ class SeqNoWatch:
     def _run(self) -> None:
         due = time.monotonic()
         while not self._leaving.is_set():
-            self._look(0, self._stored)
-            self._look(1, self._searchable)
+            self._look_at_both()
             due = max(due + self._interval_seconds, time.monotonic())
             self._leaving.wait(due - time.monotonic())
 
@@ -76,6 +81,10 @@ class SeqNoWatch:
         """Whether a search has found all that was stored."""
         stored, found = self._highest
         return bool(stored and found) and found[-1] == stored[-1]
+
+    def _look_at_both(self) -> None:
+        self._look(0, self._stored)
+        self._look(1, self._searchable)
 
     def _look(self, which: int, read: Any) -> None:
         """One reading; one that fails leaves a gap, and the records of that time are known less well."""
