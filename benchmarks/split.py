@@ -2,10 +2,11 @@
 
 .venv/bin/python -m benchmarks.split results/latest --minutes 10
 
-The run is one of a single cell with trials longer than any of interest (`drain.window_seconds: 30`, `trials: 16`). A
+The run is one of a single cell with trials longer than any of interest (`drain.window_seconds: 30`, `trials: 14`). A
 shorter trial is the beginning of a long one. What a trial takes beside its drain (the load, the start of the tasks, the
-audit, the removal) stays as it was. Comparisons of the cell with itself are drawn: a block is two neighbours of the
-run, in either order, and as many blocks are drawn as the minutes have room for.
+audit, the removal) is taken to stay as it was. It grows with the load, so short trials do a little better than told.
+Comparisons of the cell with itself are drawn: a block is two neighbours of the run, in either order, and as many blocks
+are drawn as the minutes have room for.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ NOISE, OVERHEAD = "noise", "overhead"
 LABELS = ("A", "B")
 PROBES = {"probes on": True, "probes off": False}
 COMPARISONS = 200
-WINDOW_SECONDS = 10.0
+WINDOW_SECONDS = 8.0
 WARM_UP_SECONDS = 30.0
 
 

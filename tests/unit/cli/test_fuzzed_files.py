@@ -1,12 +1,13 @@
 """Every reader of a file takes what it finds or refuses it in a few lines: no traceback, no hang, 1,000 bad files each.
 
-FUZZ_EXAMPLES sets another number.
+FUZZ_EXAMPLES sets another number; `-rP` shows how many of them were taken and how many refused.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,6 +170,11 @@ READERS = {
 }
 
 
+def _told(ended: Counter[str]) -> str:
+    """How many ended in which way."""
+    return ", ".join(f"{count:,} {how}" for how, count in sorted(ended.items()))
+
+
 def _is_one_line_or_few(error: Exception) -> None:
     said = str(error)
     assert said
@@ -193,6 +199,7 @@ def test_a_thousand_bad_files_are_taken_or_refused_in_a_few_lines(name: str, wor
     file = next(world.glob(reader.file))
     good = file.read_bytes()
     content = YAML(typ="safe", pure=True).load(good) if reader.structured else None
+    ended: Counter[str] = Counter()
 
     @settings(max_examples=max(1, int(EXAMPLES * reader.share) // FILES_OF_A_SEED))
     @given(st.randoms(use_true_random=True))
@@ -203,14 +210,17 @@ def test_a_thousand_bad_files_are_taken_or_refused_in_a_few_lines(name: str, wor
             file.write_bytes(bad)
             try:
                 reader.read(world)
+                ended["taken"] += 1
             except (SinkbenchError, LoadgenError) as error:
                 _is_one_line_or_few(error)
+                ended["refused"] += 1
             except BaseException as error:
                 error.add_note(f"of the content {bad!r}")
                 raise
 
     with as_it_was(file):
         fuzz()
+    print(f"{ended.total():,} bad files of {name}: {_told(ended)}")
 
 
 @pytest.fixture(scope="module")
@@ -238,6 +248,7 @@ def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
     first, *rest = [good] if kept == "summary.json" else good.splitlines()
     content = json.loads(first)
     files = OF_REPORTS if command == "report" else OF_COMMANDS
+    ended: Counter[str] = Counter()
 
     @settings(max_examples=max(1, files // FILES_OF_A_SEED))
     @given(st.randoms(use_true_random=True))
@@ -247,7 +258,9 @@ def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
             bad = (changed_values(random, content) if alike else changed_json(random, content, NAMES)).decode()
             file.write_text("\n".join([bad, *rest, ""]))
             try:
-                assert main(COMMANDS[command](str(run))) in (0, 2)
+                code = main(COMMANDS[command](str(run)))
+                assert code in (0, 2)
+                ended["refused" if code else "taken"] += 1
                 said = capsys.readouterr().err
                 assert said.count("\n") <= 1, said
             except BaseException as error:
@@ -256,3 +269,4 @@ def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
 
     with as_it_was(file):
         fuzz()
+    print(f"{ended.total():,} bad runs for {command}: {_told(ended)}")

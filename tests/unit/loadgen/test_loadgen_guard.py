@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
@@ -210,6 +211,7 @@ def test_a_thousand_bad_requests_leave_the_server_answering(
     began(live)
     live.end("complete")
     app, path = (make_app(service), "/health") if which == "loadgen" else (make_page(live), "/page.js")
+    ended: Counter[str] = Counter()
     with served(app) as port:
 
         @settings(max_examples=EXAMPLES // OF_A_SEED)
@@ -220,9 +222,12 @@ def test_a_thousand_bad_requests_leave_the_server_answering(
                 found = answer(port, bad)
                 # 500 would be a traceback; a load that is refused is 4xx.
                 assert not found or found.startswith(b"HTTP/1.1 "), (bad, found[:200])
-                assert b" 500 " not in found.partition(b"\r\n")[0], (bad, found[:200])
+                status = found.partition(b"\r\n")[0]
+                assert b" 500 " not in status, (bad, found[:200])
+                ended[status[9:12].decode() or "closed"] += 1
 
         fuzz()
+        print(f"{ended.total():,} bad requests to {which}: {dict(ended)}")
         assert httpx.get(f"http://127.0.0.1:{port}{path}").status_code == 200
     for thread in threading.enumerate():
         if thread.name.startswith(("http", "AnyIO")):
@@ -235,6 +240,7 @@ def test_a_thousand_bad_requests_leave_the_server_answering(
 def test_a_thousand_bad_loads_are_taken_or_refused_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "MOST_PER_SECOND", 1e9)
     began_with: list[Any] = []
+    ended: Counter[int] = Counter()
 
     def engine(load: Any, *_: Any) -> Any:
         began_with.append(load)
@@ -252,10 +258,12 @@ def test_a_thousand_bad_loads_are_taken_or_refused_in_a_line(monkeypatch: pytest
                 bad = changed_json(random, LOAD, tuple(LOAD))
                 found = client.post("/load", content=bad)
                 assert found.status_code in (201, 400, 409, 413), (bad, found.text)
+                ended[found.status_code] += 1
                 if found.status_code != 201:
                     assert "\n" not in found.json()["error"]
                 while client.get("/load").json()["state"] == "running":
                     time.sleep(0.001)
 
         fuzz()
+    print(f"{ended.total():,} bad loads: {dict(ended)}")
     assert all(load.topic for load in began_with)
