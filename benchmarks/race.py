@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import statistics
 import subprocess
 import tempfile
 import time
@@ -19,7 +20,14 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-SINKS = ("elasticsearch", "postgres")
+# Of the fastest cells of the first and of the second group.
+INDEXES = ("elasticsearch/camel-index", "elasticsearch/camel-bulk")
+TABLES = ("postgres/jdbc", "postgres/jdbc-pgbouncer")
+RATIOS = {
+    "the best of each sink": (TABLES, INDEXES),
+    "equal jobs": (("postgres/jdbc-indexed",), INDEXES),
+    "as published": (("postgres/jdbc",), ("elasticsearch/camel-index",)),
+}
 TIMES = 10
 
 
@@ -34,9 +42,9 @@ def race(plan: str, results: Path) -> tuple[float, Path]:
 
 
 def cells(run: Path) -> dict[str, dict[str, Any]]:
-    """The cells of a run by their pipeline."""
+    """The cells of a run by their label."""
     summary = json.loads((run / "summary.json").read_text())
-    return {cell["pipeline"]: cell for cell in summary["cells"]}
+    return {cell["label"]: cell for cell in summary["cells"]}
 
 
 def controller_shares(run: Path) -> list[float]:
@@ -93,30 +101,34 @@ def report_quick(seconds: float, run: Path) -> None:
     )
 
 
-def report_one(seconds: float, run: Path) -> tuple[float, int, float | None, float | None]:
+def report_one(seconds: float, run: Path) -> tuple[float, dict[str, bool], dict[str, float]]:
     """Prints one of several races.
 
     Returns:
-        Its seconds, how many of its cells have a rate that may be quoted, and the ratios of the best PostgreSQL
-        pipeline to the best Elasticsearch pipeline and to camel-index; None where one of the two has no such rate.
+        Its seconds, whether the rate of each cell may be quoted, and those of the `RATIOS` whose cells all have one.
     """
-    found = cells(run)
-    rate = {name: cell["records_per_second"]["median"] for name, cell in found.items() if cell["records_per_second"]}
-    best = {sink: max((rate[name] for name in rate if name.startswith(sink)), default=None) for sink in SINKS}
-    slowest = rate.get("elasticsearch/camel-index")
-    ratios = [None if best["postgres"] is None or not to else best["postgres"] / to for to in (best[SINKS[0]], slowest)]
-    print(f"{run.name}: {seconds:.0f} s, {len(rate)} of {len(found)} cells steady, ratios {ratios}", flush=True)
-    return seconds, len(rate), ratios[0], ratios[1]
+    rate = {name: (cell["records_per_second"] or {}).get("median") for name, cell in cells(run).items()}
+    steady = {name: value is not None for name, value in rate.items()}
+    ratios = {
+        name: max(rate[each] for each in ours) / max(rate[each] for each in theirs)
+        for name, (ours, theirs) in RATIOS.items()
+        if all(steady[each] for each in (*ours, *theirs))
+    }
+    said = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
+    print(f"{run.name}: {seconds:.0f} s, {sum(steady.values())} of {len(steady)} cells steady; {said}", flush=True)
+    return seconds, steady, ratios
 
 
-def report_again(races: list[tuple[float, int, float | None, float | None]]) -> None:
-    seconds, steady, best, index = zip(*races, strict=True)
-    print(f"{len(races)} races: {min(seconds):.0f} to {max(seconds):.0f} s; cells that were steady: {sum(steady)}")
-    for name, found in (("the best of each sink", best), ("postgres to camel-index", index)):
-        known = sorted(ratio for ratio in found if ratio is not None)
+def report_again(races: list[tuple[float, dict[str, bool], dict[str, float]]]) -> None:
+    seconds = [took for took, _, _ in races]
+    print(f"{len(races)} races: {min(seconds):.0f} to {max(seconds):.0f} s")
+    for name in races[0][1]:
+        print(f"{name}: steady in {sum(steady[name] for _, steady, _ in races)} of {len(races)} races")
+    for name in RATIOS:
+        known = sorted(ratios[name] for _, _, ratios in races if name in ratios)
         if known:
-            middle = known[len(known) // 2]
-            print(f"{name}: {known[0]:.1f} to {known[-1]:.1f}, median {middle:.1f}, in {len(known)} races")
+            spread = f"{known[0]:.2f} to {known[-1]:.2f}, median {statistics.median(known):.2f}"
+            print(f"{name}: {spread}, in {len(known)} races")
 
 
 def report_connections(run: Path) -> None:
