@@ -433,14 +433,18 @@ class Recovery(_Record):
     """From the moment of the fault until it was undone and the rate was as before."""
     after_records_per_second: Amount | None = None
     """From then on until the last record was stored."""
-    failed_tasks: Whole = 0
-    """The most tasks that were FAILED at once."""
+    failed_tasks: Whole | None = 0
+    """The most tasks that were FAILED at once; None if Connect never answered."""
     failed_seconds: Amount | None = None
     """Until Connect said so; None if none was."""
     told_seconds: Amount | None = None
     """Until Connect said of any task that it did not run; None if it never did."""
-    stuck_seconds: Amount = 0.0
-    """The longest time in which nothing was stored though Connect called every task RUNNING."""
+    stuck_seconds: Amount | None = 0.0
+    """The longest time in which nothing was stored though Connect called every task RUNNING; None without an answer."""
+    late_records: Whole | None = None
+    """Records that were stored more than 5 s after they were due; None if it is not known when they came."""
+    latest_seconds: Amount | None = None
+    """From when a record was due until it was stored, of the latest."""
     connections_before: Whole | None = None
     connections_after: Whole | None = None
     """In the end, while the connector still ran."""

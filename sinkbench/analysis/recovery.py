@@ -18,7 +18,7 @@ from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.results import Recovery
 
-__all__ = ["recovery_of"]
+__all__ = ["late_of", "recovery_of"]
 
 AS_BEFORE = 0.8
 """A rate that is at least this share of the one before is as before: over so short a time rates scatter."""
@@ -32,6 +32,9 @@ _SHORTEST_SECONDS, _USUAL_GAPS = 1.5, 5
 _LEAST_BEFORE_SECONDS = 1.0
 # The end, in which the connections are counted.
 _LAST_SECONDS = 3.0
+
+# A pipeline that gathers records for its batches has them stored sooner.
+_LATE_SECONDS = 5.0
 
 Numbers = npt.NDArray[np.float64]
 
@@ -61,6 +64,8 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     ended = max(began, end) if ended is None else ended
     settled = max(ended, began + (rate_seconds or 0.0))
     failed = [(each.seconds, each.tasks_failed) for each in _from(samples, began) if each.tasks_failed]
+    answered = any(each.tasks_running is not None for each in _from(samples, began))
+    stuck = round(max((_stuck(samples, at, to, tasks) for at, to in gaps), default=0.0), 3)
     return Recovery(
         whom=whom,
         began_seconds=round(began, 3),
@@ -72,13 +77,29 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
         before_records_per_second=before,
         during_records_per_second=_rate(times, counts, began, min(settled, max(end, ended))),
         after_records_per_second=_rate(times, counts, settled, end),
-        failed_tasks=max((count for _, count in failed), default=0),
+        failed_tasks=max((count for _, count in failed), default=0) if answered else None,
         failed_seconds=round(failed[0][0] - began, 3) if failed else None,
         told_seconds=_told(samples, began, tasks),
-        stuck_seconds=round(max((_stuck(samples, at, to, tasks) for at, to in gaps), default=0.0), 3),
+        stuck_seconds=stuck if answered else None,
         connections_before=_connections([each for each in samples if since <= each.seconds < began]),
         connections_after=_connections(_from(samples, samples[-1].seconds - _LAST_SECONDS) if samples else []),
     )
+
+
+def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | None, float | None]:
+    """How many records were stored more than 5 s after they were due, and how late the latest was, in seconds.
+
+    Args:
+        due_us, stored_us: of each record that was looked at, in microseconds; NaN where that is not known.
+        one_in: one in so many records was looked at.
+
+    Returns:
+        None twice if of any of them it is not known, or if there are none.
+    """
+    late = (stored_us - due_us) / 1e6
+    if not late.size or not np.isfinite(late).all():
+        return None, None
+    return one_in * int((late > _LATE_SECONDS).sum()), round(max(float(late.max()), 0.0), 3)
 
 
 def _warm_since(samples: Sequence[Sample], rises: Numbers) -> float:

@@ -87,7 +87,8 @@ class Sink(Protocol):
     def arrivals(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
         """A watch of when records arrive in `target`, for as long as the context lasts.
 
-        Where the sink does not keep that itself, it is looked at that often, in a thread of its own.
+        Where the sink does not keep that itself, it is looked at that often, in a thread of its own. The watch has a
+        connection of its own: it can still be read when this one was lost.
         """
 
     def diverted(self, target: str) -> str | None:

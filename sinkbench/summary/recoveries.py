@@ -20,6 +20,7 @@ _MEDIANS = (
     "failed_seconds",
     "told_seconds",
     "stuck_seconds",
+    "latest_seconds",
 )
 _MOST = (
     "failed_tasks",
@@ -27,6 +28,7 @@ _MOST = (
     "connections_after",
     "connections_left",
     "dead_letters",
+    "late_records",
     "poisoned",
     "poison_stored",
     "poison_dead",

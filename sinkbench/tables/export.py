@@ -132,9 +132,10 @@ COLUMNS: dict[str, Column] = {
         for name in (
             *("first_record_seconds", "standstill_seconds", "rate_seconds", "lag_seconds"),
             *("before_records_per_second", "during_records_per_second", "after_records_per_second"),
-            *("failed_seconds", "told_seconds", "stuck_seconds"),
+            *("failed_seconds", "told_seconds", "stuck_seconds", "latest_seconds"),
         )
     },
+    "late_records": Column(BIGINT, lambda _, cell: _of(cell.recovery, "late_records")),
     "connections_left": Column(BIGINT, lambda _, cell: _of(cell.recovery, "connections_left")),
     "dead_letters": Column(BIGINT, lambda _, cell: _of(cell.recovery, "dead_letters")),
     "acts": Column(BIGINT, lambda _, cell: None if cell.recovery is None else len(cell.recovery.acts)),

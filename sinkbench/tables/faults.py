@@ -67,7 +67,7 @@ def recovery_table(cells: Sequence[CellSummary]) -> Table:
     """A row for each cell, in the plan's order: what became of its records, and when they came again."""
     table = new_table(
         *("pipeline", words("fault"), "lost", "dupl.", "dead\nletters", "first\nrecord s", "still s"),
-        *("rate as\nbefore s", "lag as\nbefore s", "records/s before/\nduring/after"),
+        *("rate as\nbefore s", "lag as\nbefore s", "late\nrecords", "latest s", "records/s before/\nduring/after"),
     )
     for cell in cells:
         found = cell.recovery or Recovery(whom="")
@@ -79,6 +79,7 @@ def recovery_table(cells: Sequence[CellSummary]) -> Table:
             whole(found.dead_letters),
             *map(tenths, (found.first_record_seconds, found.standstill_seconds)),
             *map(tenths, (found.rate_seconds, found.lag_seconds)),
+            *(whole(found.late_records), tenths(found.latest_seconds)),
             "/".join(map(whole, rates)),
         ]
         table.add_row(*map(Text, row))
@@ -98,7 +99,7 @@ def status_table(cells: Sequence[CellSummary]) -> Table:
             cell.label,
             cell.fault or "",
             "" if found is None else found.whom,
-            NOT_MEASURED if found is None else f"{found.failed_tasks}",
+            NOT_MEASURED if found is None else whole(found.failed_tasks),
             tenths(getattr(found, "told_seconds", None)),
             tenths(getattr(found, "stuck_seconds", None)),
             NOT_MEASURED if found is None else f"{len(found.acts)}",
@@ -182,7 +183,7 @@ def _in_short(cell: CellSummary | None) -> str:
     dead = "" if found.poison_dead is None else f",\n{found.poison_dead} dead"
     lines += [f"poison {found.poison_stored}/{found.poisoned} in{dead}"] if found.poison_stored is not None else []
     lines += ["by hand"] if found.acts else []
-    lines += [f"stuck {tenths(found.stuck_seconds)} s"] if found.stuck_seconds >= _LONG_STUCK_SECONDS else []
+    lines += [f"stuck {tenths(found.stuck_seconds)} s"] if (found.stuck_seconds or 0.0) >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)
 
 

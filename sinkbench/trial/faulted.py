@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sinkbench.analysis.recovery import recovery_of
+from sinkbench.analysis.recovery import late_of, recovery_of
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, POISON, PlanFault
 from sinkbench.results import Act, Recovery
-from sinkbench.sinks import FullDisk
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk
 from sinkbench.trial.bench import Loaded
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.fulldisk import disk_to_fill
@@ -17,6 +18,7 @@ from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
 from sinkbench.trial.network import Network, proxied_network
 from sinkbench.trial.offering import Offering
+from sinkbench.trial.sustain import clock_ms, clock_step, one_in
 from sinkbench.trial.trial import Trial
 
 __all__ = ["Faulted"]
@@ -46,6 +48,10 @@ class Faulted:
         self._first: float | None = None
         self._acts: list[Act] = []
         self._recovered = False
+        self._clock_ms = clock_ms()
+        self._arriving: ArrivalWatch | None = None
+        self._arrivals: Arrivals | None = None
+        self._notes: list[str] = []
 
     def load(self, trial: Trial) -> None:
         trial.bench.create_topic(trial.names)
@@ -60,8 +66,11 @@ class Faulted:
         longest = plan.sustain.seconds + plan.drain.timeout_seconds + fault.most_seconds
         watch = FaultWatch(trial.records, Patience(fault.patience_seconds, longest))
         trial.observer.phase(f"offering {self._offered:,.0f} records/s")
+        interval = plan.sustain.arrival_interval_ms / 1000
+        self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
         try:
             with (
+                self._arriving,
                 Offering(trial, self._offered, LATE_SECONDS) as offering,
                 Injection(trial, fault, self._network, self._disk) as injection,
             ):
@@ -121,20 +130,33 @@ class Faulted:
             trial.bench.restart(trial.names)
 
     def read(self, trial: Trial) -> None:
-        return
+        if trial.audited is None or self._arriving is None:
+            return
+        trial.observer.phase("reading when records arrived")
+        stepped = clock_step(self._clock_ms, clock_ms())
+        try:
+            self._arrivals = None if stepped else self._arriving.read(trial.names.trial, one_in(trial))
+        except (ServiceError, OSError) as error:
+            stepped = in_one_line(error)
+        if stepped:
+            self._notes.append(f"it is not known when records came: {stepped}")
 
     def figures(self, trial: Trial) -> Figures:
         return Figures(
             bottleneck=None,
-            notes=[],
+            notes=self._notes,
             offered_records_per_second=round(self._offered, 1),
             recovery=None if self._began is None or self._ended is None else self._recovery(trial),
         )
 
     def _recovery(self, trial: Trial) -> Recovery:
         ended = None if self._fault.seconds is None else self._ended
-        seen = recovery_of(trial.samples, self._began or 0.0, ended, trial.cell.tasks, self._whom)
+        seen = self._arrivals
+        late, latest = (None, None) if seen is None else late_of(seen.due_us, seen.stored_us, one_in(trial))
+        found = recovery_of(trial.samples, self._began or 0.0, ended, trial.cell.tasks, self._whom)
         more = {
+            "late_records": late,
+            "latest_seconds": latest,
             "recovered": self._recovered,
             "connections_left": trial.connections_left,
             "poisoned": trial.poisoned if self._fault.what == POISON else None,
@@ -143,7 +165,7 @@ class Faulted:
             "dead_letters": trial.dead_letters,
             "acts": self._acts,
         }
-        return seen.model_copy(update=more)
+        return found.model_copy(update=more)
 
 
 def _without_poison(trial: Trial, loaded: Loaded | None) -> Loaded | None:

@@ -27,7 +27,7 @@ from sinkbench.trial.reads import Reader
 from sinkbench.trial.stop import Timeouts
 from sinkbench.trial.trial import Trial
 
-__all__ = ["Sustain", "clock_step", "records_offered"]
+__all__ = ["Sustain", "clock_ms", "clock_step", "one_in", "records_offered"]
 
 # Long enough for a 99th percentile at a few queries a second.
 IDLE_SECONDS = 15.0
@@ -38,6 +38,11 @@ CLOCK_STEP_MS = 10.0
 def records_offered(plan: Plan, offered: float) -> int:
     """How many records a trial offers at that rate, in records per second."""
     return max(1, round(offered * plan.sustain.seconds))
+
+
+def one_in(trial: Trial) -> int:
+    """Of so many records of a trial one is looked at for the latency."""
+    return max(1, math.ceil(trial.records / trial.bench.plan.sustain.latency_records))
 
 
 class Sustain:
@@ -55,7 +60,7 @@ class Sustain:
         """
         self._offered = offered
         self._search = search
-        self._clock_ms = _clock_ms()
+        self._clock_ms = clock_ms()
         self._arriving: ArrivalWatch | None = None
         self._arrivals: Arrivals | None = None
         self._no_latency: list[str] = []
@@ -100,7 +105,7 @@ class Sustain:
         self._read_idle(trial)
         trial.observer.phase("reading when records arrived")
         try:
-            self._arrivals = self._arriving.read(trial.names.trial, self._one_in(trial))
+            self._arrivals = self._arriving.read(trial.names.trial, one_in(trial))
         except (ServiceError, OSError) as error:
             self._no_latency.append(f"no latency: {in_one_line(error)}")
 
@@ -124,9 +129,6 @@ class Sustain:
         problem = next((each.problem for each in told if each.problem), "")
         failed, unasked = sum(each.failed for each in told), sum(each.unasked for each in told)
         return Reads(loaded_ms=loaded, idle_ms=idle, failed=failed, problem=problem, unasked=unasked)
-
-    def _one_in(self, trial: Trial) -> int:
-        return max(1, math.ceil(trial.records / trial.bench.plan.sustain.latency_records))
 
     def figures(self, trial: Trial) -> Figures:
         self._check_offered(trial)
@@ -159,12 +161,12 @@ class Sustain:
             trial.note(ReasonCode.GENERATOR_TOO_SLOW, f"{text} or use more load generators", share=share)
 
     def _latencies(self, trial: Trial, lag: Lag, warm: float) -> tuple[LatencyMs | None, LatencyMs | None]:
-        stepped = clock_step(self._clock_ms, _clock_ms())
+        stepped = clock_step(self._clock_ms, clock_ms())
         if stepped is not None:
             self._no_latency.append(f"no latency: {stepped}")
         if self._arrivals is None or stepped is not None or trial.reasons or lag.verdict == GROWING:
             return None, None
-        return _latencies(self._arrivals, self._one_in(trial), trial.samples_from_us + 1e6 * warm)
+        return _latencies(self._arrivals, one_in(trial), trial.samples_from_us + 1e6 * warm)
 
 
 def _while_offered(samples: list[Sample], records: int) -> tuple[list[float], list[float]]:
@@ -215,6 +217,6 @@ def clock_step(before_ms: float, after_ms: float) -> str | None:
     return f"this machine's clock was set by {step:+,.0f} ms during the trial" if abs(step) > CLOCK_STEP_MS else None
 
 
-def _clock_ms() -> float:
+def clock_ms() -> float:
     """How far the wall clock is ahead of the monotonic one: what changes when somebody sets it."""
     return (time.time_ns() - time.monotonic_ns()) / 1e6

@@ -20,7 +20,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
-from sinkbench.sinks import SinkBloat, SinkSettings
+from sinkbench.sinks import Arrivals, SinkBloat, SinkSettings
 from sinkbench.stack import Entrance, NetworkBytes, ServiceState
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
@@ -117,7 +117,9 @@ class FakeSink:
         return
 
     def read(self, run: str, one_in: int) -> Any:
-        raise OSError("the arrivals are gone")
+        if self._bench.arrived is None:
+            raise OSError("the arrivals are gone")
+        return self._bench.arrived
 
 
 class FakeSampler:
@@ -201,6 +203,7 @@ class FakeBench:
         compiling: share of Kafka's CPU time that its compilers take.
         there: what was created and not removed.
         meets: who else is there at each look, in turn.
+        arrived: when records arrived in the sink; None if it does not tell.
         calls: which steps that leave something behind were called, in turn.
     """
 
@@ -219,6 +222,7 @@ class FakeBench:
     diverted: str | None = None
     refuses: Exception | None = None
     refused: str | None = None
+    arrived: Arrivals | None = None
     compiling: Callable[[], float] = lambda: 0.0
     there: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -257,7 +257,9 @@ class PostgresSink:
 
     def arrivals(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
         """The table keeps the time of every insertion itself, by the server's clock."""
-        return nullcontext(_Stamps(self, target))
+        # This connection may be lost until then: a server that is killed and started again still has the times.
+        another = partial(PostgresSink, self._dsn, None, self._schema_file, shared=self._shared)
+        return nullcontext(_Stamps(another, target))
 
     def stamps(self, target: str, run: str, one_in: int) -> Arrivals:
         """When the records of `run` whose seq is a multiple of `one_in` were due and inserted.
@@ -422,11 +424,12 @@ def open_postgres(endpoints: Endpoints, checkout: Path) -> PostgresSink:
 class _Stamps(AbstractContextManager["_Stamps"]):
     """The times that the table itself keeps, as an `ArrivalWatch`."""
 
-    sink: PostgresSink
+    connect: Callable[[], PostgresSink]
     target: str
 
     def __exit__(self, *ended: object) -> None:
         return
 
     def read(self, run: str, one_in: int) -> Arrivals:
-        return self.sink.stamps(self.target, run, one_in)
+        with closing(self.connect()) as sink:
+            return sink.stamps(self.target, run, one_in)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.recovery import recovery_of
+from sinkbench.analysis.recovery import late_of, recovery_of
 from sinkbench.analysis.samples import Sample
 from tests.support.trials import sample
 
@@ -113,6 +113,33 @@ def test_what_connect_says_is_set_against_what_is_stored() -> None:
     assert found.stuck_seconds == pytest.approx(4, abs=2 * EVERY)
     assert found.told_seconds == pytest.approx(4, abs=2 * EVERY)
     assert (found.failed_tasks, found.failed_seconds) == (2, pytest.approx(4, abs=2 * EVERY))
+
+
+def test_where_connect_never_answered_nobody_knows_what_it_would_have_said() -> None:
+    samples = [
+        sample(each.seconds, each.stored, in_topic=each.in_topic, tasks_running=3 if each.seconds < 10 else None)
+        for each in load(stands_still(10, 8))
+    ]
+    found = recovery_of(samples, 10, 12, 3)
+    assert (found.failed_tasks, found.stuck_seconds) == (None, None)
+    assert found.standstill_seconds is not None
+    assert found.standstill_seconds > 7
+
+
+@given(late=st.lists(st.floats(0, 60), min_size=1), one_in=st.integers(1, 9))
+def test_late_is_what_is_stored_more_than_five_seconds_after_it_was_due(late: list[float], one_in: int) -> None:
+    due_us = np.arange(len(late)) * 1e6
+    count, latest = late_of(due_us, due_us + np.array(late) * 1e6, one_in)
+    sure = [sum(each > 5 + about for each in late) for about in (1e-3, -1e-3)]
+    assert count is not None
+    assert one_in * sure[0] <= count <= one_in * sure[1]
+    assert latest == pytest.approx(max(late), abs=2e-3)
+
+
+def test_of_records_whose_time_is_not_known_it_is_not_known_how_late_they_were() -> None:
+    due_us = np.array([1e6, 2e6])
+    assert late_of(due_us, np.array([1e6, np.nan]), 1) == (None, None)
+    assert late_of(np.empty(0), np.empty(0), 1) == (None, None)
 
 
 def test_a_sink_that_cannot_be_read_meanwhile_is_seen_again_afterwards() -> None:

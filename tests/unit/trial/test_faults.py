@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
 
+import numpy as np
 import psutil
 import pytest
 
@@ -18,6 +19,7 @@ from sinkbench.errors import Interrupted, ReasonCode, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import TrialRecord
+from sinkbench.sinks import Arrivals
 from sinkbench.summary.cells import summarize
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.faulted import Faulted
@@ -90,6 +92,24 @@ def test_nothing_that_is_broken_breaks_nothing(take: Take) -> None:
     assert found.began_seconds == pytest.approx(6, abs=1.5)
     assert record.audit is not None
     assert record.audit.clean
+
+
+def test_records_that_came_late_are_counted(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "none"}))
+    due_us = np.arange(1_000.0) * 1e6
+    late_us = np.where(np.arange(1_000) < 30, 6e6, 1e5)
+    late_us[7] = 45.25e6
+    bench.arrived = Arrivals(due_us, due_us + late_us, 1.0)
+    record = take(bench)
+    assert record.recovery is not None
+    assert (record.recovery.late_records, record.recovery.latest_seconds) == (30, 45.25)
+
+
+def test_of_records_whose_times_nobody_knows_none_is_called_late(take: Take) -> None:
+    record = take(FakeBench(plan_with({"what": "none"})))
+    assert record.recovery is not None
+    assert (record.recovery.late_records, record.recovery.latest_seconds) == (None, None)
+    assert record.notes == ["it is not known when records came: OSError: the arrivals are gone"]
 
 
 def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told(
