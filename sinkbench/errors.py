@@ -129,8 +129,12 @@ class ReasonCode(StrEnum):
     FOREIGN_RECORDS = "foreign_records"
     """The sink holds records of somebody else."""
     GENERATOR_TOO_SLOW = "generator_too_slow"
+    INDEX_NOT_GREEN = "index_not_green"
+    """Shards of the index, or their copies, are on no node."""
     INVALID = "invalid"
     """No trial of the cell is valid."""
+    LEADERS_UNEVEN = "leaders_uneven"
+    """Some brokers lead more partitions of the topic than others."""
     LOAD_FAILED = "load_failed"
     """Not every record came into the topic."""
     LOST = "lost"
@@ -150,6 +154,8 @@ class ReasonCode(StrEnum):
     NOT_SUSTAINED = "not_sustained"
     NOT_WARM = "not_warm"
     """The JVMs were still compiling."""
+    PARTITIONS_NOT_IN_SYNC = "partitions_not_in_sync"
+    """Not all copies of the topic's partitions are in sync."""
     PROBES_SILENT = "probes_silent"
     RAN_DRY = "ran_dry"
     """The topic was empty before the new number of tasks ran."""
@@ -162,7 +168,13 @@ class ReasonCode(StrEnum):
     SERVICE_DIED = "service_died"
     SHARED = "shared"
     """Others used the same workers, brokers or sink meanwhile."""
+    SHARDS_MOVING = "shards_moving"
+    """Shards of the index are being copied to another node."""
+    SHARDS_UNEVEN = "shards_uneven"
+    """The index does not lie on as many nodes as it could."""
     SINK_UNREADABLE = "sink_unreadable"
+    STANDBY_NOT_IN_SYNC = "standby_not_in_sync"
+    """A standby that a commit waits for is not there, or behind."""
     STALE = "stale"
     """The sink holds another version of keys than their last."""
     TASKS_FAILED = "tasks_failed"
@@ -178,6 +190,8 @@ class ReasonCode(StrEnum):
     UNKNOWN = "unknown"
     """A sinkbench that kept no codes wrote it."""
     WRITES_REJECTED = "writes_rejected"
+    WRITES_TO_STANDBY = "writes_to_standby"
+    """The database that is written to follows another one."""
 
 
 INTERRUPTIONS = frozenset(
@@ -187,8 +201,9 @@ INTERRUPTIONS = frozenset(
 
 
 class TrialFailed(SinkbenchError):
-    """One trial cannot be finished. Its code and its text are the reason that the trial is marked invalid with."""
+    """One trial cannot be finished. Its code, its text and its figures are the reason that the trial is invalid."""
 
-    def __init__(self, text: str, code: ReasonCode = ReasonCode.LOAD_FAILED) -> None:
+    def __init__(self, text: str, code: ReasonCode = ReasonCode.LOAD_FAILED, **figures: float) -> None:
         super().__init__(text)
         self.code = code
+        self.figures = figures

@@ -25,6 +25,7 @@ __all__ = [
     "CellSummary",
     "Connections",
     "Cost",
+    "Durability",
     "Fit",
     "Interval",
     "JvmCpu",
@@ -472,6 +473,22 @@ class Reason(_Record):
     """The numbers in the text, by name."""
 
 
+class Durability(_Record):
+    """What is on how many nodes when a record counts as stored: by the settings that were found, and what was seen of
+    nodes. What a connector loses before it writes is not in it."""
+
+    text: str = ""
+    """Of the sink, as `2 nodes, disk` or `1 node, memory (5 s)`; empty if it is not known."""
+    nodes: Whole | None = None
+    """That have it; None if that is not known."""
+    on_disk: Whole | None = None
+    """Of these, those that have it on their disk, by an fsync; 0 also where nothing is sure after a crash."""
+    kafka: str = ""
+    """What Kafka has when it acknowledges a record of the load, as `acks all, 3 of 3 in sync`."""
+    settings: dict[str, str] = {}
+    """Of the sink, by its own names, as they were in the trial."""
+
+
 class Asked(_Record):
     """What came of a query after a trial; of a cell, of all its trials: the worst answer and the median time."""
 
@@ -556,6 +573,8 @@ class _OfCell(_Record):
     """What came of them."""
     queries: list[Asked] = []
     """What the index or table answered after the load; empty if nothing was asked."""
+    durability: Durability | None = None
+    """None of an earlier sinkbench, and if nobody could look; of a cell also where its trials did not agree."""
     fault: str | None = None
     """What was broken while the load was offered, by its name in the plan; None: nothing was to be."""
     reasons: list[Reason] = []

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import (
     Consumer,
@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
 
-__all__ = ["Kafka", "group_of", "kafka_errors"]
+__all__ = ["Kafka", "PartitionCopies", "group_of", "kafka_errors"]
 
 TIMEOUT_SECONDS = 10.0
 # What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
@@ -41,6 +41,14 @@ TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, Kaf
 SILENT = logging.getLogger("sinkbench.services.kafka")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
+
+
+class PartitionCopies(NamedTuple):
+    """The brokers of a partition: which leads it (below 0: none), which have a copy, and whose copy is in sync."""
+
+    leader: int
+    copies: tuple[int, ...]
+    in_sync: tuple[int, ...]
 
 
 def kafka_errors() -> AbstractContextManager[None]:
@@ -113,6 +121,22 @@ class Kafka:
             (answer,) = self._admin.describe_configs(asked, request_timeout=TIMEOUT_SECONDS).values()
             found = answer.result()
         return {name: (found[name].value or "not set") if name in found else None for name in names}
+
+    def copies(self, topic: str | None = None) -> tuple[frozenset[int], dict[str, dict[int, PartitionCopies]]]:
+        """The brokers that are up, and where the partitions of `topic`, or of all topics, are, by topic and number.
+
+        One request. A topic that is not there, or that this user may not see, is left out.
+        """
+        seen = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS)
+        found = {
+            name: {
+                number: PartitionCopies(each.leader, tuple(each.replicas), tuple(each.isrs))
+                for number, each in described.partitions.items()
+            }
+            for name, described in seen.topics.items()
+            if described.error is None
+        }
+        return frozenset(seen.brokers), found
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The end offset of each partition of `topic`, by the partition's number."""

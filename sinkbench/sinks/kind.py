@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sinkbench.analysis.fields import Survey
+from sinkbench.analysis.holding import Held
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.bottleneck.rules import Rule
 from sinkbench.sinks.arrivals import ArrivalWatch
@@ -111,6 +112,13 @@ class Sink(Protocol):
 
     def settings(self, target: str) -> SinkSettings:
         """How the server, or `target` itself, is set, as far as it is told: it may be kept back, which is no error."""
+
+    def held(self, target: str) -> Held:
+        """Whether what must hold while records come does: that copies of `target` are in sync and on all their nodes.
+
+        Asked before a connector is made and when it is gone. What cannot be looked at is among `Held.unchecked`. A sink
+        without this method does not tell.
+        """
 
     def count(self, target: str) -> int:
         """Number of records in `target`, exactly."""

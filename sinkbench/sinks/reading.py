@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sinkbench.analysis.durability import Promise
+
 __all__ = ["SinkBloat", "SinkOthers", "SinkReading", "SinkSettings"]
 
 
@@ -64,7 +66,9 @@ class SinkSettings:
     Attributes:
         durability: what it promises of a record that it says is stored.
         tuning: what else its speed depends on.
+        promise: what `durability` comes to; None if it is not known.
     """
 
     durability: Mapping[str, str | None]
     tuning: Mapping[str, str | None]
+    promise: Promise | None = None

@@ -22,7 +22,7 @@ from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
 from sinkbench.errors import INTERRUPTIONS, ConnectError, Interrupted, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.results import Asked, Audit, Bloat, Bottleneck, Network, Reason, Reconciliation, TrialRecord
+from sinkbench.results import Asked, Audit, Bloat, Bottleneck, Durability, Network, Reason, Reconciliation, TrialRecord
 from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, SinkBloat, sink_kind
@@ -30,6 +30,7 @@ from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded, TopicLoad
 from sinkbench.trial.company import Company
 from sinkbench.trial.deadletters import DeadLetters
+from sinkbench.trial.holding import Holding
 from sinkbench.trial.kind import Figures, Kind, Observer
 from sinkbench.trial.names import Names
 from sinkbench.trial.refused import why_refused
@@ -96,6 +97,9 @@ class Trial:
         self._of_content: list[str] = []
         self._created = False
         self._company = Company(bench, cell.sink, names)
+        self._holding = Holding(bench, cell.sink, names)
+        self._of_holding: list[str] = []
+        self._durability: Durability | None = None
         self._dead_letters = DeadLetters(bench, cell, names)
         self._letters: list[DeadLetter] | None = None
         self._refused: str | None = None
@@ -165,8 +169,10 @@ class Trial:
             if (interrupt := _interrupt_before(error)) is not None:
                 self.observer.phase(in_one_line(error))
                 raise interrupt from None
-            code = error.code if isinstance(error, TrialFailed) else ReasonCode.SERVICE_ERROR
-            self.note(code, str(error) if isinstance(error, TrialFailed) else in_one_line(error))
+            if isinstance(error, TrialFailed):
+                self.note(error.code, str(error), **error.figures)
+            else:
+                self.note(ReasonCode.SERVICE_ERROR, in_one_line(error))
 
     def note(self, code: ReasonCode, text: str, **figures: float) -> None:
         """Adds a reason why the trial's figures must not be used."""
@@ -217,13 +223,14 @@ class Trial:
             sampler: another than the usual one.
 
         Raises:
-            TrialFailed: Connect refuses the connector, a service dies, or the probes hang.
+            TrialFailed: what must hold does not, Connect refuses the connector, a service dies, or the probes hang.
         """
         self._writes_before = self.sink.writes(self.names.target)
         self._connection_limit = self.sink.connection_limit()
         self._bloat_before = self.bench.bloat(self.cell, self.names)
         self._dead_letters.set_apart()
         self._company.set_apart()
+        self._check_holding()
         sampler = sampler or self.bench.sampler(self.cell, self.names, self.records, in_topic)
         watch = DrainWatch(self.records, self.cell.tasks, until) if isinstance(until, Timeouts) else until
         self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
@@ -246,6 +253,15 @@ class Trial:
         finally:
             sampler.stop()
             self.samples = sampler.samples
+
+    def _check_holding(self) -> None:
+        """Raises TrialFailed if something does not hold that must: what came of the trial would be no figure."""
+        broken = self._holding.before()
+        for each in broken[:-1]:
+            self.note(each.code, each.text, **each.figures)
+        if broken:
+            raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
+        self._durability = self._holding.durability()
 
     def _network_bytes(self) -> Mapping[str, NetworkBytes | None]:
         """What each service has received and sent so far; empty of a cell without probes, and where it cannot be told.
@@ -336,6 +352,7 @@ class Trial:
 
         Records that it has not come to yet, or has written elsewhere, are not lost: there is nothing to audit.
         """
+        self._check_holding_still()
         diverted = self.sink.diverted(self.names.target)
         if diverted:
             # Whatever else was seen follows from it.
@@ -350,6 +367,15 @@ class Trial:
         known = self._writes_before is not None and not self._is_broken
         if known and written and not self.reasons and self.audited is not None:
             self._records_per_write = round(self.audited.accounted / written, 2)
+
+    def _check_holding_still(self) -> None:
+        """Adds a reason for each thing that must hold and does not at the end; after a fault that is a note."""
+        broken = self._holding.after()
+        if self._is_broken:
+            self._of_holding = [f"in the end {each.text}" for each in broken]
+        else:
+            # Whatever else was seen may follow from it.
+            self.reasons[:0] = [Reason(code=each.code, text=each.text, figures=dict(each.figures)) for each in broken]
 
     def _count(self) -> Audit:
         """Counts every stored record."""
@@ -560,7 +586,9 @@ class Trial:
 
     def record(self, block: int, figures: Figures) -> TrialRecord:
         """The record of the trial: what all kinds have, and the figures of its own kind."""
-        noted: Figures = {**figures, "notes": [*self._of_target, *self._of_content, *figures.get("notes", [])]}
+        unchecked = [f"not checked {each}" for each in self._holding.unchecked]
+        notes = [*self._of_target, *self._of_holding, *unchecked, *self._of_content, *figures.get("notes", [])]
+        noted: Figures = {**figures, "notes": notes}
         path = {"kafka", "connect", *(service.name for service in sink_kind(self.cell.sink).services)}
         return TrialRecord(
             trial=self.names.trial,
@@ -586,6 +614,7 @@ class Trial:
             fetched_bytes_per_record=self._fetched_bytes_per_record(),
             network_bytes_per_record=self._network,
             queries=self._asked,
+            durability=self._durability,
             reconciliation=self.counts(),
             reasons=self.reasons,
             records_per_write=self._records_per_write,

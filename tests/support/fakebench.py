@@ -14,6 +14,8 @@ import numpy as np
 
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content
+from sinkbench.analysis.durability import Promise
+from sinkbench.analysis.holding import Held, Partition
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.plan.cells import Cell
@@ -104,7 +106,10 @@ class FakeSink:
         return 600 * self._bench.stored
 
     def settings(self, target: str) -> SinkSettings:
-        return SinkSettings({}, {})
+        return SinkSettings({"fsync": "on"}, {}, self._bench.promise)
+
+    def held(self, target: str) -> Held:
+        return self._bench.helds.pop(0) if self._bench.helds else Held(copies=1, asked=1)
 
     @contextmanager
     def arrivals(self, target: str, interval_seconds: float) -> Iterator[Any]:
@@ -190,6 +195,9 @@ class FakeBench:
         lost, twice: records that are lost, or stored twice.
         holds: what a comparison of the stored documents with those sent finds.
         versions: what an audit by key finds; None of a load without changes.
+        helds: what must hold in the sink at each look, in turn; then all does.
+        partitions: where the topic's partitions are.
+        promise: what the sink promises of what it calls stored.
         bloats: what changes have left in the sink at each look, in turn.
         failed: tasks that FAILED.
         dies: when Kafka dies, in seconds; None if it does not.
@@ -237,6 +245,9 @@ class FakeBench:
     sent: list[bytes] = field(default_factory=list)
     meets: list[Others] = field(default_factory=list)
     versions: VersionAudit | None = None
+    helds: list[Held] = field(default_factory=list)
+    partitions: dict[int, Partition] = field(default_factory=lambda: {0: (1, (1,), (1,))})
+    promise: Promise | None = field(default_factory=lambda: Promise(1, "all"))
     bloats: list[SinkBloat] = field(default_factory=list)
     breaks: Callable[[str], None] = lambda done: None
     at: float = 0.0
@@ -263,6 +274,7 @@ class FakeBench:
             some_records=lambda topic, count: list(self.sent),
             delete_group=lambda name: self.calls.append(f"delete {name}"),
             produce=self.poison,
+            copies=lambda topic: (frozenset(each[0] for each in self.partitions.values()), {topic: self.partitions}),
         )
         self.connect = SimpleNamespace(
             wait_for_tasks=lambda name, tasks, seconds: None,

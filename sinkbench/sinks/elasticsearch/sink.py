@@ -16,6 +16,8 @@ from elasticsearch.helpers import ScanError, scan
 
 from elasticsearch import ApiError, BadRequestError, NotFoundError, TransportError
 from loadgen.reading import parse_json, read_text
+from sinkbench.analysis.durability import index_promise
+from sinkbench.analysis.holding import Held
 from sinkbench.analysis.memory import HEAP
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
@@ -23,7 +25,8 @@ from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.arrivals import ArrivalWatch
-from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of
+from sinkbench.sinks.elasticsearch import holding
+from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of, seconds_of
 from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, contents, highest_numbers
 from sinkbench.sinks.elasticsearch.filling import fill
@@ -38,7 +41,8 @@ __all__ = ["REJECTED", "ElasticsearchSink", "open_elasticsearch", "settings_of",
 
 # What an index promises of a document that it has acknowledged, and what else its speed depends on.
 TRANSLOG = "index.translog.durability"
-DURABILITY = (TRANSLOG, "index.translog.sync_interval", "index.number_of_replicas")
+SYNC_INTERVAL = "index.translog.sync_interval"
+DURABILITY = (TRANSLOG, SYNC_INTERVAL, "index.number_of_replicas")
 TUNING = ("index.number_of_shards", "index.refresh_interval")
 # Requests that store records: one document, or many.
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
@@ -306,6 +310,9 @@ class ElasticsearchSink:
             answer = self._client.indices.get_settings(index=target, flat_settings=True, include_defaults=True)
         return settings_of(answer.get(target, {}))
 
+    def held(self, target: str) -> Held:
+        return holding.look(self._client, target)
+
     def count(self, target: str) -> int:
         return int(self._client.count(index=target)["count"])
 
@@ -393,7 +400,8 @@ def settings_of(index: Mapping[str, Mapping[str, Any]]) -> SinkSettings:
     told = {**index.get("defaults", {}), **index.get("settings", {})}
     # A default comes as REQUEST, what somebody has set as request.
     found = {name: None if told.get(name) is None else str(told[name]).lower() for name in (*DURABILITY, *TUNING)}
-    return SinkSettings(*({name: found[name] for name in names} for names in (DURABILITY, TUNING)))
+    durability, tuning = ({name: found[name] for name in names} for names in (DURABILITY, TUNING))
+    return SinkSettings(durability, tuning, index_promise(durability, seconds_of(found[SYNC_INTERVAL])))
 
 
 def stored_bytes(answer: Any) -> int | None:

@@ -19,6 +19,8 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
 from loadgen.reading import read_text
+from sinkbench.analysis.durability import database_promise
+from sinkbench.analysis.holding import Held
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
@@ -26,6 +28,7 @@ from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
+from sinkbench.sinks.postgres import holding
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.audited import audited_in, columns_of, contents, documents, sequences
 from sinkbench.sinks.postgres.filling import fill
@@ -41,7 +44,10 @@ __all__ = ["APPLICATION", "PostgresSink", "open_postgres"]
 APPLICATION = "sinkbench"
 """The controller's own name, so that no probe counts its connections as a connector's."""
 # What the server promises of a row that is committed, and what else its speed depends on.
-DURABILITY = ("fsync", "synchronous_commit", "full_page_writes", "wal_level")
+DURABILITY = (
+    *("fsync", "synchronous_commit", "full_page_writes", "wal_level"),
+    *("synchronous_standby_names", "wal_writer_delay"),
+)
 UNSAFE_IF_OFF = ("fsync", "synchronous_commit", "full_page_writes")
 # The table, or one of its partitions.
 UNLOGGED = """
@@ -323,8 +329,14 @@ class PostgresSink:
         found: dict[str, str] = {}
         with suppress(psycopg.Error):
             query = sql.SQL("SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)")
-            found = {str(name): str(value) for name, value in self._query(query, wanted)}
-        return SinkSettings(*({name: found.get(name) for name in names} for names in (DURABILITY, TUNING)))
+            # No names are a setting, too.
+            found = {str(name): str(value) or "none" for name, value in self._query(query, wanted)}
+        durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
+        unlogged = bool(self._query(sql.SQL(UNLOGGED), target, target)[0][0])
+        return SinkSettings(durability, tuning, database_promise(durability, unlogged=unlogged))
+
+    def held(self, target: str) -> Held:
+        return holding.look(self._connection)
 
     def count(self, target: str) -> int:
         return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])

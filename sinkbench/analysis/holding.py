@@ -1,0 +1,238 @@
+"""What must hold while a trial runs, by what the services say of themselves: copies are in sync, work is spread."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sinkbench.analysis.words import counted, few_of
+from sinkbench.errors import ReasonCode
+
+__all__ = [
+    "Broken",
+    "Held",
+    "Partition",
+    "ShardCopy",
+    "Standby",
+    "database_held",
+    "index_held",
+    "most_copies",
+    "topic_held",
+    "waited_for",
+]
+
+MOST_NAMED = 3
+STARTED, RELOCATING, UNASSIGNED = "STARTED", "RELOCATING", "UNASSIGNED"
+_IN_SYNC = ("sync", "quorum")
+# FIRST 2 (a, b, c), ANY 1 (a, b), 2 (a, b), or a list alone, of which one is waited for.
+_WAITED_FOR = re.compile(r"\s*(?:(?:FIRST|ANY)\s+)?(\d+)\s*\(", re.IGNORECASE)
+
+Partition: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""The broker that leads a partition (below 0: none does), those that have a copy, and those whose copy is in sync."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Something that must hold and does not: a code for programs; for a person what, as it was found, and what to do.
+
+    Attributes:
+        figures: the numbers in the text, by name.
+    """
+
+    code: ReasonCode
+    text: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one look at a service has found.
+
+    Attributes:
+        broken: what does not hold; empty if all that was looked at does.
+        unchecked: what could not be looked at, and why, each for a person.
+        copies: on how many nodes each record is that is acknowledged now; None if that is not known.
+        asked: on how many it is to be; None if that is not known.
+        alone: whether one node holds all and nothing is copied, so that nothing of this can change in a trial.
+    """
+
+    broken: tuple[Broken, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    copies: int | None = None
+    asked: int | None = None
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Standby:
+    """A server that follows a PostgreSQL server, as `pg_stat_replication` has it; None is what is not shown to us."""
+
+    name: str | None
+    state: str | None
+    sync_state: str | None
+
+
+@dataclass(frozen=True)
+class ShardCopy:
+    """A copy of a shard, as `_cat/shards` has it: on which node, if on any, and if not, why."""
+
+    shard: int
+    primary: bool
+    state: str
+    node: str | None = None
+    why: str = ""
+
+
+def waited_for(names: str) -> int:
+    """How many standbys a commit waits for by `synchronous_standby_names`; 0 if that is empty."""
+    if not names.strip():
+        return 0
+    found = _WAITED_FOR.match(names)
+    return int(found[1]) if found is not None else 1
+
+
+def database_held(follows: bool, names: str, standbys: Sequence[Standby]) -> Held:
+    """Whether a PostgreSQL server takes writes, and has its synchronous standbys.
+
+    Args:
+        follows: `pg_is_in_recovery()` of the server that is written to.
+        names: its `synchronous_standby_names`; if empty, no standby is waited for and none must be there.
+        standbys: all that follow it.
+    """
+    if follows:
+        text = (
+            "the PostgreSQL that is written to is a standby (pg_is_in_recovery): primary and standby may have changed"
+            " places; promote it, or point the stack and the connectors at the primary"
+        )
+        return Held((Broken(ReasonCode.WRITES_TO_STANDBY, text),))
+    needed = waited_for(names)
+    if not needed:
+        return Held(copies=1, asked=1, alone=True)
+    if any(each.state is None or each.sync_state is None for each in standbys):
+        why = "this user does not see pg_stat_replication; GRANT pg_read_all_stats to it"
+        return Held(unchecked=(f"whether PostgreSQL's standbys are in sync: {why}",), asked=1 + needed)
+    listed = [each for each in standbys if each.sync_state != "async"]
+    good = [each for each in listed if each.sync_state in _IN_SYNC and each.state == "streaming"]
+    behind = [each for each in listed if each.state != "streaming"]
+    if len(good) >= needed and not behind:
+        return Held(copies=1 + needed, asked=1 + needed)
+    told = [f"{each.name} is {each.sync_state} and {each.state}" for each in (behind or standbys)]
+    there = few_of(told[:MOST_NAMED], len(told)) if told else "none is connected"
+    text = (
+        f"{len(good)} of {counted(needed, 'standby')} that PostgreSQL waits for"
+        f" (synchronous_standby_names {names}) {'is' if len(good) == 1 else 'are'} in sync and streaming: {there};"
+        " start the standby, and look at its log"
+    )
+    figures = {"in_sync": float(len(good)), "waited_for": float(needed), "standbys": float(len(standbys))}
+    return Held((Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, figures),), copies=1 + len(good), asked=1 + needed)
+
+
+def most_copies(copies: Sequence[ShardCopy]) -> int:
+    """How many copies each shard is to have, the first one included; 0 without any shard."""
+    return max(Counter(each.shard for each in copies).values(), default=0)
+
+
+def index_held(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> Held:
+    """Whether all copies of an index's shards are there and rest, and whether its shards are spread.
+
+    Args:
+        copies: all copies of all of its shards, also those that are on no node.
+        nodes: the data nodes that may hold a shard of it; None if that is not known: then `unchecked` says so.
+    """
+    broken = []
+    asked = most_copies(copies)
+    there = [each for each in copies if each.state in (STARTED, RELOCATING)]
+    missing = [each for each in copies if each.state == UNASSIGNED]
+    if missing:
+        status = "red" if any(each.primary for each in missing) else "yellow"
+        told = few_of([_in_words(each) for each in missing[:MOST_NAMED]], len(missing))
+        few = nodes is not None and len(nodes) < asked
+        fits = f"there {'is' if len(nodes or ()) == 1 else 'are'} {counted(len(nodes or ()), 'data node')}"
+        mend = f"set number_of_replicas to {max(len(nodes or ()) - 1, 0)}, or add a data node"
+        text = f"the index is {status}: {told} on no node" + (
+            f", since {asked} copies of each are asked for and {fits}; {mend}"
+            if few
+            else "; GET _cluster/allocation/explain says why"
+        )
+        broken.append(Broken(ReasonCode.INDEX_NOT_GREEN, text, {"missing": float(len(missing))}))
+    if moving := [each for each in copies if each.state not in (STARTED, UNASSIGNED)]:
+        told = few_of([f"{_in_words(each)} {each.state.lower()}" for each in moving[:MOST_NAMED]], len(moving))
+        text = f"shards of the index move: {told}; wait until GET _cat/recovery?active_only shows none"
+        broken.append(Broken(ReasonCode.SHARDS_MOVING, text, {"moving": float(len(moving))}))
+    unchecked: tuple[str, ...] = ()
+    if nodes is None:
+        why = "it is not shown which may hold them, or its own settings keep it from some"
+        unchecked = (f"whether the shards of the index are spread over the nodes: {why}",)
+    elif not broken and (uneven := _uneven_primaries(there, nodes)) is not None:
+        broken.append(uneven)
+    by_shard = Counter({each.shard: 0 for each in copies})
+    by_shard.update(each.shard for each in there)
+    least = min(by_shard.values(), default=0)
+    alone = asked == 1 and nodes is not None and len(nodes) == 1 and not broken
+    return Held(tuple(broken), unchecked, copies=least, asked=asked, alone=alone)
+
+
+def _uneven_primaries(copies: Sequence[ShardCopy], nodes: Collection[str]) -> Broken | None:
+    primaries = [each.node or "" for each in copies if each.primary]
+    wanted, used = min(len(primaries), len(nodes)), Counter(primaries)
+    if len(used) >= wanted:
+        return None
+    where = ", ".join(f"{name} {count}" for name, count in sorted(used.items()))
+    text = (
+        f"the {counted(len(primaries), 'primary shard')} of the index lie on {len(used)} of"
+        f" {len(nodes)} data nodes ({where}); set index.routing.allocation.total_shards_per_node, or move one by POST"
+        " _cluster/reroute"
+    )
+    return Broken(ReasonCode.SHARDS_UNEVEN, text, {"nodes_used": float(len(used)), "nodes": float(len(nodes))})
+
+
+def _in_words(copy: ShardCopy) -> str:
+    """As `copy of shard 1 (node-2)`."""
+    told = copy.node or copy.why
+    return f"{'primary' if copy.primary else 'copy'} of shard {copy.shard}" + (f" ({told})" if told else "")
+
+
+def topic_held(brokers: Collection[int], partitions: Mapping[int, Partition]) -> Held:
+    """Whether all copies of a topic's partitions are in sync, and its leaders are spread evenly.
+
+    Args:
+        brokers: all brokers that are up.
+        partitions: the topic's, by their numbers.
+    """
+    behind = {
+        number: sorted(set(copies) - set(in_sync))
+        for number, (leader, copies, in_sync) in sorted(partitions.items())
+        if leader < 0 or set(copies) - set(in_sync)
+    }
+    broken = []
+    if behind:
+        named = [f"{number} ({_lacking(partitions[number], lacks)})" for number, lacks in behind.items()]
+        noun = "partition" if len(behind) == 1 else "partitions"
+        text = (
+            f"{len(behind)} of {len(partitions)} partitions of the topic have not all of their copies in sync: {noun}"
+            f" {few_of(named[:MOST_NAMED], len(named))}; start the broker, or wait until it has caught up"
+        )
+        broken.append(Broken(ReasonCode.PARTITIONS_NOT_IN_SYNC, text, {"partitions": float(len(behind))}))
+    leads = Counter(dict.fromkeys(brokers, 0))
+    leads.update(leader for leader, _, _ in partitions.values() if leader >= 0)
+    if not behind and leads and max(leads.values()) - min(leads.values()) > 1:
+        told = ", ".join(f"broker {name} leads {count}" for name, count in sorted(leads.items()))
+        text = (
+            f"the {len(partitions)} partitions of the topic are led unevenly: {told}; run kafka-leader-election.sh"
+            " --election-type preferred, and give all racks equally many brokers"
+        )
+        broken.append(
+            Broken(ReasonCode.LEADERS_UNEVEN, text, {"most": max(leads.values()), "least": min(leads.values())})
+        )
+    in_sync = min((len(in_sync) for _, _, in_sync in partitions.values()), default=None)
+    asked = max((len(copies) for _, copies, _ in partitions.values()), default=None)
+    return Held(tuple(broken), copies=in_sync, asked=asked, alone=len(leads) == 1 and asked == 1 and not broken)
+
+
+def _lacking(partition: Partition, lacks: Sequence[int]) -> str:
+    if partition[0] < 0:
+        return "no leader"
+    return f"without {'broker' if len(lacks) == 1 else 'brokers'} {', '.join(map(str, lacks))}"

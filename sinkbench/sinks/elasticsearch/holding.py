@@ -1,0 +1,78 @@
+"""What Elasticsearch says of an index's shards: on which nodes their copies are, and whether they rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from elasticsearch import ApiError, Elasticsearch
+from sinkbench.analysis.holding import Held, ShardCopy, index_held
+
+__all__ = ["copies_of", "look", "nodes_of"]
+
+COLUMNS = "shard,prirep,state,node,unassigned.reason"
+ALLOCATION = "index.routing.allocation."
+# Whose nodes may hold an index that names no tier of its own.
+ROLES = {"data", "data_content"}
+TIER = f"{ALLOCATION}include._tier_preference"
+# What a cluster answers that keeps its shards or its nodes to itself.
+NOT_SHOWN = (400, 403, 404, 405, 410)
+
+
+def look(client: Elasticsearch, index: str) -> Held:
+    """One look at an index: two requests, and a third where there are several nodes."""
+    try:
+        rows: Any = client.cat.shards(index=index, h=COLUMNS, format="json")
+        copies = copies_of(rows)
+    except ApiError as error:
+        if error.status_code not in NOT_SHOWN:
+            raise
+        why = "this user may not see them (it needs the right to monitor the index)"
+        return Held(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
+    return index_held(copies, _nodes(client, index))
+
+
+def _nodes(client: Elasticsearch, index: str) -> set[str] | None:
+    """The nodes that may hold a shard of the index; None if that is not shown, or its own settings leave some out."""
+    try:
+        wanted = "nodes.*.name,nodes.*.roles"
+        found: Any = client.nodes.info(node_id="data:true", metric="os", filter_path=wanted)
+        nodes = nodes_of(found)
+        if len(nodes) < 2:
+            return nodes or None
+        told: Any = client.indices.get_settings(index=index, name=f"{ALLOCATION}*", flat_settings=True)
+    except ApiError as error:
+        if error.status_code not in NOT_SHOWN:
+            raise
+        return None
+    return None if is_kept_from_some(told.get(index, {}).get("settings", {})) else nodes
+
+
+def copies_of(rows: Iterable[Mapping[str, Any]]) -> list[ShardCopy]:
+    """The copies of shards by what `_cat/shards` answers."""
+    return [
+        ShardCopy(
+            shard=int(row["shard"]),
+            primary=row["prirep"] == "p",
+            state=str(row["state"]),
+            # Of one that moves it is `a -> 10.0.0.2 id b`.
+            node=str(row["node"]).partition(" ")[0] if row.get("node") else None,
+            why=str(row.get("unassigned.reason") or ""),
+        )
+        for row in rows
+    ]
+
+
+def nodes_of(answer: Mapping[str, Any]) -> set[str]:
+    """The names of the nodes that may hold what names no tier, by what `_nodes` answers."""
+    nodes = answer.get("nodes", {}).values()
+    return {str(node["name"]) for node in nodes if "roles" not in node or ROLES & set(node["roles"])}
+
+
+def is_kept_from_some(settings: Mapping[str, Any]) -> bool:
+    """Whether an index's own settings, flat, say which nodes its shards may be on, or in which tier."""
+    return any(
+        name.startswith((f"{ALLOCATION}require.", f"{ALLOCATION}include.", f"{ALLOCATION}exclude."))
+        and (name, value) != (TIER, "data_content")
+        for name, value in settings.items()
+    )

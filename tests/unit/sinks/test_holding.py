@@ -1,0 +1,58 @@
+"""What the sinks' answers say of copies: shards on their nodes, and servers that follow."""
+
+from __future__ import annotations
+
+from sinkbench.analysis.durability import promise_in_words
+from sinkbench.analysis.holding import ShardCopy, Standby
+from sinkbench.sinks.elasticsearch.holding import TIER, copies_of, is_kept_from_some, nodes_of
+from sinkbench.sinks.elasticsearch.sink import settings_of
+from sinkbench.sinks.postgres.holding import standbys_of
+
+
+def test_copies_are_read_with_their_nodes_and_what_has_none_with_the_reason() -> None:
+    rows = [
+        {"shard": "0", "prirep": "p", "state": "STARTED", "node": "es-1", "unassigned.reason": None},
+        {"shard": "0", "prirep": "r", "state": "UNASSIGNED", "node": None, "unassigned.reason": "NODE_LEFT"},
+        {"shard": "1", "prirep": "p", "state": "RELOCATING", "node": "es-1 -> 127.0.0.1 Xyz es-2"},
+    ]
+    assert copies_of(rows) == [
+        ShardCopy(0, True, "STARTED", "es-1"),
+        ShardCopy(0, False, "UNASSIGNED", None, "NODE_LEFT"),
+        ShardCopy(1, True, "RELOCATING", "es-1"),
+    ]
+
+
+def test_only_nodes_that_may_hold_the_index_are_counted() -> None:
+    nodes = {
+        "x": {"name": "all", "roles": ["data", "master"]},
+        "y": {"name": "content", "roles": ["data_content"]},
+        "z": {"name": "frozen", "roles": ["data_frozen"]},
+        "old": {"name": "old"},
+    }
+    assert nodes_of({"nodes": nodes}) == {"all", "content", "old"}
+    assert nodes_of({}) == set()
+
+
+def test_an_index_that_chooses_its_nodes_is_not_judged_by_all_of_them() -> None:
+    assert not is_kept_from_some({TIER: "data_content", "index.routing.allocation.total_shards_per_node": "2"})
+    assert is_kept_from_some({TIER: "data_hot,data_content"})
+    assert is_kept_from_some({"index.routing.allocation.exclude._name": "es-3"})
+
+
+def test_a_server_that_nobody_follows_has_no_standby() -> None:
+    nobody = {"follows": False, "names": "", "pid": None, "name": None, "state": None, "sync_state": None}
+    assert standbys_of([nobody]) == []
+    hidden = {**nobody, "pid": 7}
+    seen = {**hidden, "name": "postgres-2", "state": "streaming", "sync_state": "sync"}
+    assert standbys_of([hidden, seen]) == [Standby(None, None, None), Standby("postgres-2", "streaming", "sync")]
+
+
+def test_the_settings_of_an_index_come_to_a_promise() -> None:
+    defaults = {"index.translog.durability": "REQUEST", "index.translog.sync_interval": "5s"}
+    own = {"index.number_of_replicas": "0", "index.number_of_shards": "3"}
+    safe = settings_of({"settings": own, "defaults": defaults}).promise
+    fast = settings_of({"settings": {**own, "index.translog.durability": "async"}, "defaults": defaults}).promise
+    assert safe is not None
+    assert fast is not None
+    assert (promise_in_words(safe), promise_in_words(fast)) == ("1 node, disk", "1 node, memory (5 s)")
+    assert settings_of({}).promise is None

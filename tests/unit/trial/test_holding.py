@@ -1,0 +1,156 @@
+"""A trial in which something does not hold that must is invalid and says which; after a fault it is a note."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sinkbench.analysis.durability import Promise
+from sinkbench.analysis.holding import Broken, Held
+from sinkbench.errors import ReasonCode, ServiceError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.results import Durability, TrialRecord
+from sinkbench.summary.cells import summarize
+from sinkbench.trial import holding
+from sinkbench.trial.drain import Drain, take_pilot
+from sinkbench.trial.faulted import Faulted
+from sinkbench.trial.names import Names
+from sinkbench.trial.sustain import records_offered
+from sinkbench.trial.trial import Trial
+from tests.support.fakebench import FakeBench, FakeSink, Quiet
+
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+RATE = 900.0
+FAULTS = Plan.model_validate(
+    {
+        **{"name": "p", "mode": "faults", "pipelines": ["postgres/jdbc"], "drain": {"timeout_seconds": 200}},
+        "sustain": {"records_per_second": RATE, "seconds": 20},
+        "faults": [{"what": "none", "seconds": 0.02}],
+    }
+)
+CODES = ReasonCode
+GOOD = Held(copies=2, asked=2)
+YELLOW = Held((Broken(CODES.INDEX_NOT_GREEN, "the index is yellow: no node", {"missing": 3}),), copies=1, asked=2)
+BEHIND = {number: (1 + number % 3, (1, 2, 3), (1, 2)) for number in range(3)}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is waited for."""
+    monkeypatch.setattr(holding, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(holding, "AGAIN_SECONDS", 0.0)
+
+
+def drain(bench: FakeBench) -> TrialRecord:
+    return Trial(bench, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet()).take(Drain(), 1)
+
+
+def faulted(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> TrialRecord:
+    trial = Trial(bench, expand(FAULTS, 3)[0], Names.of("abcdef_001"), records_offered(FAULTS, RATE), Quiet())
+    monkeypatch.setattr(trial, "now", lambda: bench.at)
+    assert trial.cell.fault is not None
+    return trial.take(Faulted(RATE, trial.cell.fault), 1, bench.revive)
+
+
+def codes(record: TrialRecord) -> list[ReasonCode]:
+    return [reason.code for reason in record.reasons]
+
+
+def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connector() -> None:
+    bench = FakeBench(PLAN, helds=[YELLOW] * 50)
+    record = drain(bench)
+    assert codes(record) == [CODES.INDEX_NOT_GREEN]
+    assert record.reasons[0].text == "the index is yellow: no node"
+    assert record.reasons[0].figures == {"missing": 3}
+    assert bench.calls == ["check", "load"]
+    (cell,) = summarize(expand(PLAN, 3), [record])
+    assert cell.verdict == "invalid: the index is yellow: no node"
+
+
+def test_what_comes_to_rest_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "SETTLE_SECONDS", 60.0)
+    assert drain(FakeBench(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
+
+
+def test_a_partition_that_is_not_in_sync_makes_the_trial_invalid_and_all_that_is_wrong_is_told() -> None:
+    assert codes(drain(FakeBench(PLAN, partitions=BEHIND))) == [CODES.PARTITIONS_NOT_IN_SYNC]
+    both = drain(FakeBench(PLAN, partitions=BEHIND, helds=[YELLOW] * 50))
+    assert codes(both) == [CODES.INDEX_NOT_GREEN, CODES.PARTITIONS_NOT_IN_SYNC]
+
+
+def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_invalid_and_is_audited() -> None:
+    record = drain(FakeBench(PLAN, helds=[GOOD, YELLOW]))
+    assert codes(record) == [CODES.INDEX_NOT_GREEN]
+    assert record.audit is not None
+    assert record.audit.clean
+
+
+def test_a_pilot_of_what_does_not_hold_has_no_rate() -> None:
+    bench = FakeBench(PLAN, helds=[YELLOW] * 50)
+    found = take_pilot(Trial(bench, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet()))
+    assert (found.records_per_second, found.problem) == (None, "the index is yellow: no node")
+
+
+def test_what_a_fault_has_broken_is_a_note_and_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = faulted(FakeBench(FAULTS, helds=[GOOD, YELLOW]), monkeypatch)
+    assert record.reasons == []
+    assert "in the end the index is yellow: no node" in record.notes
+    assert record.recovery is not None
+
+
+def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert codes(faulted(FakeBench(FAULTS, helds=[YELLOW] * 50), monkeypatch)) == [CODES.INDEX_NOT_GREEN]
+
+
+def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(FakeSink, "held")
+    record = drain(FakeBench(PLAN))
+    assert record.reasons == []
+    assert record.notes == ["not checked what must hold in postgres: this sink does not tell"]
+
+
+def test_what_may_not_be_seen_is_not_checked_with_the_reason() -> None:
+    hidden = Held(unchecked=("whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats",), asked=2)
+    record = drain(FakeBench(PLAN, helds=[hidden, hidden]))
+    assert record.reasons == []
+    assert record.notes == ["not checked whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats"]
+    # What was seen once only was not seen all the time.
+    assert drain(FakeBench(PLAN, helds=[GOOD, hidden])).notes == record.notes
+
+
+def test_a_service_that_does_not_answer_the_look_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(sink: FakeSink, target: str) -> Held:
+        raise ServiceError("no answer")
+
+    monkeypatch.setattr(FakeSink, "held", refused)
+    assert drain(FakeBench(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
+
+
+def test_what_one_node_holds_alone_is_asked_for_once() -> None:
+    asked: list[str] = []
+
+    class Counted(FakeBench):
+        def sink(self, name: str) -> Any:
+            found = super().sink(name)
+            found.held = lambda target: asked.append(target) or Held(copies=1, asked=1, alone=True)
+            return found
+
+    bench = Counted(PLAN)
+    copies = bench.kafka.copies
+    bench.kafka.copies = lambda topic: (asked.append(topic), copies(topic))[1]
+    assert drain(bench).reasons == []
+    names = Names.of("abcdef_001")
+    assert asked == [names.target, names.topic]
+
+
+def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored() -> None:
+    bench = FakeBench(PLAN, promise=Promise(None, "all", 2), helds=[GOOD, GOOD])
+    bench.partitions = {number: (1 + number % 3, (1, 2, 3), (1, 2, 3)) for number in range(3)}
+    assert drain(bench).durability == Durability(
+        text="2 nodes, disk", nodes=2, on_disk=2, kafka="acks all, 3 of 3 in sync", settings={"fsync": "on"}
+    )
+    found = drain(FakeBench(PLAN, promise=None)).durability
+    assert found is not None
+    assert (found.text, found.nodes, found.kafka) == ("", None, "acks all, 1 of 1 in sync")
