@@ -485,6 +485,8 @@ class Durability(_Record):
     """Of these, those that have it on their disk, by an fsync; 0 also where nothing is sure after a crash."""
     kafka: str = ""
     """What Kafka has when it acknowledges a record of the load, as `acks all, 3 of 3 in sync`."""
+    kafka_nodes: Whole | None = None
+    """Brokers that have it by then, in memory at least; None if that is not known."""
     settings: dict[str, str] = {}
     """Of the sink, by its own names, as they were in the trial."""
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from sinkbench.analysis.holding import Held, waited_for
 
-__all__ = ["Promise", "acks_in_words", "as_held", "database_promise", "index_promise", "promise_in_words"]
+__all__ = ["Promise", "acks_in_words", "acks_nodes", "as_held", "database_promise", "index_promise", "promise_in_words"]
 
 # The WAL writer flushes what was committed after so many of its rounds at most.
 # Source: https://www.postgresql.org/docs/current/wal-async-commit.html
@@ -122,6 +122,13 @@ def acks_in_words(acks: str, held: Held | None) -> str:
     if acks != "all" or held is None or held.copies is None or held.asked is None:
         return f"acks {acks}"
     return f"acks all, {held.copies} of {held.asked} in sync"
+
+
+def acks_nodes(acks: str, held: Held | None) -> int | None:
+    """On how many brokers a record is when Kafka acknowledges it; None if nobody has looked."""
+    if acks != "all":
+        return int(acks)
+    return None if held is None else held.copies
 
 
 def _times(count: int, text: str | None) -> float | None:

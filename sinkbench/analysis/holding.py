@@ -36,15 +36,23 @@ Partition: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Broken:
-    """Something that must hold and does not: a code for programs; for a person what, as it was found, and what to do.
+    """Something that must hold and does not: a code for programs, and a text for a person.
 
     Attributes:
+        found: what, as it was found.
+        mend: what to do.
         figures: the numbers in the text, by name.
     """
 
     code: ReasonCode
-    text: str
+    found: str
+    mend: str
     figures: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Both in one line."""
+        return f"{self.found}; {self.mend}"
 
 
 @dataclass(frozen=True)
@@ -105,9 +113,10 @@ def database_held(follows: bool, names: str, standbys: Sequence[Standby]) -> Hel
     if follows:
         text = (
             "the PostgreSQL that is written to is a standby (pg_is_in_recovery): primary and standby may have changed"
-            " places; promote it, or point the stack and the connectors at the primary"
+            " places"
         )
-        return Held((Broken(ReasonCode.WRITES_TO_STANDBY, text),))
+        mend = "promote it, or point the stack and the connectors at the primary"
+        return Held((Broken(ReasonCode.WRITES_TO_STANDBY, text, mend),))
     needed = waited_for(names)
     if not needed:
         return Held(copies=1, asked=1, alone=True)
@@ -123,11 +132,11 @@ def database_held(follows: bool, names: str, standbys: Sequence[Standby]) -> Hel
     there = few_of(told[:MOST_NAMED], len(told)) if told else "none is connected"
     text = (
         f"{len(good)} of {counted(needed, 'standby')} that PostgreSQL waits for"
-        f" (synchronous_standby_names {names}) {'is' if len(good) == 1 else 'are'} in sync and streaming: {there};"
-        " start the standby, and look at its log"
+        f" (synchronous_standby_names {names}) {'is' if len(good) == 1 else 'are'} in sync and streaming: {there}"
     )
+    mend = "start the standby, and look at its log"
     figures = {"in_sync": float(len(good)), "waited_for": float(needed), "standbys": float(len(standbys))}
-    return Held((Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, figures),), copies=1 + len(good), asked=1 + needed)
+    return Held((Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, mend, figures),), copies=1 + len(good), asked=1 + needed)
 
 
 def most_copies(copies: Sequence[ShardCopy]) -> int:
@@ -151,17 +160,16 @@ def index_held(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> He
         told = few_of([_in_words(each) for each in missing[:MOST_NAMED]], len(missing))
         few = nodes is not None and len(nodes) < asked
         fits = f"there {'is' if len(nodes or ()) == 1 else 'are'} {counted(len(nodes or ()), 'data node')}"
-        mend = f"set number_of_replicas to {max(len(nodes or ()) - 1, 0)}, or add a data node"
-        text = f"the index is {status}: {told} on no node" + (
-            f", since {asked} copies of each are asked for and {fits}; {mend}"
-            if few
-            else "; GET _cluster/allocation/explain says why"
-        )
-        broken.append(Broken(ReasonCode.INDEX_NOT_GREEN, text, {"missing": float(len(missing))}))
+        why = f", since {asked} copies of each are asked for and {fits}" if few else ""
+        fewer = f"set number_of_replicas to {max(len(nodes or ()) - 1, 0)}, or add a data node"
+        mend = fewer if few else "GET _cluster/allocation/explain says why"
+        text = f"the index is {status}: {told} on no node{why}"
+        broken.append(Broken(ReasonCode.INDEX_NOT_GREEN, text, mend, {"missing": float(len(missing))}))
     if moving := [each for each in copies if each.state not in (STARTED, UNASSIGNED)]:
         told = few_of([f"{_in_words(each)} {each.state.lower()}" for each in moving[:MOST_NAMED]], len(moving))
-        text = f"shards of the index move: {told}; wait until GET _cat/recovery?active_only shows none"
-        broken.append(Broken(ReasonCode.SHARDS_MOVING, text, {"moving": float(len(moving))}))
+        text = f"shards of the index move: {told}"
+        mend = "wait until GET _cat/recovery?active_only shows none"
+        broken.append(Broken(ReasonCode.SHARDS_MOVING, text, mend, {"moving": float(len(moving))}))
     unchecked: tuple[str, ...] = ()
     if nodes is None:
         why = "it is not shown which may hold them, or its own settings keep it from some"
@@ -183,10 +191,10 @@ def _uneven_primaries(copies: Sequence[ShardCopy], nodes: Collection[str]) -> Br
     where = ", ".join(f"{name} {count}" for name, count in sorted(used.items()))
     text = (
         f"the {counted(len(primaries), 'primary shard')} of the index lie on {len(used)} of"
-        f" {len(nodes)} data nodes ({where}); set index.routing.allocation.total_shards_per_node, or move one by POST"
-        " _cluster/reroute"
+        f" {len(nodes)} data nodes ({where})"
     )
-    return Broken(ReasonCode.SHARDS_UNEVEN, text, {"nodes_used": float(len(used)), "nodes": float(len(nodes))})
+    mend = "set index.routing.allocation.total_shards_per_node, or move one by POST _cluster/reroute"
+    return Broken(ReasonCode.SHARDS_UNEVEN, text, mend, {"nodes_used": float(len(used)), "nodes": float(len(nodes))})
 
 
 def _in_words(copy: ShardCopy) -> str:
@@ -213,20 +221,18 @@ def topic_held(brokers: Collection[int], partitions: Mapping[int, Partition]) ->
         noun = "partition" if len(behind) == 1 else "partitions"
         text = (
             f"{len(behind)} of {len(partitions)} partitions of the topic have not all of their copies in sync: {noun}"
-            f" {few_of(named[:MOST_NAMED], len(named))}; start the broker, or wait until it has caught up"
+            f" {few_of(named[:MOST_NAMED], len(named))}"
         )
-        broken.append(Broken(ReasonCode.PARTITIONS_NOT_IN_SYNC, text, {"partitions": float(len(behind))}))
+        mend = "start the broker, or wait until it has caught up"
+        broken.append(Broken(ReasonCode.PARTITIONS_NOT_IN_SYNC, text, mend, {"partitions": float(len(behind))}))
     leads = Counter(dict.fromkeys(brokers, 0))
     leads.update(leader for leader, _, _ in partitions.values() if leader >= 0)
     if not behind and leads and max(leads.values()) - min(leads.values()) > 1:
         told = ", ".join(f"broker {name} leads {count}" for name, count in sorted(leads.items()))
-        text = (
-            f"the {len(partitions)} partitions of the topic are led unevenly: {told}; run kafka-leader-election.sh"
-            " --election-type preferred, and give all racks equally many brokers"
-        )
-        broken.append(
-            Broken(ReasonCode.LEADERS_UNEVEN, text, {"most": max(leads.values()), "least": min(leads.values())})
-        )
+        text = f"the {len(partitions)} partitions of the topic are led unevenly: {told}"
+        mend = "run kafka-leader-election.sh --election-type preferred, and give all racks equally many brokers"
+        figures = {"most": float(max(leads.values())), "least": float(min(leads.values()))}
+        broken.append(Broken(ReasonCode.LEADERS_UNEVEN, text, mend, figures))
     in_sync = min((len(in_sync) for _, _, in_sync in partitions.values()), default=None)
     asked = max((len(copies) for _, copies, _ in partitions.values()), default=None)
     return Held(tuple(broken), copies=in_sync, asked=asked, alone=len(leads) == 1 and asked == 1 and not broken)

@@ -148,6 +148,7 @@ class Facts:
         refusals: why a race of the plan would not begin, a line each.
         connectors: those that are there, then those of the plan's cells.
         left: groups of connectors that are gone.
+        behind: brokers whose copy of a topic is not in sync, or that lead nothing since they are gone, by the topic.
         unseen: what could not be looked at, and why.
     """
 
@@ -161,6 +162,7 @@ class Facts:
     connectors: tuple[Connector, ...] = ()
     topics: Mapping[str, Topic] = field(default_factory=dict)
     left: tuple[Group, ...] = ()
+    behind: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
     machine: Machine = field(default_factory=Machine)
     unseen: Mapping[Area, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight
 from sinkbench.race.validation import validate_configs
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
-from sinkbench.services.kafka import Kafka, group_of
+from sinkbench.services.kafka import Kafka, PartitionCopies, group_of
 from sinkbench.sinks import SinkState, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
@@ -81,7 +81,7 @@ class Look:
         refusals += more
         if self._plan is not None and cells and not refusals and Area.CONNECT not in self._unseen:
             refusals += self._refusals(self._plan, cells)
-        topics, left = self._read(there)
+        topics, left, behind = self._read(there)
         machine = self._machine(up)
         load = None if self._plan is None else self._plan.load
         return Facts(
@@ -95,6 +95,7 @@ class Look:
             connectors=(*there, *planned),
             topics=topics,
             left=left,
+            behind=behind,
             sinks=states,
             machine=machine,
             unseen=self._unseen,
@@ -143,19 +144,20 @@ class Look:
 
     # --- Kafka ---
 
-    def _read(self, there: list[Connector]) -> tuple[dict[str, Topic], tuple[Group, ...]]:
-        """The topics that connectors read, and the groups of connectors that are gone."""
+    def _read(self, there: list[Connector]) -> tuple[dict[str, Topic], tuple[Group, ...], dict[str, tuple[int, ...]]]:
+        """The topics that connectors read, the groups of connectors that are gone, and brokers that are behind."""
         if Area.KAFKA in self._unseen:
-            return {}, ()
+            return {}, (), {}
         try:
             kafka = Kafka(self._endpoints.kafka, self._endpoints.kafka_settings)
-            exist = set(kafka.topics())
+            brokers, exist = kafka.copies()
             names = dict.fromkeys(name for each in there for name in each.topics if name in exist)
             topics = {name: self._topic(kafka, name) for name in names}
-            return topics, self._left(kafka, {each.name for each in there})
+            behind = {name: found for name, each in exist.items() if (found := _behind(brokers, each.values()))}
+            return topics, self._left(kafka, {each.name for each in there}), behind
         except ServiceError as error:
             self._unseen[Area.KAFKA] = in_one_line(error)
-            return {}, ()
+            return {}, (), {}
 
     def _topic(self, kafka: Kafka, name: str) -> Topic:
         records = tuple(count for _, count in sorted(kafka.end_offsets(name).items()))
@@ -248,3 +250,8 @@ class Look:
         if not found:
             self._unseen[Area.FILES] = "no process of the services is seen from here"
         return found
+
+
+def _behind(brokers: Collection[int], partitions: Iterable[PartitionCopies]) -> tuple[int, ...]:
+    """The brokers that are to have a copy, and have none that is in sync."""
+    return tuple(sorted({each for one in partitions for each in set(one.copies) - (set(one.in_sync) & set(brokers))}))

@@ -16,6 +16,7 @@ from sinkbench.tables.answers import cell_name
 from sinkbench.tables.bounds import BOUND_HEADERS, bound_rows
 from sinkbench.tables.cells import cells_table
 from sinkbench.tables.changes import changes_table
+from sinkbench.tables.durability import durability_table
 from sinkbench.tables.faults import is_faults, matrix_cells, matrix_table, recovery_table, status_table
 from sinkbench.tables.format import NOT_MEASURED, whole
 from sinkbench.tables.loads import is_load, load_table
@@ -28,6 +29,7 @@ __all__ = [
     "bounds",
     "cells",
     "changes",
+    "durability",
     "environment",
     "faults",
     "invalid",
@@ -83,6 +85,12 @@ def changes(summary: RunSummary) -> Table | None:
     """What loads of changes left in the sinks; None if there are none."""
     table = changes_table(summary)
     return None if table is None else of_rich(table, "Wrong keys, and what changes have left in the sinks")
+
+
+def durability(summary: RunSummary) -> Table | None:
+    """What is on how many nodes when a record counts as stored; None if nobody looked."""
+    table = durability_table(summary, [cell_name(cell, summary) for cell in summary.cells], always=True)
+    return None if table is None else of_rich(table, "What is on how many nodes when a record counts as stored")
 
 
 def scaling(summary: RunSummary) -> Table | None:

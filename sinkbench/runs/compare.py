@@ -329,7 +329,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         del sides["offered records/s"]
     found = [f"{what} {first} against {second}" for what, (first, second) in sides.items() if first != second]
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
-    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one.sink)]
+    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one, other)]
     found += [f"run {run}: {cell.verdict}" for run, cell in (("A", one), ("B", other)) if not cell.passed]
     # A run of an earlier sinkbench does not say it itself.
     early = [(name, at_least(_taken(run, cell))) for name, run, cell in (("A", a, one), ("B", b, other))]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from loadgen.options import NOAA
+from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
 
 __all__ = [
@@ -95,16 +96,28 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
     return {"records": NOAA, "pace": "even", **load}
 
 
-def durability_differences(a: StoredRun, b: StoredRun, sink: str) -> list[Difference]:
-    """What differs in the durability of Kafka and a sink, as far as both runs stored it.
+def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Difference]:
+    """What differs in the durability of Kafka and of the sink of a cell of each run, as far as both runs stored it.
 
-    Keys of the plan's `load` are left out, which `record_differences` has.
+    Keys of the plan's `load` are left out, which `record_differences` has. What the cells' own trials found counts for
+    more than what was found of their sink when the runs began, or last.
     """
-    found = _between("", *(_durability(run, sink) for run in (a, b)))
+    own = one.durability is not None and other.durability is not None
+    found = list(_between("", *(_durability(run, cell, own=own) for run, cell in ((a, one), (b, other)))))
+    texts = ["" if cell.durability is None else cell.durability.text for cell in (one, other)]
+    # Such as a table that is UNLOGGED, which is no setting.
+    found += [Difference("of a stored record", *texts)] if all(texts) and len(set(texts)) > 1 else []
     return [each for each in found if ABSENT not in (each.a, each.b)]
 
 
-def _durability(run: StoredRun, sink: str) -> JsonValue:
+def _durability(run: StoredRun, cell: CellSummary, *, own: bool) -> JsonValue:
+    durability = dict(_of_run(run, cell.sink))
+    if own and cell.durability is not None:
+        durability[cell.sink] = dict(cell.durability.settings)
+    return durability
+
+
+def _of_run(run: StoredRun, sink: str) -> dict[str, JsonValue]:
     kept, load = run.summary.environment.get("durability"), run.plan.get("load")
     if not isinstance(kept, dict):
         return {}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sinkbench.analysis.holding import Standby
 from sinkbench.stack import Endpoints
 
 __all__ = ["Checkup", "DataNode", "Database", "Pooler", "SearchCluster", "SinkState", "Target"]
@@ -24,6 +25,8 @@ class Database:
         replicas: servers that follow this one.
         waited_for: of these, those that a commit waits for.
         read_only: whether it takes no writes, since it follows another server or is told to.
+        waits_for: the setting that names the standbys that a commit waits for; empty if it waits for none.
+        standbys: the servers that follow this one.
     """
 
     most_connections: int
@@ -34,6 +37,8 @@ class Database:
     replicas: int
     waited_for: int
     read_only: bool
+    waits_for: str = ""
+    standbys: tuple[Standby, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,18 @@ class SearchCluster:
         address: where it is asked.
         watermarks: the room that each stage of a filling disk begins at, low, high and flood, as the cluster writes it:
             a share that is used, or bytes that are free; empty if it does not look at disks.
+        status: green, yellow or red; None if it does not tell.
+        unassigned, moving: shards, or their copies, of all of its indices, that are on no node, or on their way.
+        template_replicas: copies that its templates give to an index that does not ask for any; None if they give none.
     """
 
     address: str
     nodes: tuple[DataNode, ...]
     watermarks: Mapping[str, str] = field(default_factory=dict)
+    status: str | None = None
+    unassigned: int = 0
+    moving: int = 0
+    template_replicas: int | None = None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from sinkbench.results import (
     Spread,
     TrialRecord,
 )
+from sinkbench.summary.durability import durability_notes, durability_over
 from sinkbench.summary.jobs import over_trials
 from sinkbench.summary.recoveries import recovery_over
 from sinkbench.summary.standing import at_least, is_shared, rated, total_cpu_seconds
@@ -217,7 +218,7 @@ def _summary(
     elif not valid:
         reasons = _distinct(reason for trial in trials for reason in _reasons(trial))
     else:
-        notes = [*_notes(trials), *_of_search(search), *_of_trials(valid)]
+        notes = [*_notes(trials), *_of_search(search), *_of_trials(valid), *durability_notes(valid)]
     notes += [*_of_audits(trials, audited), *_of_connections(trials)]
     found = CellSummary(
         **cell.identity(),
@@ -265,6 +266,7 @@ def _summary(
         bottleneck=shared_cause(trial.bottleneck for trial in valid or trials),
         reads=_reads([trial.reads for trial in valid if trial.reads is not None]),
         queries=over_trials(valid),
+        durability=durability_over(valid or trials),
         reasons=reasons,
         at_least=early,
         notes=notes,

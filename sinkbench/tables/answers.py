@@ -14,6 +14,7 @@ from sinkbench.summary.attribution import Attribution, Step, attributions_of, un
 from sinkbench.summary.jobs import job_of
 from sinkbench.summary.standing import much_foreign
 from sinkbench.tables.columns import UNREADY
+from sinkbench.tables.durability import unlike_durability
 from sinkbench.tables.format import percent, times, whole
 
 __all__ = [
@@ -58,10 +59,10 @@ def answer_sentences(summary: RunSummary) -> list[str]:
     return [
         *_no_equals(summary),
         *(
-            f"{_sentence(each, summary)}{_unlike(each, summary)}{_disturbance((each.faster, each.slower), summary)}"
+            f"{_sentence(each, summary)}{_unlike(each, summary)}{_beside((each.faster, each.slower), summary)}"
             for each in answers_of(summary)
         ),
-        *(f"{_shares(each, summary)}{_disturbance(each.cells, summary)}" for each in attributions_of(summary)),
+        *(f"{_shares(each, summary)}{_beside(each.cells, summary)}" for each in attributions_of(summary)),
     ]
 
 
@@ -221,6 +222,12 @@ def _factor(ratio: float) -> str:
 
 def _span(interval: Interval) -> str:
     return f"{percent(interval.low)} to {percent(interval.high)}"
+
+
+def _beside(cells: Sequence[CellSummary], summary: RunSummary) -> str:
+    """What makes it unfair to set cells beside each other: unlike durability, and what others took meanwhile."""
+    durability = unlike_durability(cells, [cell_name(cell, summary) for cell in cells])
+    return f"{durability}{_disturbance(cells, summary)}"
 
 
 def _disturbance(cells: Iterable[CellSummary], summary: RunSummary) -> str:

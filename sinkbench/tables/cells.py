@@ -24,6 +24,7 @@ from sinkbench.tables.answers import answer_lines, at_least_in_words, cell_name
 from sinkbench.tables.bounds import bound_lines
 from sinkbench.tables.changes import changes_table
 from sinkbench.tables.columns import SHORT_NAMES, connections, counted, in_short, machine_in_words, resumed_in_words
+from sinkbench.tables.durability import durability_table
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table, recovery_table, status_table
 from sinkbench.tables.figures import WHERE
 from sinkbench.tables.format import NOT_MEASURED, percent, share_span, span, tenths, times, whole
@@ -181,7 +182,8 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
         yield from ("", *map(scaling_line, summary.scaling), "")
     if (stages := stage_table(summary)) is not None:
         yield from (stages, "")
-    of_load = (reads_table(summary), changes_table(summary), query_table(summary))
+    durability = durability_table(summary, [cell_name(cell, summary) for cell in summary.cells])
+    of_load = (reads_table(summary), changes_table(summary), query_table(summary), durability)
     # Of a pipeline that is broken nobody asks what it took.
     costs = () if is_faults(summary) else (resource_table(summary, width), cost_table(summary))
     for table in (*of_load, *costs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from sinkbench.analysis.durability import acks_in_words, as_held, promise_in_words
+from sinkbench.analysis.durability import acks_in_words, acks_nodes, as_held, promise_in_words
 from sinkbench.analysis.holding import Broken, Held, topic_held
 from sinkbench.errors import ServiceError
 from sinkbench.results import Durability
@@ -56,13 +56,19 @@ class Holding:
             settings = self._bench.sink(self._sink).settings(self._names.target)
         except (ServiceError, OSError):
             return None
-        kafka = acks_in_words(self._bench.plan.load.acks, self._of_topic)
+        acks = self._bench.plan.load.acks
+        kafka, brokers = acks_in_words(acks, self._of_topic), acks_nodes(acks, self._of_topic)
         settled = {name: value for name, value in settings.durability.items() if value is not None}
         if settings.promise is None:
-            return Durability(kafka=kafka, settings=settled)
+            return Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)
         promise = as_held(settings.promise, self._of_sink)
         return Durability(
-            text=promise_in_words(promise), nodes=promise.nodes, on_disk=promise.on_disk, kafka=kafka, settings=settled
+            text=promise_in_words(promise),
+            nodes=promise.nodes,
+            on_disk=promise.on_disk,
+            kafka=kafka,
+            kafka_nodes=brokers,
+            settings=settled,
         )
 
     def _look(self, *, again: bool = False) -> list[Broken]:

@@ -52,13 +52,14 @@ def cluster(
     nodes: int = 1,
     watermarks: dict[str, str] | None = None,
     address: str = "http://127.0.0.1:19200",
+    told: dict[str, Any] | None = None,
     **of_a_node: Any,
 ) -> SearchCluster:
     """One with so many data nodes, alike, whose disks are half full."""
     usual = {"processors": 2, "files": 65_536, "disk_bytes": 100 * GIGABYTE, "free_bytes": 50 * GIGABYTE}
     of_all = [DataNode(**{"name": f"node-{number}", **usual, **of_a_node}) for number in range(1, nodes + 1)]
     stages = {"low": "85%", "high": "90%", "flood": "95%"} if watermarks is None else watermarks
-    return SearchCluster(address, tuple(of_all), stages)
+    return SearchCluster(address, tuple(of_all), stages, **{"status": "green", **(told or {})})
 
 
 def index(**given: Any) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sinkbench.doctor.diagnosis import Rule
-from sinkbench.doctor.rules import connections, delivery, indices, jdbc, machine, records, tasks
+from sinkbench.doctor.rules import connections, delivery, indices, jdbc, machine, nodes, records, tasks
 
 __all__ = ["RULES"]
 
@@ -13,6 +13,7 @@ RULES: tuple[Rule, ...] = (
     *connections.RULES,
     *jdbc.RULES,
     *indices.RULES,
+    *nodes.RULES,
     *delivery.RULES,
     *machine.RULES,
 )

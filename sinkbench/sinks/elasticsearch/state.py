@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.state import Checkup, DataNode, SearchCluster, SinkState, Target
 from sinkbench.stack import Endpoints
 
-__all__ = ["CHECKUP", "index_of", "node_of", "target_of", "watermarks_of"]
+__all__ = ["CHECKUP", "index_of", "node_of", "replicas_of", "target_of", "watermarks_of"]
 
 TIMEOUT_SECONDS = 10.0
 DISK = "cluster.routing.allocation.disk."
 STAGES = {"low": "watermark.low", "high": "watermark.high", "flood": "watermark.flood_stage"}
 STATS = "nodes.*.name,nodes.*.fs.total,nodes.*.process.max_file_descriptors"
+# A name as those of trials' indices, which templates may be for.
+OF_A_TRIAL = "tides_of_a_trial"
 INFO = "nodes.*.os.allocated_processors"
 
 Tree = Mapping[str, Any]
@@ -53,7 +56,19 @@ def _cluster(client: Elasticsearch, address: str) -> SearchCluster:
     settings: Any = client.cluster.get_settings(include_defaults=True, flat_settings=True)
     infos = info.get("nodes", {})
     nodes = tuple(node_of(each, infos.get(name, {})) for name, each in stats.get("nodes", {}).items())
-    return SearchCluster(address, nodes, watermarks_of(settings))
+    cluster = SearchCluster(address, nodes, watermarks_of(settings))
+    with suppress(ApiError):
+        health: Any = client.cluster.health()
+        cluster = replace(
+            cluster,
+            status=str(health["status"]),
+            unassigned=int(health["unassigned_shards"]),
+            moving=int(health["relocating_shards"]) + int(health["initializing_shards"]),
+        )
+    with suppress(ApiError):
+        made: Any = client.indices.simulate_index_template(name=OF_A_TRIAL)
+        cluster = replace(cluster, template_replicas=replicas_of(made))
+    return cluster
 
 
 def _behind(client: Elasticsearch, alias: str) -> Target | None:
@@ -89,6 +104,12 @@ def watermarks_of(settings: Tree) -> dict[str, str]:
     if str(told.get(f"{DISK}threshold_enabled", "true")).lower() == "false":
         return {}
     return {stage: str(told[DISK + name]) for stage, name in STAGES.items() if DISK + name in told}
+
+
+def replicas_of(answer: Tree) -> int | None:
+    """What templates give to an index, by what `_index_template/_simulate_index` answers; None if none gives it any."""
+    found = answer.get("template", {}).get("settings", {}).get("index", {}).get("number_of_replicas")
+    return int(found) if str(found).isdecimal() else None
 
 
 def index_of(shown: str, name: str | None, index: Tree, unassigned: int | None = None) -> Target:

@@ -12,10 +12,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 
 from loadgen.reading import read_text
+from sinkbench.analysis.holding import waited_for
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions
 from sinkbench.services.versions import numbers_of
-from sinkbench.sinks.postgres import jdbc
+from sinkbench.sinks.postgres import holding, jdbc
 from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
 from sinkbench.sinks.state import Checkup, Database, Pooler, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
@@ -57,6 +58,7 @@ def look(endpoints: Endpoints) -> SinkState:
     with map_exceptions(psycopg.Error), _connected(endpoints.sinks["postgres"].address) as connection:
         asked = connection.execute(ASKED).fetchall()[0]
         sessions = connection.execute(SESSIONS).fetchall()
+        following = connection.execute(holding.ASKED).fetchall()
         settings = {str(row["name"]): str(row["value"]) for row in connection.execute(SETTINGS, [[*UNSAFE_IF_OFF]])}
         database = connection.info.dbname
     unsafe = tuple(f"{name} is off" for name in UNSAFE_IF_OFF if settings.get(name) == "off")
@@ -69,7 +71,7 @@ def look(endpoints: Endpoints) -> SinkState:
             pooler, pooled = _pooler(endpoints.sinks["pgbouncer"], database)
         except ServiceError as error:
             unseen["pooler"] = in_one_line(error)
-    return SinkState(database_of(asked, sessions, pooled), pooler, unsafe=unsafe, unseen=unseen)
+    return SinkState(database_of(asked, sessions, pooled, following), pooler, unsafe=unsafe, unseen=unseen)
 
 
 def _connected(address: str) -> psycopg.Connection[DictRow]:
@@ -84,8 +86,8 @@ def _connected(address: str) -> psycopg.Connection[DictRow]:
     )
 
 
-def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> Database:
-    """A server by the answers to `ASKED` and `SESSIONS`.
+def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int], following: Sequence[Row] = ()) -> Database:
+    """A server by the answers to `ASKED`, `SESSIONS` and `holding.ASKED`.
 
     `pooled` are the ports that a pooler's connections come from: these bear the name of the client that they serve, or
     served last.
@@ -100,8 +102,11 @@ def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> 
         by_jdbc=len(ages) if seen else None,
         oldest_jdbc_seconds=max(ages, default=None) if seen else None,
         replicas=int(asked["replicas"]),
-        waited_for=int(asked["waited_for"]),
+        # Of those in a quorum it waits for some, whichever answer first.
+        waited_for=waited_for(str(following[0]["names"])) if following else int(asked["waited_for"]),
         read_only=bool(asked["read_only"]),
+        waits_for=str(following[0]["names"]) if following else "",
+        standbys=tuple(holding.standbys_of(following)),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sinkbench.analysis.holding import Standby
 from sinkbench.doctor.diagnosis import Change
 from sinkbench.doctor.facts import Area, Connector, Facts, Group, Machine, Topic
 from sinkbench.doctor.rules import RULES
@@ -223,6 +224,40 @@ SHOWN = [
         True,
     ),
     (
+        "standby-not-in-sync",
+        facts(
+            sinks=postgres(waits_for="FIRST 1 (postgres-2)", standbys=(Standby("postgres-2", "catchup", "potential"),))
+        ),
+        "0 of 1 standby that PostgreSQL waits for (synchronous_standby_names FIRST 1 (postgres-2)) are in sync and"
+        " streaming: postgres-2 is potential and catchup",
+        True,
+    ),
+    (
+        "cluster-not-green",
+        facts(sinks={"elasticsearch": SinkState(cluster=cluster(3, told={"status": "yellow", "unassigned": 1}))}),
+        "it is yellow: 1 shard or copies are on no node, and 0 on their way",
+        False,
+    ),
+    (
+        "cluster-not-green",
+        facts(sinks={"elasticsearch": SinkState(cluster=cluster(told={"status": "red", "unassigned": 2}))}),
+        "it is red: 2 shards or copies are on no node",
+        True,
+    ),
+    (
+        "cluster-not-green",
+        facts(sinks={"elasticsearch": SinkState(cluster=cluster(told={"template_replicas": 1}))}),
+        "an index template gives trials' indices 1 replica, and there is 1 data node",
+        False,
+    ),
+    (
+        "copies-not-in-sync",
+        facts(behind={"mine": (3,), "connect-status": (3,), "connect-configs": (3,), "yours": (3,)}),
+        "its copies of 4 topics are missing, or not in sync: connect-configs, connect-status, mine and 1 more",
+        True,
+    ),
+    ("copies-not-in-sync", facts(shared=True, behind={"yours": (2,)}), "its copies of 1 topic are missing", False),
+    (
         "request-a-record",
         facts(connectors=(camel(**{"camel.sink.url": "elasticsearch://a?operation=Index"}),)),
         "camel.sink.url has operation=Index",
@@ -384,3 +419,15 @@ def test_keys_fill_no_more_partitions_than_there_are(keys: int, partitions: int)
 )
 def test_a_watermark_is_a_share_that_is_used_or_bytes_that_are_free(watermark: str, free: int, beyond: bool) -> None:
     assert is_beyond(watermark, DataNode("a", 2, 65_536, 100, free)) is beyond
+
+
+def test_standbys_in_sync_are_nothing_to_tell_and_hidden_ones_are_not_seen() -> None:
+    good = facts(sinks=postgres(waits_for="*", standbys=(Standby("a", "streaming", "sync"),)))
+    assert found(good, "standby-not-in-sync") == []
+    hidden = diagnosis(facts(sinks=postgres(waits_for="*", standbys=(Standby(None, None, None),))))
+    assert "GRANT pg_read_all_stats" in hidden.unseen["standby-not-in-sync"]
+
+
+def test_a_cluster_that_does_not_tell_its_health_is_not_called_green() -> None:
+    seen = diagnosis(facts(sinks={"elasticsearch": SinkState(cluster=cluster(told={"status": None}))}))
+    assert seen.unseen["cluster-not-green"] == "elasticsearch does not tell whether it is green"

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from sinkbench.errors import ResultsError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Audit, PlanRef, TrialRecord
+from sinkbench.results import Audit, Durability, PlanRef, TrialRecord
 from sinkbench.runs.compare import Compared, Comparison, compare, gate, percent_of
 from sinkbench.runs.differences import record_differences
 from sinkbench.runs.reader import StoredRun
@@ -268,6 +268,22 @@ def test_another_sinks_promise_and_one_that_was_not_kept_do_not_matter() -> None
     assert (
         only(kept({CELL: FAST}, {"sink_settings": {"postgres": {"shared_buffers": "1GB"}}}), tuned).verdict == "slower"
     )
+
+
+def test_what_trials_found_of_their_own_cell_counts_for_more_than_what_the_run_has_of_its_sink() -> None:
+    settings = {"synchronous_commit": "on", "synchronous_standby_names": "*"}
+    on = Durability(text="2 nodes, disk", nodes=2, on_disk=2, settings=settings)
+    off = Durability(text="1 node, memory (0.6 s)", settings={**settings, "synchronous_commit": "off"})
+    of_run = durable(postgres={"synchronous_commit": "on"})
+    assert only(kept({CELL: FAST}, of_run, durability=on), kept({CELL: SLOW}, of_run, durability=off)).why == (
+        "durability postgres.synchronous_commit on against off;"
+        " durability of a stored record 2 nodes, disk against 1 node, memory (0.6 s)"
+    )
+    # The last cell that was set otherwise has left another word in the run's own.
+    other = durable(postgres={"synchronous_commit": "off"})
+    assert only(kept({CELL: FAST}, of_run, durability=on), kept({CELL: SLOW}, other, durability=on)).verdict == "slower"
+    # A run of an earlier sinkbench has the run's own alone.
+    assert only(kept({CELL: FAST}, of_run), kept({CELL: SLOW}, other, durability=off)).verdict == "not comparable"
 
 
 def test_a_load_is_not_compared_by_what_is_stored_of_it() -> None:

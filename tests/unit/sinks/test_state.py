@@ -119,3 +119,25 @@ def test_watermarks_that_are_switched_off_are_none() -> None:
 
 def test_a_node_that_tells_little_is_read_as_far_as_it_does() -> None:
     assert elasticsearch.node_of({"name": "a"}, {}) == DataNode("a", None, None, None, None)
+
+
+def test_a_commit_waits_for_some_of_a_quorum() -> None:
+    both = [
+        {
+            "follows": False,
+            "names": "ANY 1 (a, b)",
+            "pid": pid,
+            "name": name,
+            "state": "streaming",
+            "sync_state": "quorum",
+        }
+        for pid, name in enumerate("ab", start=1)
+    ]
+    found = postgres.database_of({**ASKED, "waited_for": 2}, [], (), both)
+    assert (found.waited_for, found.waits_for, len(found.standbys)) == (1, "ANY 1 (a, b)", 2)
+
+
+def test_what_templates_give_to_an_index_is_read_as_far_as_they_give_anything() -> None:
+    assert elasticsearch.replicas_of({"template": {"settings": {"index": {"number_of_replicas": "2"}}}}) == 2
+    assert elasticsearch.replicas_of({"template": {"settings": {}}}) is None
+    assert elasticsearch.replicas_of({}) is None

@@ -32,7 +32,7 @@ FAULTS = Plan.model_validate(
 )
 CODES = ReasonCode
 GOOD = Held(copies=2, asked=2)
-YELLOW = Held((Broken(CODES.INDEX_NOT_GREEN, "the index is yellow: no node", {"missing": 3}),), copies=1, asked=2)
+YELLOW = Held((Broken(CODES.INDEX_NOT_GREEN, "the index is yellow", "add a node", {"missing": 3}),), copies=1, asked=2)
 BEHIND = {number: (1 + number % 3, (1, 2, 3), (1, 2)) for number in range(3)}
 
 
@@ -62,11 +62,11 @@ def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connecto
     bench = FakeBench(PLAN, helds=[YELLOW] * 50)
     record = drain(bench)
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
-    assert record.reasons[0].text == "the index is yellow: no node"
+    assert record.reasons[0].text == "the index is yellow; add a node"
     assert record.reasons[0].figures == {"missing": 3}
     assert bench.calls == ["check", "load"]
     (cell,) = summarize(expand(PLAN, 3), [record])
-    assert cell.verdict == "invalid: the index is yellow: no node"
+    assert cell.verdict == "invalid: the index is yellow; add a node"
 
 
 def test_what_comes_to_rest_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +90,13 @@ def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_
 def test_a_pilot_of_what_does_not_hold_has_no_rate() -> None:
     bench = FakeBench(PLAN, helds=[YELLOW] * 50)
     found = take_pilot(Trial(bench, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet()))
-    assert (found.records_per_second, found.problem) == (None, "the index is yellow: no node")
+    assert (found.records_per_second, found.problem) == (None, "the index is yellow; add a node")
 
 
 def test_what_a_fault_has_broken_is_a_note_and_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     record = faulted(FakeBench(FAULTS, helds=[GOOD, YELLOW]), monkeypatch)
     assert record.reasons == []
-    assert "in the end the index is yellow: no node" in record.notes
+    assert "in the end the index is yellow; add a node" in record.notes
     assert record.recovery is not None
 
 
@@ -149,7 +149,12 @@ def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored(
     bench = FakeBench(PLAN, promise=Promise(None, "all", 2), helds=[GOOD, GOOD])
     bench.partitions = {number: (1 + number % 3, (1, 2, 3), (1, 2, 3)) for number in range(3)}
     assert drain(bench).durability == Durability(
-        text="2 nodes, disk", nodes=2, on_disk=2, kafka="acks all, 3 of 3 in sync", settings={"fsync": "on"}
+        text="2 nodes, disk",
+        nodes=2,
+        on_disk=2,
+        kafka="acks all, 3 of 3 in sync",
+        kafka_nodes=3,
+        settings={"fsync": "on"},
     )
     found = drain(FakeBench(PLAN, promise=None)).durability
     assert found is not None

@@ -1,0 +1,81 @@
+"""Durability beside the rate: a table where it is worth one, and a sentence where unlike cells are compared."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from sinkbench.results import CellSummary, Durability
+from sinkbench.tables.answers import answer_lines
+from sinkbench.tables.cells import render
+from sinkbench.tables.durability import durability_table
+from sinkbench.tables.export import export
+from tests.support.trials import cell_summary, run_summary
+
+BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
+KAFKA = "acks all, 3 of 3 in sync"
+TWICE = Durability(text="2 nodes, disk", nodes=2, on_disk=2, kafka=KAFKA, kafka_nodes=3)
+ASYNC = Durability(text="1 node, memory (5 s)", nodes=1, on_disk=0, kafka=KAFKA, kafka_nodes=3)
+USUAL = Durability(text="1 node, disk", nodes=1, on_disk=1, kafka="acks all, 1 of 1 in sync", kafka_nodes=1)
+
+
+def bulk(durability: Durability | None, label: str = BULK) -> CellSummary:
+    return cell_summary(label, 27_000, 28_000, 29_000, durability=durability)
+
+
+def jdbc(durability: Durability | None, label: str = JDBC) -> CellSummary:
+    return cell_summary(label, 84_000, 90_200, 95_000, durability=durability)
+
+
+def test_the_table_has_each_cell_where_they_differ() -> None:
+    text = render(run_summary(bulk(ASYNC), jdbc(TWICE)))
+    (first, second) = [line for line in text.splitlines() if KAFKA in line]
+    assert first.split() == [BULK, "3", *ASYNC.text.split(), *KAFKA.split()]
+    assert second.split() == [JDBC, "3", *TWICE.text.split(), *KAFKA.split()]
+
+
+def test_what_is_as_usual_has_a_table_in_the_report_only() -> None:
+    summary = run_summary(bulk(USUAL), jdbc(USUAL))
+    assert "stored on" not in render(summary)
+    assert durability_table(summary, [BULK, JDBC]) is None
+    assert durability_table(summary, [BULK, JDBC], always=True) is not None
+    old = run_summary(bulk(None), jdbc(None))
+    assert durability_table(old, [BULK, JDBC], always=True) is None
+
+
+def test_an_answer_says_that_its_cells_are_not_equally_durable() -> None:
+    (only,) = answer_lines(run_summary(bulk(ASYNC), jdbc(TWICE)))
+    assert only.endswith(
+        " They do not store as durably: postgres/jdbc on 2 nodes, disk;"
+        " elasticsearch/camel-bulk on 1 node, memory (5 s)."
+    )
+    # Of a single sink, too, whose safety is varied.
+    (safety,) = answer_lines(run_summary(jdbc(TWICE, "a/on"), cell_summary("a/off", 99_000, durability=ASYNC)))
+    assert "They do not store as durably: a/off on 1 node, memory (5 s); a/on on 2 nodes, disk." in safety
+
+
+def test_an_answer_of_acknowledgements_that_differ_names_these() -> None:
+    (only,) = answer_lines(run_summary(bulk(TWICE), jdbc(TWICE.model_copy(update={"kafka": "acks 1"}))))
+    assert only.endswith(
+        "postgres/jdbc on 2 nodes, disk (acks 1); elasticsearch/camel-bulk on 2 nodes, disk (acks all, 3 of 3 in sync)."
+    )
+
+
+def test_an_answer_says_of_which_cell_nobody_knows_it() -> None:
+    (only,) = answer_lines(run_summary(bulk(None), jdbc(TWICE)))
+    assert only.endswith(" How durably elasticsearch/camel-bulk stores is not known.")
+
+
+def test_an_answer_of_equally_durable_cells_says_nothing_of_it() -> None:
+    for durability in (None, USUAL, TWICE):
+        (only,) = answer_lines(run_summary(bulk(durability), jdbc(durability)))
+        assert "durably" not in only
+
+
+def test_the_export_always_has_it() -> None:
+    text = export(run_summary(bulk(USUAL), jdbc(None)), "csv")
+    assert isinstance(text, str)
+    first, second = csv.DictReader(io.StringIO(text))
+    names = ("durability", "durability_nodes", "durability_nodes_on_disk", "durability_in_kafka")
+    assert [first[name] for name in names] == ["1 node, disk", "1", "1", "acks all, 1 of 1 in sync"]
+    assert [second[name] for name in names] == ["", "", "", ""]
