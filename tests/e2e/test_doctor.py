@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -20,7 +18,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.doctor import look as looking
 from sinkbench.doctor.diagnosis import Diagnosis, Found, diagnose
@@ -35,7 +33,7 @@ from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.plugins import MANIFEST
-from sinkbench.stack.tools import find_postgres
+from tests.e2e.standby import standby
 from tests.support.commands import Run, started
 from tests.support.ports import free_ports
 
@@ -97,39 +95,6 @@ def _offered(stack: LocalStack) -> None:
     for name in sinks_of(stack.endpoints):
         with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
             sink.offer_by_hand()
-
-
-@contextmanager
-def standby(stack: LocalStack) -> Iterator[int]:
-    """A server that follows the stack's own, and takes no writes; its port."""
-    programs, (port,) = find_postgres(), free_ports(1)
-    account: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        account = {"user": stack.settings.user, "group": stack.settings.user, "extra_groups": []}
-    with ExitStack() as opened:
-        folder = Path(tempfile.mkdtemp())
-        opened.callback(shutil.rmtree, folder, ignore_errors=True)
-        if account:
-            shutil.chown(folder, account["user"], account["group"])
-        data = folder / "data"
-        primary = make_conninfo(stack.endpoints.sinks["postgres"].address, dbname="")
-        copy = [str(programs / "pg_basebackup"), "-d", primary, "-D", str(data), "-R", "--checkpoint=fast"]
-        subprocess.run(copy, check=True, capture_output=True, cwd="/", **account)
-        options = [f"port={port}", "listen_addresses=127.0.0.1", "unix_socket_directories="]
-        command = [str(programs / "postgres"), "-D", str(data), *(part for each in options for part in ("-c", each))]
-        server = subprocess.Popen(command, cwd="/", stderr=subprocess.DEVNULL, **account)
-        opened.callback(server.wait, 20)
-        opened.callback(server.send_signal, signal.SIGINT)
-        address = make_conninfo(stack.endpoints.sinks["postgres"].address, port=port)
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                psycopg.connect(address, connect_timeout=2).close()
-                break
-            except psycopg.OperationalError:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-        yield port
 
 
 # --- a plan -------------------------------------------------------------------------------------------------------

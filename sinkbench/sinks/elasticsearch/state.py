@@ -108,7 +108,8 @@ def watermarks_of(settings: Tree) -> dict[str, str]:
 
 def replicas_of(answer: Tree) -> int | None:
     """What templates give to an index, by what `_index_template/_simulate_index` answers; None if none gives it any."""
-    found = answer.get("template", {}).get("settings", {}).get("index", {}).get("number_of_replicas")
+    settings = (answer.get("template") or {}).get("settings") or {}
+    found = settings.get("index", {}).get("number_of_replicas")
     return int(found) if str(found).isdecimal() else None
 
 

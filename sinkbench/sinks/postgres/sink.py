@@ -54,6 +54,15 @@ UNLOGGED = """
     SELECT coalesce(bool_or(relpersistence = 'u'), false) FROM pg_class WHERE oid = to_regclass(quote_ident(%s))
     OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))))
 """
+WAIT_FOR_NONE = """
+    SELECT set_config('synchronous_commit', 'local', false)
+    WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
+"""
+# As a connection has it that sets nothing itself.
+SETTINGS = """
+    SELECT name, CASE name WHEN 'synchronous_commit' THEN reset_val ELSE current_setting(name) END
+    FROM pg_settings WHERE name = ANY(%s)
+"""
 TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 CLOCK_QUESTIONS = 9
 # A connector's connections to PgBouncer are closed within so long after its tasks are gone: a put may still go on.
@@ -139,6 +148,8 @@ class PostgresSink:
             self._connection = self._connect(dsn)
             # A schema of the user's own would come first, and hide what a connector writes to.
             self._connection.execute("SET search_path TO public")
+            # What is made and removed here waits for no standby, which may be the one that is not there.
+            self._connection.execute(WAIT_FOR_NONE)
             self._sees_backends = bool(self._query(sql.SQL(SEES_BACKENDS))[0][0])
             # PgBouncer's console knows no prepared statements, which psycopg makes of what it is asked often.
             if pgbouncer_admin:
@@ -328,9 +339,8 @@ class PostgresSink:
         wanted = [*DURABILITY, *TUNING]
         found: dict[str, str] = {}
         with suppress(psycopg.Error):
-            query = sql.SQL("SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)")
             # No names are a setting, too.
-            found = {str(name): str(value) or "none" for name, value in self._query(query, wanted)}
+            found = {str(name): str(value) or "none" for name, value in self._query(sql.SQL(SETTINGS), wanted)}
         durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
         unlogged = bool(self._query(sql.SQL(UNLOGGED), target, target)[0][0])
         return SinkSettings(durability, tuning, database_promise(durability, unlogged=unlogged))
