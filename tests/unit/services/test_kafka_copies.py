@@ -1,0 +1,27 @@
+"""Where the partitions of topics are, by Kafka's metadata."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from sinkbench.doctor.look import _behind
+from sinkbench.services.kafka import Kafka, PartitionCopies
+
+
+def test_copies_are_those_of_the_metadata_without_topics_that_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = Kafka("127.0.0.1:1")
+    partition = SimpleNamespace(leader=2, replicas=[2, 3, 1], isrs=[2, 1])
+    topics = {
+        "tides": SimpleNamespace(error=None, partitions={0: partition}),
+        "theirs": SimpleNamespace(error="TOPIC_AUTHORIZATION_FAILED", partitions={}),
+    }
+    seen = SimpleNamespace(brokers=dict.fromkeys((1, 2, 3)), topics=topics)
+    monkeypatch.setattr(kafka, "_admin", SimpleNamespace(list_topics=lambda topic, timeout: seen))
+    copies = PartitionCopies(2, (2, 3, 1), (2, 1))
+    assert kafka.copies() == (frozenset({1, 2, 3}), {"tides": {0: copies}})
+    assert _behind({1, 2, 3}, [copies]) == (3,)
+    # A broker that is gone may be the last that was in sync.
+    assert _behind({1, 3}, [PartitionCopies(-1, (2,), (2,))]) == (2,)
+    assert _behind({1, 2, 3}, [PartitionCopies(1, (1, 2), (1, 2))]) == ()
