@@ -88,6 +88,9 @@ class Faulted:
 
         def see(sample: Sample) -> None:
             if trial.placed is not None:
+                if injection.began is None:
+                    # What the fault does to the tasks is no reason against the trial; how they were before is.
+                    trial.check_even()
                 offering.begin()
             elif sample.seconds > START_SECONDS:
                 text = f"not all of {trial.cell.tasks} tasks started in {START_SECONDS:.0f} s"

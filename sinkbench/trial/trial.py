@@ -335,17 +335,28 @@ class Trial:
     def _check_tasks(self) -> None:
         """Adds the reason if not every task ran to the end, or if they were spread unevenly over the workers."""
         tasks, workers, placed = self.cell.tasks, self.cell.workers, self._placement()
-        # Where the workers' ids are not known beforehand, one without a task is not among them.
-        busy = sum(number > 0 for number in placed.values())
         if failed := self._failed_tasks:
             text = f"{failed} of {tasks} tasks FAILED: {self._failure()}"
             self.note(ReasonCode.TASKS_FAILED, text, failed=failed, tasks=tasks)
         elif sum(placed.values()) != tasks:
             text = f"{tasks} tasks were asked for, but not all of them started"
             self.note(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
-        elif not is_even(placed) or busy < min(workers, tasks):
-            text = f"the tasks are spread unevenly over the {workers} workers: {dict(placed)}"
-            self.note(ReasonCode.TASKS_UNEVEN, text, workers=workers)
+        elif (uneven := self._uneven()) is not None:
+            self.note(ReasonCode.TASKS_UNEVEN, uneven, workers=workers)
+
+    def _uneven(self) -> str | None:
+        """That the tasks are not spread evenly over the workers, in words; None if they are."""
+        workers, placed = self.cell.workers, self._placement()
+        # Where the workers' ids are not known beforehand, one without a task is not among them.
+        busy = sum(number > 0 for number in placed.values())
+        if is_even(placed) and busy >= min(workers, self.cell.tasks):
+            return None
+        return f"the tasks are spread unevenly over the {workers} workers: {dict(placed)}"
+
+    def check_even(self) -> None:
+        """Raises TrialFailed if the tasks that have started are not spread evenly over the workers."""
+        if (uneven := self._uneven()) is not None:
+            raise TrialFailed(uneven, ReasonCode.TASKS_UNEVEN, workers=self.cell.workers)
 
     def audit(self) -> None:
         """Compares what the sink holds with what was produced, if the connector came to the end of the topic.

@@ -104,6 +104,11 @@ def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch
     assert codes(faulted(FakeBench(FAULTS, helds=[YELLOW] * 50), monkeypatch)) == [CODES.INDEX_NOT_GREEN]
 
 
+def test_tasks_that_are_uneven_before_the_fault_make_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeBench, "placement", lambda bench, found: {"w0": 3, "w1": 0, "w2": 0})
+    assert codes(faulted(FakeBench(FAULTS), monkeypatch)) == [CODES.TASKS_UNEVEN]
+
+
 def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(FakeSink, "held")
     record = drain(FakeBench(PLAN))
