@@ -19,6 +19,7 @@ from sinkbench.tables.changes import changes_table
 from sinkbench.tables.faults import is_faults, matrix_cells, matrix_table, recovery_table, status_table
 from sinkbench.tables.format import NOT_MEASURED, whole
 from sinkbench.tables.loads import is_load, load_table
+from sinkbench.tables.pools import pool_table
 from sinkbench.tables.queries import query_table, reads_table
 from sinkbench.tables.rescales import rescale_table
 from sinkbench.tables.scaling import scaling_table
@@ -83,6 +84,12 @@ def changes(summary: RunSummary) -> Table | None:
     """What loads of changes left in the sinks; None if there are none."""
     table = changes_table(summary)
     return None if table is None else of_rich(table, "Wrong keys, and what changes have left in the sinks")
+
+
+def pools(summary: RunSummary) -> Table | None:
+    """What connectors waited for in a pooler; None if none goes through one."""
+    table = pool_table(summary)
+    return None if table is None else of_rich(table, "What connectors waited for in the pooler")
 
 
 def scaling(summary: RunSummary) -> Table | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from loadgen.options import NOAA
+from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
 
 __all__ = [
@@ -82,37 +83,40 @@ def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _load(run: StoredRun) -> dict[str, JsonValue]:
-    """A plan's load without how to get into a cluster, and without the form, which each cell has.
+    """A plan's load without how to get into a cluster, and without the form and the acks, which each cell has.
 
     An earlier sinkbench loaded noaa's records, unsaid.
     """
     found = run.plan.get("load")
     load = (
-        {key: value for key, value in found.items() if key not in ("cluster", "form")}
+        {key: value for key, value in found.items() if key not in ("cluster", "form", "acks")}
         if isinstance(found, dict)
         else {}
     )
     return {"records": NOAA, "pace": "even", **load}
 
 
-def durability_differences(a: StoredRun, b: StoredRun, sink: str) -> list[Difference]:
-    """What differs in the durability of Kafka and a sink, as far as both runs stored it.
+def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Difference]:
+    """What differs in the durability of Kafka and the sink between a cell of each run, as far as both runs stored it.
 
-    Keys of the plan's `load` are left out, which `record_differences` has.
+    What the plan sets for the cell comes before what the sink was set to. Keys of the plan's `load` are left out, which
+    `record_differences` has.
     """
-    found = _between("", *(_durability(run, sink) for run in (a, b)))
+    found = _between("", *(_durability(run, cell) for run, cell in ((a, one), (b, other))))
     return [each for each in found if ABSENT not in (each.a, each.b)]
 
 
-def _durability(run: StoredRun, sink: str) -> JsonValue:
+def _durability(run: StoredRun, cell: CellSummary) -> JsonValue:
     kept, load = run.summary.environment.get("durability"), run.plan.get("load")
     if not isinstance(kept, dict):
         return {}
     said = load if isinstance(load, dict) else {}
     return {
-        service: {key: value for key, value in found.items() if key not in said}
+        service: {
+            key: cell.settings.get(service, {}).get(key, value) for key, value in found.items() if key not in said
+        }
         for service, found in kept.items()
-        if service in ("kafka", sink) and isinstance(found, dict)
+        if service in ("kafka", cell.sink) and isinstance(found, dict)
     }
 
 
