@@ -9,8 +9,10 @@ import pytest
 from sinkbench.analysis.settable import Settable, duration, one_of, whole
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
+from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.plan.settings import check_settings
+from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import settable_of_sinks
 from tests.support.trials import connectors_in
 
@@ -160,3 +162,17 @@ def test_values_are_told_in_words() -> None:
     assert not any(duration().takes(value) for value in ("-1", "5", "s", "5s\n"))
     assert Settable({}).lasts
     assert not Settable({}).shared
+
+
+@pytest.mark.parametrize("path", sorted((CHECKOUT / "plans").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_plans_that_come_with_sinkbench_set_what_can_be_set(path: Path) -> None:
+    check_settings(load_plan(path, CHECKOUT / "connectors"), SETTABLE)
+
+
+def test_the_plan_of_prepared_statements_names_the_address_that_the_connector_file_has() -> None:
+    file = read_connector(CHECKOUT / "connectors" / "postgres" / "jdbc-pgbouncer.json")["connection.url"]
+    prepared = file.replace("prepareThreshold=0", "prepareThreshold=5")
+    for name in ("pgbouncer", "pgbouncer-prepared"):
+        plan = load_plan(CHECKOUT / "plans" / f"{name}.yaml", CHECKOUT / "connectors")
+        urls = {url for entry in plan.pipelines if (url := entry.overrides.get("connection.url")) is not None}
+        assert urls == {prepared}
