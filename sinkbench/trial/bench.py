@@ -270,7 +270,10 @@ class Bench:
     def pooling(self, cell: Cell) -> SinkPooling | None:
         """How the pooler before the cell's sink is set; None if it has none, or does not tell."""
         ask = getattr(self.sink(cell.sink), "pooling", None)
-        return None if ask is None else ask()
+        # Somebody else's may keep that back, which spoils no trial.
+        with suppress(ServiceError):
+            return None if ask is None else ask()
+        return None
 
     def create_target(self, cell: Cell, names: Names) -> None:
         """Makes the trial's empty index or table, by the cell's target file if it has one.

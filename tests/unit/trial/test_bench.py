@@ -17,6 +17,7 @@ from sinkbench.errors import PlanError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
+from sinkbench.sinks import SinkPooling
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.names import Names
@@ -208,3 +209,15 @@ def test_a_topic_is_loaded_with_the_cells_acks(bench: Bench, monkeypatch: pytest
     for acks in ("1", None):
         bench.load(Names.of("t1"), TopicLoad(1, acks=acks), lambda done: None)  # type: ignore[arg-type]
     assert loads == ["1", "all"]
+
+
+def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept_back() -> SinkPooling:
+        raise ServiceError("not allowed")
+
+    for sink in (SimpleNamespace(pooling=kept_back), SimpleNamespace()):
+        monkeypatch.setattr(bench, "sink", lambda name, sink=sink: sink)
+        assert bench.pooling(CELL) is None
+    told = SinkPooling("session", 20, None)
+    monkeypatch.setattr(bench, "sink", lambda name: SimpleNamespace(pooling=lambda: told))
+    assert bench.pooling(CELL) == told
