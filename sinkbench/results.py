@@ -38,6 +38,7 @@ __all__ = [
     "Network",
     "Noise",
     "PlanRef",
+    "Pool",
     "Prices",
     "RatePerSecond",
     "RatioTo",
@@ -213,6 +214,24 @@ class Bloat(_Record):
     bytes_before: Whole | None = None
     """Of the index or table, before the connector was made."""
     bytes_after: Whole | None = None
+
+
+class Pool(_Record):
+    """What the clients of a pooler waited for; None is what it did not tell. Of a cell, over its valid trials."""
+
+    mode: str | None = None
+    """When a connection of the pool is given back, by the pooler's own word."""
+    size: Whole | None = None
+    """How many connections to the database a pool may hold."""
+    prepared_statements: Whole | None = None
+    """How many statements it keeps prepared for its clients on each connection; 0 if it keeps none."""
+    most_waiting: Whole | None = None
+    """The most clients that were seen waiting for a connection at once."""
+    longest_wait_ms: Amount | None = None
+    """The longest wait that was seen going on."""
+    wait_ms_per_query: Amount | None = None
+    """The time that clients waited, divided by the queries; a cell has the median of its trials."""
+    wait_ms_per_transaction: Amount | None = None
 
 
 class Prices(_Record):
@@ -541,6 +560,12 @@ class _OfCell(_Record):
     """The file that said what the index or table was like; None: the sink's own."""
     form: str = "document"
     """What its records are on the topic: a document or a row, with an envelope and a schema or without."""
+    acks: str | None = None
+    """Who had to acknowledge a record before it counted as sent; None of an earlier sinkbench, whose plan says it."""
+    settings: dict[str, dict[str, str]] = {}
+    """What the sink's services were set to for the time of a trial, by the service."""
+    pool: Pool | None = None
+    """None of what does not go through a pooler, and where it cannot be told."""
     connector: str | None = None
     """The class of the connector, as its configuration names it; None of an earlier sinkbench, or if none was made."""
     records_per_write: Amount | None = None

@@ -17,13 +17,14 @@ from sinkbench.environment.cgroup import container
 from sinkbench.errors import PlanError, ServiceError, UserError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
+from sinkbench.plan.settings import check_settings
 from sinkbench.plan.targets import check_targets
 from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight
 from sinkbench.race.validation import validate_configs
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka, PartitionCopies, group_of
-from sinkbench.sinks import SinkState, sink_kind, sink_kinds, sinks_of
+from sinkbench.sinks import SinkState, settable_of_sinks, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import is_ours
@@ -108,9 +109,13 @@ class Look:
             return [], []
         try:
             check_targets(self._plan, {kind.name: kind.target_ending for kind in sink_kinds()})
+            check_settings(self._plan, settable_of_sinks(), self._others_stack)
             return expand(self._plan, self._stack.workers), []
         except PlanError as error:
             return [], str(error).splitlines()
+
+    def _others_stack(self) -> str | None:
+        return self._stack.name if self._stack.endpoints.shared else None
 
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
         """Why a race would end before its first trial, by the checks that it makes itself."""

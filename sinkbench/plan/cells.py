@@ -11,6 +11,7 @@ from loadgen.forms import DOCUMENT, Form
 from sinkbench.errors import PlanError
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import Plan
+from sinkbench.plan.sections import Acks
 
 __all__ = ["Cell", "blocks", "expand"]
 
@@ -40,6 +41,10 @@ class Cell:
     """Rows that are put into the index or table before each trial."""
     form: Form = DOCUMENT
     """What a record is on the topic."""
+    acks: Acks = "all"
+    """Who must acknowledge a record before it counts as sent."""
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    """What the sink's services are set to for the time of a trial, by the service."""
     fault: PlanFault | None = field(default=None, hash=False)
     """What is broken while the load is offered; None: nothing is."""
 
@@ -84,6 +89,8 @@ class Cell:
             "overrides": dict(self.overrides),
             "target": self.target,
             "form": self.form,
+            "acks": self.acks,
+            "settings": {service: dict(given) for service, given in self.settings.items()},
             "reads_per_second": self.reads,
             "fault": None if self.fault is None else self.fault.name,
         }
@@ -117,6 +124,8 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
                 target=entry.target,
                 rows_before=entry.rows_before,
                 form=plan.form_of(entry),
+                acks=plan.acks_of(entry),
+                settings=entry.settings,
             )
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")

@@ -18,6 +18,7 @@ from sinkbench.plan.connectors import known_pipelines
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.prices import Prices
 from sinkbench.plan.sections import (
+    Acks,
     Capacity,
     Multiples,
     PipelineEntry,
@@ -48,6 +49,10 @@ _FEWEST_SAMPLES_A_WINDOW = 10
 _FEWEST_SAMPLES_A_LOAD = 40
 LEAST_BEFORE_FAULT = 3.0
 """A shorter time tells no rate."""
+
+
+# Keys of a pipeline that are in the plan's digest only where they are given.
+_LATER = ("acks", "settings")
 
 
 class Plan(Section):
@@ -317,6 +322,10 @@ class Plan(Section):
         """The form of an entry's records: its own, else the load's."""
         return self.load.form if entry.form is None else entry.form
 
+    def acks_of(self, entry: PipelineEntry) -> Acks:
+        """Who must acknowledge an entry's records: as it says itself, else as the load does."""
+        return self.load.acks if entry.acks is None else entry.acks
+
     def rates_of(self, entry: PipelineEntry) -> tuple[float, ...]:
         """The rates offered to an entry: its own, else those under `sustain`."""
         return (self.sustain.records_per_second or ()) if entry.records_per_second is None else entry.records_per_second
@@ -373,6 +382,11 @@ class Plan(Section):
         """Hex digest of `show()` without what changes no result: the seed orders trials, and prices come after them."""
         measured = {**self.whole(), "seed": None}
         del measured["prices"]
+        # What an earlier sinkbench did not know, and this plan does not use, makes it no other plan.
+        measured["pipelines"] = [
+            {key: value for key, value in entry.items() if value or key not in _LATER}
+            for entry in measured["pipelines"]
+        ]
         return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
 
 

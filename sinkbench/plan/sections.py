@@ -16,6 +16,7 @@ from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, mistake, shown
 
 __all__ = [
+    "Acks",
     "Capacity",
     "Multiples",
     "PipelineEntry",
@@ -46,6 +47,9 @@ def _as_text(value: object) -> object:
 
 def _acks(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Acks = Literal["all", "1", "0"]
 
 
 def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
@@ -119,6 +123,14 @@ class PipelineEntry(Section):
         " `tides`; beside the plan or in the checkout (default: the sink's own)",
     )
     form: Form | None = Field(default=None, description="form of the records of this pipeline, instead of the load's")
+    acks: Annotated[Acks, BeforeValidator(_acks)] | None = Field(
+        default=None, description="replicas that must acknowledge a record of this pipeline, instead of the load's"
+    )
+    settings: dict[str, dict[str, Annotated[str, BeforeValidator(_as_text)]]] = Field(
+        default_factory=dict,
+        description="what the services of the sink are set to for the time of a trial, by the service: of postgres"
+        " synchronous_commit, of pgbouncer its mode and pools, of elasticsearch the index's settings",
+    )
     rows_before: Annotated[int, Field(ge=0, le=10**9)] = Field(
         default=0, description="rows that are put into the index or table before each trial; none of the trial's own"
     )
@@ -238,7 +250,7 @@ class PlanLoad(Section):
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
         default="none", description="the producer's codec"
     )
-    acks: Annotated[Literal["all", "1", "0"], BeforeValidator(_acks)] = Field(
+    acks: Annotated[Acks, BeforeValidator(_acks)] = Field(
         default="all", description="replicas that must acknowledge a record before it counts as sent"
     )
     linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(

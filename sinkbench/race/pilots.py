@@ -16,6 +16,7 @@ from sinkbench.race.journal import Journal
 from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes
 from sinkbench.results import Limit
+from sinkbench.sinks import SinkSettings
 from sinkbench.tables.stages import limit_line
 from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
@@ -111,7 +112,7 @@ class Pilots:
             found = take_pilot(Trial(self._bench, bare, names, records, self._events), seconds_left)
             recover(self._bench, self._events)
             # Now that it has an index, or a table, as all trials will have.
-            self._journal.add_sink(cell.sink, self._bench.sink(cell.sink).settings(names.target))
+            self._journal.add_sink(cell.sink, _but_set(self._bench.sink(cell.sink).settings(names.target), cell))
         if found.records_per_second is None:
             self._events.say(f"pilot of {cell.place}: {found.problem}")
             return found
@@ -131,6 +132,16 @@ class Pilots:
         for cell in self._journal.cells:
             if cell.offered is not None and cell.offered > records_per_second:
                 self._events.say(f"{cell.key}: is more than the generator makes; its trials will be invalid")
+
+
+def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
+    """How a sink is set, but for what the plan sets for this cell alone."""
+    own = {name for given in cell.settings.values() for name in given}
+    durability, tuning = (
+        {name: None if name in own else value for name, value in each.items()}
+        for each in (found.durability, found.tuning)
+    )
+    return SinkSettings(durability, tuning)
 
 
 def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:

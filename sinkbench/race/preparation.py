@@ -23,12 +23,16 @@ def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
         The version of each plugin that the cells use, by its class.
 
     Raises:
-        StackError: there is no such sink, or it does not answer.
+        StackError: there is no such sink, it does not answer, or it cannot be set as the plan says.
         ConnectError: Connect has no such plugin; says how it gets there, and which sink connectors there are.
         PlanError: a pipeline's file is no connector file.
     """
     for name in dict.fromkeys(cell.sink for cell in cells):
         bench.sink(name)
+    for cell in cells:
+        refusal = bench.sink(cell.sink).refuses_settings(cell.settings) if cell.settings else None
+        if refusal is not None:
+            raise StackError(f"{cell.label}: cannot be set as the plan says: {refusal}")
     there = bench.connect.plugins()
     used = {}
     for cell in cells:

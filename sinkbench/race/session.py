@@ -23,6 +23,7 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.forms import check_forms
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
+from sinkbench.plan.settings import check_settings
 from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.race.byhand import offer_by_hand
 from sinkbench.race.faults import check_faults, prepare_faults, try_faults
@@ -39,7 +40,7 @@ from sinkbench.results import ALSO_THERE, FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import sink_kinds
+from sinkbench.sinks import settable_of_sinks, sink_kinds
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 
@@ -98,6 +99,7 @@ def _run_plan(
     if plan.queries is not None:
         load_queries(CHECKOUT / plan.queries)
     check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
+    check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None)
     check_forms(plan, CHECKOUT / "connectors", {kind.name: kind.columns for kind in sink_kinds()})
     check_faults(plan, cells, stack, CHECKOUT / "connectors")
     check_writable(results)

@@ -103,7 +103,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
         PageSection("memory", "Memory and disk", _some(resources.memory(summary), resources.disk(summary))),
         PageSection("durability", "Durability", _some(tables.durability(summary))),
         PageSection("money", "Money", [*_some(resources.cost(summary)), *_lines(price_lines(summary))]),
-        PageSection("connections", "Connections", _some(costs.connections(summary))),
+        PageSection("connections", "Connections", _some(costs.connections(summary), tables.pools(summary))),
         PageSection("placement", "Tasks by worker", _some(costs.placement(summary))),
         PageSection("verdicts", "Verdicts and their evidence", _some(tables.verdicts(summary))),
         PageSection("invalid", "What is not used, and why", _some(tables.invalid(summary, kept.trials))),

@@ -20,6 +20,7 @@ from sinkbench.tables.durability import durability_table
 from sinkbench.tables.faults import is_faults, matrix_cells, matrix_table, recovery_table, status_table
 from sinkbench.tables.format import NOT_MEASURED, whole
 from sinkbench.tables.loads import is_load, load_table
+from sinkbench.tables.pools import pool_table
 from sinkbench.tables.queries import query_table, reads_table
 from sinkbench.tables.rescales import rescale_table
 from sinkbench.tables.scaling import scaling_table
@@ -91,6 +92,12 @@ def durability(summary: RunSummary) -> Table | None:
     """What is on how many nodes when a record counts as stored; None if nobody looked."""
     table = durability_table(summary, [cell_name(cell, summary) for cell in summary.cells], always=True)
     return None if table is None else of_rich(table, "What is on how many nodes when a record counts as stored")
+
+
+def pools(summary: RunSummary) -> Table | None:
+    """What connectors waited for in a pooler; None if none goes through one."""
+    table = pool_table(summary)
+    return None if table is None else of_rich(table, "What connectors waited for in the pooler")
 
 
 def scaling(summary: RunSummary) -> Table | None:

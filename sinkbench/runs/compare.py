@@ -322,6 +322,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "offered records/s": [f"{cell.offered_records_per_second or 0:g}" for cell in (one, other)],
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],
+        "acks": [_acks(run.plan, cell) for run, cell in ((a, one), (b, other))],
         "probes": [_probes(run.plan, cell) for run, cell in ((a, one), (b, other))],
     }
     if one.mode == other.mode == "capacity":
@@ -335,6 +336,12 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
     early = [(name, at_least(_taken(run, cell))) for name, run, cell in (("A", a, one), ("B", b, other))]
     found += [f"run {name}: {reason.text}" for name, reason in early if reason is not None]
     return found
+
+
+def _acks(plan: Mapping[str, object], cell: CellSummary) -> str:
+    """Who had to acknowledge a cell's records; an earlier sinkbench has it in the plan's load alone."""
+    load = plan.get("load")
+    return cell.acks or str(load.get("acks", "all") if isinstance(load, dict) else "all")
 
 
 def _probes(plan: Mapping[str, object], cell: CellSummary) -> str:

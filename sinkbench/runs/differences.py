@@ -83,13 +83,13 @@ def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _load(run: StoredRun) -> dict[str, JsonValue]:
-    """A plan's load without how to get into a cluster, and without the form, which each cell has.
+    """A plan's load without how to get into a cluster, and without the form and the acks, which each cell has.
 
     An earlier sinkbench loaded noaa's records, unsaid.
     """
     found = run.plan.get("load")
     load = (
-        {key: value for key, value in found.items() if key not in ("cluster", "form")}
+        {key: value for key, value in found.items() if key not in ("cluster", "form", "acks")}
         if isinstance(found, dict)
         else {}
     )
@@ -100,7 +100,7 @@ def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: 
     """What differs in the durability of Kafka and of the sink of a cell of each run, as far as both runs stored it.
 
     Keys of the plan's `load` are left out, which `record_differences` has. What the cells' own trials found counts for
-    more than what was found of their sink when the runs began, or last.
+    more than what the plan sets for the cell, and that for more than what was found of their sink as the runs began.
     """
     own = one.durability is not None and other.durability is not None
     found = list(_between("", *(_durability(run, cell, own=own) for run, cell in ((a, one), (b, other)))))
@@ -111,21 +111,23 @@ def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: 
 
 
 def _durability(run: StoredRun, cell: CellSummary, *, own: bool) -> JsonValue:
-    durability = dict(_of_run(run, cell.sink))
+    durability = dict(_of_run(run, cell))
     if own and cell.durability is not None:
         durability[cell.sink] = dict(cell.durability.settings)
     return durability
 
 
-def _of_run(run: StoredRun, sink: str) -> dict[str, JsonValue]:
+def _of_run(run: StoredRun, cell: CellSummary) -> dict[str, JsonValue]:
     kept, load = run.summary.environment.get("durability"), run.plan.get("load")
     if not isinstance(kept, dict):
         return {}
     said = load if isinstance(load, dict) else {}
     return {
-        service: {key: value for key, value in found.items() if key not in said}
+        service: {
+            key: cell.settings.get(service, {}).get(key, value) for key, value in found.items() if key not in said
+        }
         for service, found in kept.items()
-        if service in ("kafka", sink) and isinstance(found, dict)
+        if service in ("kafka", cell.sink) and isinstance(found, dict)
     }
 
 

@@ -5,12 +5,14 @@ Ours are found as somebody else's are: by their entry points. See docs/sinks.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from sinkbench.analysis.settable import Settable
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
 from sinkbench.sinks.kind import GUARDED, SMALL_DISK, FullDisk, Sink, SinkKind
-from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
 from sinkbench.sinks.state import Checkup, Database, DataNode, Pooler, SearchCluster, SinkState, Target
 from sinkbench.sinks.writing import Destination, Refused, Writer
 from sinkbench.stack import Endpoints
@@ -33,6 +35,7 @@ __all__ = [
     "SinkBloat",
     "SinkKind",
     "SinkOthers",
+    "SinkPooling",
     "SinkReading",
     "SinkSettings",
     "SinkState",
@@ -40,6 +43,7 @@ __all__ = [
     "Writer",
     "open_sink",
     "open_writer",
+    "settable_of_sinks",
     "sink_kind",
     "sink_kinds",
     "sinks_of",
@@ -68,6 +72,11 @@ def sinks_of(endpoints: Endpoints) -> list[str]:
 def stamping_sinks() -> list[str]:
     """Names of the sinks that keep the time of every insertion."""
     return [kind.name for kind in sink_kinds() if kind.stamps]
+
+
+def settable_of_sinks() -> dict[str, Mapping[str, Settable]]:
+    """What a plan can set of each sink's services, by the sink's name."""
+    return {kind.name: kind.settable for kind in sink_kinds()}
 
 
 def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:

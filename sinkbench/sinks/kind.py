@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -14,10 +14,11 @@ import numpy.typing as npt
 from sinkbench.analysis.fields import Survey
 from sinkbench.analysis.holding import Held
 from sinkbench.analysis.query import Answer, Query
+from sinkbench.analysis.settable import Given, Settable
 from sinkbench.bottleneck.rules import Rule
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.proposal import Proposal
-from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
 from sinkbench.sinks.state import Checkup
 from sinkbench.sinks.writing import Destination, Writer
 from sinkbench.stack import Endpoints
@@ -51,6 +52,26 @@ class Sink(Protocol):
     """A place for records, as a trial uses it. Not safe in two threads at once."""
 
     name: str
+
+    def refuses_settings(self, given: Given) -> str | None:
+        """Why its services, as they run now, cannot be set so, in one line that says what to do; None if they can.
+
+        Asked of what `SinkKind.settable` allows, before the first trial. A sink without `settable` lacks this method
+        and the next two.
+        """
+
+    def apply(self, given: Given) -> None:
+        """From now on its services are set so, for what `create` makes and for connections that begin, until `revert`.
+
+        Raises ServiceError if that fails; part of it may be done then.
+        """
+
+    def revert(self) -> list[str]:
+        """Ends what `apply` began, by this or another process; nothing if nothing is left of it.
+
+        Returns:
+            What was set back, for a person, such as "the setting synchronous_commit of postgres".
+        """
 
     def create(self, target: str, file: Path | None = None) -> None:
         """Makes an empty index or table named `target`, where the connectors will write from now on.
@@ -106,6 +127,9 @@ class Sink(Protocol):
 
     def writes(self, target: str) -> int | None:
         """Number of writes that the sink has taken so far: HTTP requests, or transactions that wrote. Only grows."""
+
+    def pooling(self) -> SinkPooling | None:
+        """How the pooler before it is set; None without one. A sink without this method has none."""
 
     def connection_limit(self) -> int | None:
         """How many connections the server accepts; None if it has no such limit."""
@@ -222,6 +246,7 @@ class SinkKind(DeclaredSink):
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
         refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
             not come about; None if it does, or cannot be tried. Asked where tasks have failed.
+        settable: what of its services a plan can set for the time of a trial, by the service; empty: nothing.
         refuses: for what reasons its `Sink` can be told to refuse records: "read only", "no right", "no connection".
         full_disk: how its disk can be full on purpose: `GUARDED` or `SMALL_DISK`; None: it cannot.
         propose: the file of an index or a table for records of somebody's own: is given what they are like, the
@@ -239,6 +264,7 @@ class SinkKind(DeclaredSink):
     rejected: str | None = None
     clients: tuple[str, ...] = ()
     refusal: Callable[[Mapping[str, str]], str | None] | None = None
+    settable: Mapping[str, Settable] = field(default_factory=dict)
     refuses: tuple[str, ...] = ()
     full_disk: Literal["guarded", "small disk"] | None = None
     propose: Callable[[Survey, Path, str], Proposal] | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sinkbench.analysis.durability import Promise
 
-__all__ = ["SinkBloat", "SinkOthers", "SinkReading", "SinkSettings"]
+__all__ = ["SinkBloat", "SinkOthers", "SinkPooling", "SinkReading", "SinkSettings"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,21 @@ class SinkOthers:
 
     connections: int | None
     written: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SinkPooling:
+    """How the pooler before a sink is set; None is what it does not tell.
+
+    Attributes:
+        mode: when it takes a connection back from a client, by its own word.
+        size: how many connections to the database a pool may hold.
+        prepared_statements: how many statements it keeps prepared for its clients on each connection.
+    """
+
+    mode: str | None
+    size: int | None
+    prepared_statements: int | None
 
 
 @dataclass(frozen=True)

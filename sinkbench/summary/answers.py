@@ -130,7 +130,8 @@ def _known(cell: CellSummary) -> RatePerSecond:
 
 def _published(cells: Sequence[CellSummary]) -> Iterator[tuple[CellSummary, CellSummary]]:
     """The pair of the published pipelines at the fewest tasks that both have, unchanged."""
-    theirs = [cell for cell in cells if cell.pipeline in _PUBLISHED and not cell.overrides and cell.target is None]
+    published = (cell for cell in cells if cell.pipeline in _PUBLISHED)
+    theirs = [cell for cell in published if not cell.overrides and not cell.settings and cell.target is None]
     pairs = [(one, two) for one, two in combinations(theirs, 2) if one.sink != two.sink and one.tasks == two.tasks]
     yield from sorted(pairs, key=lambda pair: pair[0].tasks)[:1]
 

@@ -25,6 +25,7 @@ from sinkbench.results import (
     Lag,
     Memory,
     Network,
+    Pool,
     RatePerSecond,
     Reads,
     Reason,
@@ -255,6 +256,7 @@ def _summary(
         peak_memory=_by_service(Memory, [trial.peak_memory for trial in used]),
         total_peak_memory_bytes=_spread({trial.block: trial.total_peak_memory_bytes for trial in used}),
         disk_bytes_per_record=_spread({trial.block: trial.disk_bytes_per_record for trial in used}),
+        pool=_pool([trial.pool for trial in used if trial.pool is not None]),
         bloat=_bloat([trial.bloat for trial in used if trial.bloat is not None]),
         fetched_bytes_per_record=median_known(trial.fetched_bytes_per_record for trial in used),
         network_bytes_per_record=_by_service(Network, [trial.network_bytes_per_record for trial in used]),
@@ -436,6 +438,23 @@ def _bloat(found: Sequence[Bloat]) -> Bloat | None:
     }
     sums = {name: total_known(getattr(each, name) for each in found) for name in ("deadlocks", "rollbacks")}
     return Bloat(**medians, **sums)
+
+
+def _pool(found: Sequence[Pool]) -> Pool | None:
+    """What clients waited for in the pooler, over trials; None if none tells."""
+    if not found:
+        return None
+    waiting = most(each.most_waiting for each in found)
+    return found[-1].model_copy(
+        update={
+            "most_waiting": None if waiting is None else round(waiting),
+            "longest_wait_ms": most(each.longest_wait_ms for each in found),
+            **{
+                name: median_known(getattr(each, name) for each in found)
+                for name in ("wait_ms_per_query", "wait_ms_per_transaction")
+            },
+        }
+    )
 
 
 def _reads(trials: Sequence[Reads]) -> Reads | None:

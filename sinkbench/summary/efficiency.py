@@ -23,16 +23,16 @@ def with_limits(cells: Sequence[CellSummary], limits: Sequence[Limit]) -> list[C
 
     Where the limit was measured in blocks, the efficiency is the median of the ratios by block, on the log scale, with
     its interval; where it was measured once, it is the cell's median rate divided by that. A constant load, a re-scaled
-    cell and one with a target of its own have none.
+    cell, one with a target of its own and one whose sink the plan sets otherwise have none.
     """
     return [cell.model_copy(update=_found(cell, fastest(limits, cell.sink))) for cell in cells]
 
 
 def _found(cell: CellSummary, limit: Limit | None) -> dict[str, object]:
     # Under a constant load a cell stores what is offered, not what it could. A re-scaled cell's rate is that after the
-    # change, which may be a short part of its drain. A limit is that of the sink's own target.
-    of_another = cell.mode == "sustain" or cell.rescale is not None or cell.target is not None
-    if limit is None or not limit.records_per_second or of_another:
+    # change, which may be a short part of its drain.
+    of_another = cell.mode == "sustain" or cell.rescale is not None
+    if limit is None or not limit.records_per_second or of_another or _is_set_apart(cell):
         return {}
     rate = usable_rate(cell)
     known: dict[str, object] = {"limit_records_per_second": limit.records_per_second}
@@ -42,6 +42,11 @@ def _found(cell: CellSummary, limit: Limit | None) -> dict[str, object]:
     shares = _by_block(f"{limit.sink} by {limit.way}", rate.by_block(), rates_by_block(limit))
     share = None if shares is None else round(shares.median, 4)
     return {**known, "efficiency": share, "efficiency_by_block": shares}
+
+
+def _is_set_apart(cell: CellSummary) -> bool:
+    """Whether a cell writes to a sink that is set otherwise than that whose limit was measured."""
+    return cell.target is not None or bool(cell.settings.get(cell.sink))
 
 
 def _by_block(to: str, rates: Mapping[int, float], limits: Mapping[int, float]) -> Spread | None:
@@ -80,10 +85,10 @@ class Stages:
 
 def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
     """The stages of a cell; None without a rate or a sink's limit, under a constant load, if its tasks change, or if it
-    has a target of its own, whose limit is not known."""
+    has a target of its own or a sink that the plan sets otherwise, whose limit is not known."""
     rate = usable_median(cell)
     sink = best(limits, cell.sink)
-    if not rate or sink is None or cell.mode == "sustain" or cell.rescale is not None or cell.target is not None:
+    if not rate or sink is None or cell.mode == "sustain" or cell.rescale is not None or _is_set_apart(cell):
         return None
     before = stages_before(limits)
     rest = _US / rate - _US / sink - sum(before.values())

@@ -29,6 +29,7 @@ from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_t
 from sinkbench.tables.figures import WHERE
 from sinkbench.tables.format import NOT_MEASURED, percent, share_span, span, tenths, times, whole
 from sinkbench.tables.loads import is_load, load_lines, load_table
+from sinkbench.tables.pools import pool_table
 from sinkbench.tables.queries import query_lines, query_table, reads_table
 from sinkbench.tables.records import record_lines
 from sinkbench.tables.rescales import rescale_table
@@ -183,7 +184,7 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     if (stages := stage_table(summary)) is not None:
         yield from (stages, "")
     durability = durability_table(summary, [cell_name(cell, summary) for cell in summary.cells])
-    of_load = (reads_table(summary), changes_table(summary), query_table(summary), durability)
+    of_load = (reads_table(summary), changes_table(summary), pool_table(summary), query_table(summary), durability)
     # Of a pipeline that is broken nobody asks what it took.
     costs = () if is_faults(summary) else (resource_table(summary, width), cost_table(summary))
     for table in (*of_load, *costs):

@@ -96,6 +96,10 @@ COLUMNS: dict[str, Column] = {
     "durability_nodes": Column(BIGINT, lambda _, cell: _of(cell.durability, "nodes")),
     "durability_nodes_on_disk": Column(BIGINT, lambda _, cell: _of(cell.durability, "on_disk")),
     "durability_in_kafka": Column(VARCHAR, lambda _, cell: _of(cell.durability, "kafka") or None),
+    "acks": Column(VARCHAR, lambda _, cell: cell.acks),
+    "settings": Column(
+        VARCHAR, lambda _, cell: json.dumps(cell.settings, ensure_ascii=False) if cell.settings else None
+    ),
     "trials": Column(BIGINT, lambda _, cell: cell.trials),
     "valid_trials": Column(BIGINT, lambda _, cell: len(_of(usable_rate(cell), "values") or [])),
     "offered_records_per_second": Column(DOUBLE, lambda _, cell: cell.offered_records_per_second),
@@ -129,6 +133,13 @@ COLUMNS: dict[str, Column] = {
     "clients_peak": Column(BIGINT, lambda _, cell: cell.connections.clients_peak),
     "server_peak": Column(BIGINT, lambda _, cell: cell.connections.server_peak),
     "other_connections": Column(BIGINT, lambda _, cell: cell.connections.others),
+    "pool_mode": Column(VARCHAR, lambda _, cell: _of(cell.pool, "mode")),
+    "pool_size": Column(BIGINT, lambda _, cell: _of(cell.pool, "size")),
+    "pool_prepared_statements": Column(BIGINT, lambda _, cell: _of(cell.pool, "prepared_statements")),
+    "pool_most_waiting": Column(BIGINT, lambda _, cell: _of(cell.pool, "most_waiting")),
+    "pool_longest_wait_ms": Column(DOUBLE, lambda _, cell: _of(cell.pool, "longest_wait_ms")),
+    "pool_wait_ms_per_query": Column(DOUBLE, lambda _, cell: _of(cell.pool, "wait_ms_per_query")),
+    "pool_wait_ms_per_transaction": Column(DOUBLE, lambda _, cell: _of(cell.pool, "wait_ms_per_transaction")),
     "fault": Column(VARCHAR, lambda _, cell: cell.fault),
     "recovered": Column(BOOLEAN, lambda _, cell: _of(cell.recovery, "recovered")),
     **{

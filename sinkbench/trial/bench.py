@@ -29,13 +29,13 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.forms import filled_columns
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
-from sinkbench.plan.sections import PlanChanges
+from sinkbench.plan.sections import Acks, PlanChanges
 from sinkbench.results import Asked
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
-from sinkbench.sinks import Sink, SinkBloat, SinkReading, open_sink, sink_kind
+from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.aside import AsideSampler
 from sinkbench.trial.asking import asked
@@ -71,11 +71,15 @@ VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
 @dataclass(frozen=True)
 class TopicLoad:
-    """What a topic is to be loaded with: so many records of a form, at a rate per second or as fast as possible."""
+    """What a topic is to be loaded with: so many records of a form, at a rate per second or as fast as possible.
+
+    `acks` says who must acknowledge them; None: whoever the plan's load says.
+    """
 
     records: int
     form: Form = DOCUMENT
     rate: float | None = None
+    acks: Acks | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ class Bench:
         self.detour: Mapping[str, str] = {}
         self._checkout = checkout
         self._sinks: dict[str, Sink] = {}
+        self._set: set[str] = set()
         self._queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
         self._find_services()
 
@@ -235,7 +240,8 @@ class Bench:
         Raises:
             TrialFailed: not all records were acknowledged, or `stop` was set.
         """
-        load = self.plan.load.model_copy(update={"form": wanted.form})
+        acks = self.plan.load.acks if wanted.acks is None else wanted.acks
+        load = self.plan.load.model_copy(update={"form": wanted.form, "acks": acks})
         done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
         ends = self.kafka.end_offsets(names.topic).values()
         return Loaded(
@@ -248,12 +254,34 @@ class Bench:
             in_time=done.in_time,
         )
 
+    def set_services(self, cell: Cell) -> None:
+        """Sets the services of the cell's sink as its plan says, until `set_back`; nothing of another trial's stays."""
+        self.set_back(cell.sink)
+        if cell.settings:
+            self._set.add(cell.sink)
+            self.sink(cell.sink).apply(cell.settings)
+
+    def set_back(self, sink: str) -> None:
+        """Has the services of a sink be as they were before `set_services`. Raises ServiceError if that fails."""
+        if sink in self._set:
+            self.sink(sink).revert()
+            self._set.discard(sink)
+
+    def pooling(self, cell: Cell) -> SinkPooling | None:
+        """How the pooler before the cell's sink is set; None if it has none, or does not tell."""
+        ask = getattr(self.sink(cell.sink), "pooling", None)
+        # Somebody else's may keep that back, which spoils no trial.
+        with suppress(ServiceError):
+            return None if ask is None else ask()
+        return None
+
     def create_target(self, cell: Cell, names: Names) -> None:
         """Makes the trial's empty index or table, by the cell's target file if it has one.
 
         Raises:
             TargetError: the file cannot be used, or lacks what the cell's connector writes to.
         """
+        self.set_services(cell)
         sink = self.sink(cell.sink)
         # A sink of somebody's own may take no file.
         if cell.target is None:
@@ -517,7 +545,11 @@ class Bench:
 
     def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
         """Removes everything that the trial has created; what is not there is fine."""
-        self.stop_connector(names)
+        try:
+            self.stop_connector(names)
+        finally:
+            # What is left of this trial must not change another one.
+            self.set_back(cell.sink)
         self.sink(cell.sink).drop(names.target)
         self.kafka.delete_group(group_of(names.connector))
         if topic:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sinkbench.analysis.durability import acks_in_words, acks_nodes, as_held, promise_in_words
 from sinkbench.analysis.holding import Broken, Held, topic_held
 from sinkbench.errors import ServiceError
+from sinkbench.plan.cells import Cell
 from sinkbench.results import Durability
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.bench import Bench
@@ -29,9 +30,10 @@ class Holding:
         unchecked: what could not be looked at, and why, each for a person.
     """
 
-    def __init__(self, bench: Bench, sink: str, names: Names) -> None:
+    def __init__(self, bench: Bench, cell: Cell, names: Names) -> None:
         self._bench = bench
-        self._sink = sink
+        self._sink = cell.sink
+        self._acks = bench.plan.load.acks if cell.acks is None else cell.acks
         self._names = names
         self._of_sink: Held | None = None
         self._of_topic: Held | None = None
@@ -56,8 +58,7 @@ class Holding:
             settings = self._bench.sink(self._sink).settings(self._names.target)
         except (ServiceError, OSError):
             return None
-        acks = self._bench.plan.load.acks
-        kafka, brokers = acks_in_words(acks, self._of_topic), acks_nodes(acks, self._of_topic)
+        kafka, brokers = acks_in_words(self._acks, self._of_topic), acks_nodes(self._acks, self._of_topic)
         settled = {name: value for name, value in settings.durability.items() if value is not None}
         if settings.promise is None:
             return Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)

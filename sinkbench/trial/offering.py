@@ -33,7 +33,7 @@ class Offering(Background[Loaded]):
         if self._future is None:
             self._began = time.monotonic()
             trial = self._trial
-            wanted = TopicLoad(trial.records, trial.cell.form, self._rate)
+            wanted = TopicLoad(trial.records, trial.cell.form, self._rate, trial.cell.acks)
             self._submit(partial(trial.bench.load, trial.names, wanted, lambda done: None, self._stop))
 
     def check(self) -> None:

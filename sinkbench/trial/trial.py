@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from sinkbench.analysis.audit import SeqAudit, few_ranges
@@ -12,6 +13,7 @@ from sinkbench.analysis.content import Content, documents_of
 from sinkbench.analysis.deadletters import DeadLetter, causes
 from sinkbench.analysis.memory import memory_peaks, total_memory_peak
 from sinkbench.analysis.network import network_per_record
+from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.samples import Sample, cpu_seconds_per_million, rejected_writes, used_up
 from sinkbench.analysis.stalls import Stall, idle_tasks, silences
@@ -22,10 +24,21 @@ from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
 from sinkbench.errors import INTERRUPTIONS, ConnectError, Interrupted, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.results import Asked, Audit, Bloat, Bottleneck, Durability, Network, Reason, Reconciliation, TrialRecord
+from sinkbench.results import (
+    Asked,
+    Audit,
+    Bloat,
+    Bottleneck,
+    Durability,
+    Network,
+    Pool,
+    Reason,
+    Reconciliation,
+    TrialRecord,
+)
 from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import Sink, SinkBloat, sink_kind
+from sinkbench.sinks import Sink, SinkBloat, SinkPooling, sink_kind
 from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded, TopicLoad
 from sinkbench.trial.company import Company
@@ -85,6 +98,7 @@ class Trial:
         self._started = self._second_zero = time.monotonic()
         self._last: ConnectorStatus | None = None
         self._connection_limit: int | None = None
+        self._pooling: SinkPooling | None = None
         self._writes_before: int | None = None
         self._task_metrics: Mapping[str, float] = {}
         self._consumed: int | None = None
@@ -97,7 +111,7 @@ class Trial:
         self._of_content: list[str] = []
         self._created = False
         self._company = Company(bench, cell.sink, names)
-        self._holding = Holding(bench, cell.sink, names)
+        self._holding = Holding(bench, cell, names)
         self._of_holding: list[str] = []
         self._durability: Durability | None = None
         self._dead_letters = DeadLetters(bench, cell, names)
@@ -197,7 +211,7 @@ class Trial:
     def load(self) -> None:
         """Fills the topic. Raises TrialFailed unless it then holds every record."""
         self.observer.phase("loading the topic")
-        wanted = TopicLoad(self.records, self.cell.form)
+        wanted = TopicLoad(self.records, self.cell.form, acks=self.cell.acks)
         self.loaded = self.bench.load(self.names, wanted, lambda done: self.observer.progress(done, self.records))
         self.check_loaded()
 
@@ -227,6 +241,7 @@ class Trial:
         """
         self._writes_before = self.sink.writes(self.names.target)
         self._connection_limit = self.sink.connection_limit()
+        self._pooling = self.bench.pooling(self.cell)
         self._bloat_before = self.bench.bloat(self.cell, self.names)
         self._dead_letters.set_apart()
         self._company.set_apart()
@@ -595,6 +610,14 @@ class Trial:
         fetched = None if self.cell.before is not None else self._task_metrics.get("tasks_fetched_bytes_total")
         return None if fetched is None or not self._read_all else round(fetched / self.records, 1)
 
+    def _pool(self) -> Pool | None:
+        """What the connector's connections waited for in a pooler; None if it had none in one."""
+        # A pooler that was started again has counted anew, and is set as its file says.
+        found = None if self._is_broken else waits_in(self.samples)
+        if found is None or self._pooling is None:
+            return found
+        return found.model_copy(update=asdict(self._pooling))
+
     def record(self, block: int, figures: Figures) -> TrialRecord:
         """The record of the trial: what all kinds have, and the figures of its own kind."""
         unchecked = [f"not checked {each}" for each in self._holding.unchecked]
@@ -613,6 +636,7 @@ class Trial:
             failed_tasks=self._failed_tasks,
             failure=self._failure(),
             connections=self._company.connections(self.samples, self._connection_limit, alone=self._is_broken),
+            pool=self._pool(),
             others=self._company.met(self.records),
             audit=self.audited,
             not_audited=self.not_audited,

@@ -22,7 +22,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
-from sinkbench.sinks import Arrivals, SinkBloat, SinkSettings
+from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling, SinkSettings
 from sinkbench.stack import Entrance, NetworkBytes, ServiceState
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
@@ -211,6 +211,7 @@ class FakeBench:
         compiling: share of Kafka's CPU time that its compilers take.
         there: what was created and not removed.
         meets: who else is there at each look, in turn.
+        set_to: what the sink's services are set to at the moment.
         arrived: when records arrived in the sink; None if it does not tell.
         calls: which steps that leave something behind were called, in turn.
     """
@@ -251,6 +252,7 @@ class FakeBench:
     bloats: list[SinkBloat] = field(default_factory=list)
     breaks: Callable[[str], None] = lambda done: None
     at: float = 0.0
+    set_to: dict[str, dict[str, str]] = field(default_factory=dict)
     poisoned: int = 0
 
     def __post_init__(self) -> None:
@@ -323,7 +325,24 @@ class FakeBench:
     def config(self, cell: Cell, names: Names) -> dict[str, str]:
         return {}
 
+    def set_services(self, cell: Cell) -> None:
+        """What the plan sets the sink's services to, until the trial's things are removed."""
+        self.set_back(cell.sink)
+        if cell.settings:
+            self.calls.append(f"set {cell.sink}")
+            self.set_to = {service: dict(given) for service, given in cell.settings.items()}
+
+    def set_back(self, sink: str) -> None:
+        if self.set_to:
+            self.calls.append(f"set back {sink}")
+        self.set_to = {}
+
+    def pooling(self, cell: Cell) -> SinkPooling | None:
+        pooler = self.set_to.get("pgbouncer", {})
+        return SinkPooling(pooler["pool_mode"], int(pooler["default_pool_size"]), 0) if pooler else None
+
     def create_target(self, cell: Cell, names: Names) -> None:
+        self.set_services(cell)
         self.sink(cell.sink).create(names.target)
 
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
@@ -438,6 +457,7 @@ class FakeBench:
 
     def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
         self.calls.append("clean")
+        self.set_back(cell.sink)
         self.there.discard(f"target {names.target}")
         self.there.discard(f"connector {names.connector}")
         if topic:

@@ -24,6 +24,7 @@ from sinkbench.results import (
     Memory,
     Network,
     PlanRef,
+    Pool,
     Prices,
     Rescale,
     SearchStep,
@@ -179,6 +180,9 @@ def _trial(
                 server_peak=min(clients, 10) if pooled else clients,
                 server_limit=100 if cell.sink == "postgres" else None,
             ),
+            "pool": Pool(mode="transaction", size=10, most_waiting=clients // 10, longest_wait_ms=12.5)
+            if pooled and everything
+            else None,
             "cpu_seconds_per_million": {**_CPU[kind], "kafka": 0.6, "controller": 0.3, "loadgen-1": 0.1, "other": None},
             "audit": Audit(produced=records, stored=records, lost=0, duplicates=0),
             "rescale": None

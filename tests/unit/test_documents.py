@@ -52,6 +52,8 @@ UNMEASURED = {
         "overrides",
         "target",
         "form",
+        "acks",
+        "settings",
         "trials",
         "valid_trials",
         "notes",

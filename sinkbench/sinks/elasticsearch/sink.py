@@ -21,19 +21,20 @@ from sinkbench.analysis.holding import Held
 from sinkbench.analysis.memory import HEAP
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
+from sinkbench.analysis.settable import Given
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.elasticsearch import holding
-from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of, seconds_of
+from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of, flat_settings, seconds_of
 from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, contents, highest_numbers
 from sinkbench.sinks.elasticsearch.filling import fill
 from sinkbench.sinks.elasticsearch.guard import Guard
 from sinkbench.sinks.elasticsearch.seqnos import SeqNoWatch
 from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
-from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.smalldisk import SmallDisk
 
@@ -104,11 +105,26 @@ class ElasticsearchSink:
         self._others: set[tuple[str, int]] = set()
         self._client = connect(endpoint)
         self._added: dict[str, tuple[str, list[str]]] = {}
+        self._given: Mapping[str, str] = {}
+
+    def refuses_settings(self, given: Given) -> str | None:
+        # Whether an index can be made so is seen when one is.
+        return None
+
+    def apply(self, given: Given) -> None:
+        self._given = given.get(self.name, {})
+
+    def revert(self) -> list[str]:
+        # An index keeps its settings, and goes with its trial.
+        self._given = {}
+        return []
 
     def create(self, target: str, file: Path | None = None) -> None:
         file = file or self._index_file
         try:
             asked = parse_json(read_text(file, TargetError))
+            if self._given:
+                asked = {**asked, "settings": {**flat_settings(asked.get("settings", {})), **self._given}}
             mappings = asked.get("mappings", {})
             meta = {**mappings.get("_meta", {}), **MARK}
             body = {**asked, "mappings": {**mappings, "_meta": meta}}
@@ -300,6 +316,9 @@ class ElasticsearchSink:
             for path, route in node["http"].get("routes", {}).items()
             if any(part in WRITE_ROUTES for part in path.split("/"))
         )
+
+    def pooling(self) -> SinkPooling | None:
+        return None
 
     def connection_limit(self) -> int | None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sinkbench.sinks.kind import SMALL_DISK, SinkKind
+from sinkbench.sinks.postgres.configuring import SETTABLE
 from sinkbench.sinks.postgres.jdbc import refusal
 from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.rules import RULES
@@ -22,6 +23,7 @@ KIND = SinkKind(
     rules=RULES,
     target_ending=".sql",
     columns=True,
+    settable=SETTABLE,
     refuses=("read only", "no right", "no connection"),
     full_disk=SMALL_DISK,
     stamps=True,

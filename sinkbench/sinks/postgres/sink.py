@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
@@ -21,9 +22,11 @@ from psycopg.rows import DictRow, dict_row
 from loadgen.reading import read_text
 from sinkbench.analysis.durability import database_promise
 from sinkbench.analysis.holding import Held
+from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
+from sinkbench.analysis.settable import Given
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
@@ -31,11 +34,20 @@ from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
 from sinkbench.sinks.postgres import holding
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.audited import audited_in, columns_of, contents, documents, sequences
+from sinkbench.sinks.postgres.configuring import (
+    database_set,
+    database_set_back,
+    of_database,
+    pooling,
+    refusal_of_pooler,
+    renew,
+    set_pooler,
+)
 from sinkbench.sinks.postgres.filling import fill
 from sinkbench.sinks.postgres.refusing import NO_CONNECTION, Crowd, accept, refuse
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
 from sinkbench.sinks.postgres.smalldisk import on_small_disk
-from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkReading, SinkSettings
+from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
 from sinkbench.stack.smalldisk import SmallDisk
 
@@ -112,6 +124,8 @@ BLOAT = """
     FROM pg_stat_database WHERE datname = current_database()
 """
 ROWS_AT_ONCE = 50_000
+# What PgBouncer has counted so far; a query costs it more than the count of its clients does.
+STATS_SECONDS = 1.0
 LEFTOVERS = """
     SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
         AND starts_with(relname, %s) AND obj_description(oid, 'pg_class') = %s
@@ -161,6 +175,8 @@ class PostgresSink:
         self._database = self._connection.info.dbname
         self._dsn = dsn
         self._crowd: Crowd | None = None
+        self._given: Given = {}
+        self._stats_at = -math.inf
 
     @staticmethod
     def _connect(dsn: str) -> psycopg.Connection[Any]:
@@ -168,6 +184,26 @@ class PostgresSink:
 
     def _query(self, query: sql.SQL | sql.Composed, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, values or None).fetchall()
+
+    def refuses_settings(self, given: Given) -> str | None:
+        wanted = given.get("pgbouncer", {})
+        if self._pooler is not None:
+            return refusal_of_pooler(self._pooler, wanted)
+        return "this stack has no PgBouncer; leave 'pgbouncer' out of the settings" if wanted else None
+
+    def apply(self, given: Given) -> None:
+        self._given = given
+        database_set(self._connection, given.get("postgres", {}))
+        if self._pooler is not None:
+            set_pooler(self._pooler, given.get("pgbouncer", {}))
+            renew(self._pooler)
+
+    def revert(self) -> list[str]:
+        self._given = {}
+        found = [f"the setting {name} of postgres" for name in database_set_back(self._connection)]
+        if self._pooler is not None:
+            found += [f"the setting {name} of pgbouncer" for name in renew(self._pooler, read_file=True)]
+        return found
 
     def create(self, target: str, file: Path | None = None) -> None:
         file = file or self._schema_file
@@ -193,7 +229,8 @@ class PostgresSink:
 
     def notes(self, target: str) -> list[str]:
         # What the file does not get is refused, and nobody adds anything.
-        durability = self.settings(target).durability
+        # Sessions that begin now are set otherwise than this one.
+        durability = {**self.settings(target).durability, **self._given.get("postgres", {})}
         unsafe = [f"{name} is off" for name in UNSAFE_IF_OFF if durability[name] == "off"]
         if self._query(sql.SQL(UNLOGGED), target, target)[0][0]:
             unsafe.insert(0, "the table is UNLOGGED")
@@ -245,9 +282,27 @@ class PostgresSink:
         if self._pool_others:
             signs[OTHER_POOL_CLIENTS] = len(self._pool_others & self._pool_clients())
         waits = (int(pool["maxwait"]) + int(pool["maxwait_us"]) / 1e6 for pool in pools)
-        signs |= {"pool_waiting": added("cl_waiting"), "pool_max_wait_seconds": max(waits, default=0.0)}
+        signs |= {POOL_WAITING: added("cl_waiting"), POOL_WORST_WAIT: max(waits, default=0.0), **self._pool_stats()}
         servers = added("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
         return SinkReading(stored, backends, added("cl_active", "cl_waiting"), servers, signs)
+
+    def _pool_stats(self) -> dict[str, float]:
+        """What PgBouncer has counted of this database so far; empty if it was asked less than a second ago."""
+        if self._pooler is None or time.monotonic() - self._stats_at < STATS_SECONDS:
+            return {}
+        self._stats_at = time.monotonic()
+        rows = [row for row in self._pooler.execute("SHOW STATS") if row["database"] == self._database]
+        return {
+            sign: sum(int(row[column]) for row in rows) * factor
+            for sign, column, factor in (
+                (POOL_WAIT_SECONDS, "total_wait_time", 1e-6),
+                (POOL_QUERIES, "total_query_count", 1.0),
+                (POOL_TRANSACTIONS, "total_xact_count", 1.0),
+            )
+        }
+
+    def pooling(self) -> SinkPooling | None:
+        return None if self._pooler is None else pooling(self._pooler, self._database)
 
     def _pool_clients(self) -> set[tuple[str, str]]:
         """The clients of this database in PgBouncer, each by its address in PgBouncer's memory and its beginning."""
@@ -341,6 +396,8 @@ class PostgresSink:
         with suppress(psycopg.Error):
             # No names are a setting, too.
             found = {str(name): str(value) or "none" for name, value in self._query(sql.SQL(SETTINGS), wanted)}
+            # What was set for the database since this connection began holds for those of connectors.
+            found |= {name: value for name, value in of_database(self._connection).items() if name in wanted}
         durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
         unlogged = bool(self._query(sql.SQL(UNLOGGED), target, target)[0][0])
         return SinkSettings(durability, tuning, database_promise(durability, unlogged=unlogged))

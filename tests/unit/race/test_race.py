@@ -18,9 +18,10 @@ from sinkbench.race.race import Race
 from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import SinkSettings
 from sinkbench.trial.kind import Observer
 from sinkbench.trial.names import Names
-from tests.support.fakebench import FakeBench, Quiet
+from tests.support.fakebench import FakeBench, FakeSink, Quiet
 
 CONNECTORS = CHECKOUT / "connectors"
 
@@ -313,3 +314,58 @@ def test_a_limit_in_which_a_service_died_gives_no_rate_and_the_next_step_is_warm
     shares = summary.cells[0].efficiency_by_block
     assert shares is not None
     assert shares.blocks == [2]
+
+
+SETTINGS = {"postgres": {"synchronous_commit": "off"}}
+SET = {"pipeline": "postgres/jdbc", "label": "quick", "settings": SETTINGS}
+
+
+def test_a_cell_is_set_in_its_pilots_and_its_trials_and_nothing_else_is(tmp_path: Path) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    class Noting(FakeBench):
+        def start_connector(self, cell, names):  # type: ignore[no-untyped-def]
+            seen.append((cell.label, bool(self.set_to)))
+            return super().start_connector(cell, names)
+
+    bench = Noting(plan(pipelines=["postgres/jdbc", SET], trials=1))
+    summary, _, folder = race(bench, tmp_path)
+    assert sorted(set(seen)) == [("postgres/jdbc", False), ("quick", True)]
+    assert (len(seen), bench.set_to) == (4, {})
+    assert [cell.settings for cell in summary.cells] == [{}, SETTINGS]
+    assert {trial.label: trial.settings for trial in read_trials(folder.trials_path)} == {
+        "postgres/jdbc": {},
+        "quick": SETTINGS,
+    }
+
+
+@pytest.mark.parametrize("where", ["load", "audit", "start_connector"])
+def test_services_are_set_back_however_a_trial_ends(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = FakeBench(plan(pipelines=[SET], trials=1))
+
+    def interrupted(*arguments: object) -> None:
+        assert where == "load" or bench.set_to == SETTINGS
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, where, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        race(bench, tmp_path)
+    assert (bench.set_to, bench.there & {"target", "connector"}) == ({}, set())
+
+
+def test_how_a_sink_is_set_for_one_cell_alone_is_not_how_it_is_set(tmp_path: Path) -> None:
+    class Telling(FakeBench):
+        def sink(self, name: str) -> FakeSink:
+            value = self.set_to.get("postgres", {}).get("synchronous_commit", "on")
+            sink = FakeSink(self)
+            sink.settings = lambda target: SinkSettings(  # type: ignore[method-assign]
+                {"synchronous_commit": value, "fsync": "on"}, {"shared_buffers": "1GB"}
+            )
+            return sink
+
+    summary, _, _ = race(Telling(plan(pipelines=["postgres/jdbc", SET], trials=1)), tmp_path / "both")
+    assert summary.environment["durability"] == {"postgres": {"synchronous_commit": "on", "fsync": "on"}}
+    summary, _, _ = race(Telling(plan(pipelines=[SET], trials=1)), tmp_path / "one")
+    assert summary.environment["durability"] == {"postgres": {"synchronous_commit": None, "fsync": "on"}}

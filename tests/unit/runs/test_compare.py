@@ -221,7 +221,6 @@ def test_invalid_trials_are_left_out() -> None:
         ({"keys": 1}, "keys 10000 against 1"),
         ({"partitions": 48}, "partitions 24 against 48"),
         ({"compression": "zstd"}, "compression none against zstd"),
-        ({"acks": "1"}, "acks all against 1"),
     ],
 )
 def test_other_records_are_not_comparable(load: dict[str, object], said: str) -> None:
@@ -238,6 +237,8 @@ def test_other_workers_stack_pipeline_form_or_probes_are_not_comparable() -> Non
     assert only(a, kept({other: SLOW})).why == "pipeline postgres/jdbc against postgres/jdbc-tuned"
     formed = replace(CELL, form="row-schema")
     assert only(a, kept({formed: SLOW})).why == "form document against row-schema"
+    hasty = replace(CELL, acks="1")
+    assert only(a, kept({hasty: SLOW})).why == "acks all against 1"
     unwatched = {"pipelines": [{"pipeline": "postgres/jdbc", "probes": False}]}
     assert only(a, kept({CELL: SLOW}, plan=unwatched)).why == "probes on against off"
 
@@ -257,6 +258,21 @@ def test_another_promise_of_the_sink_or_of_kafka_is_not_comparable() -> None:
     )
     found = [each.what for each in compare(kept({CELL: FAST}, on), kept({CELL: FAST}, off)).differences]
     assert "environment durability.kafka.acks" in found
+
+
+def test_what_the_plan_sets_for_a_cell_comes_before_what_the_sink_was_set_to() -> None:
+    on = durable(postgres={"fsync": "on", "synchronous_commit": "on"})
+    quick = replace(CELL, settings={"postgres": {"synchronous_commit": "off"}, "pgbouncer": {"pool_mode": "session"}})
+    cell = only(kept({CELL: FAST}, on), kept({quick: SLOW}, on))
+    assert (cell.verdict, cell.why) == ("not comparable", "durability postgres.synchronous_commit on against off")
+    assert only(kept({quick: FAST}, on), kept({quick: SLOW}, on)).verdict == "slower"
+    pooled = replace(CELL, settings={"pgbouncer": {"pool_mode": "session"}})
+    plan = {"pipelines": [{"pipeline": "postgres/jdbc", "settings": pooled.settings}]}
+    found = compare(kept({CELL: FAST}, on), kept({pooled: SLOW}, on, plan=plan))
+    assert found.cells[0].verdict == "slower"
+    assert [(each.what, each.a, each.b) for each in found.differences] == [
+        ("plan pipelines postgres/jdbc settings.pgbouncer.pool_mode", "(none)", "session")
+    ]
 
 
 def test_another_sinks_promise_and_one_that_was_not_kept_do_not_matter() -> None:

@@ -6,7 +6,9 @@ import functools
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -160,6 +162,16 @@ def test_a_plugin_that_connect_does_not_have_is_named_with_those_that_it_has(
         preflight(bench, [JDBC])
     assert "; install it on every worker, or leave" in str(no.value)
     assert "its sink connectors: a.FileSinkConnector, b.JdbcSinkConnector" in str(no.value)
+
+
+def test_what_a_sink_refuses_to_be_set_to_is_told_before_anything_is_created(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "PgBouncer 1.18.0 has no setting max_prepared_statements"
+    monkeypatch.setattr(bench, "sink", lambda name: SimpleNamespace(refuses_settings=lambda given: said))
+    cell = replace(JDBC, settings={"pgbouncer": {"max_prepared_statements": "100"}})
+    with pytest.raises(StackError, match=f"^postgres/jdbc: cannot be set as the plan says: {said}$"):
+        preflight(bench, [cell])
 
 
 @pytest.mark.parametrize("spelt", ["a.JdbcSinkConnector", "JdbcSinkConnector", "JdbcSink"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, Bloat, CellSummary, Connections, TrialRecord
+from sinkbench.results import Audit, Bloat, CellSummary, Connections, Pool, TrialRecord
 from sinkbench.summary.cells import cpu_by_block, scalings, summarize, valid_by_block
 from sinkbench.tables.columns import in_short
 from tests.support.trials import CELL, CLEAN, OTHER, a_cell, trial
@@ -348,3 +348,15 @@ def test_wrong_keys_of_all_trials_are_faults_and_their_counts_are_added_up() -> 
     assert cell.bloat == Bloat(dead_rows=15, deadlocks=3, bytes_after=200)
     assert cell_of(trial(audit=good)).passed
     assert cell_of(trial()).audit == Audit(produced=100, stored=100, lost=0, duplicates=0)
+
+
+def test_waits_in_a_pool_are_the_worst_and_the_median_of_the_trials() -> None:
+    def pool(waiting: int | None, longest: float | None, each: float | None) -> Pool:
+        return Pool(
+            mode="transaction", size=10, most_waiting=waiting, longest_wait_ms=longest, wait_ms_per_transaction=each
+        )
+
+    pools = (pool(2, 10.0, 1.0), pool(None, None, None), pool(5, 7.0, 2.0))
+    assert cell_of(*(trial(pool=each) for each in pools)).pool == pool(5, 10.0, 1.5)
+    assert cell_of(trial(pool=pool(None, None, None))).pool == pool(None, None, None)
+    assert cell_of(trial()).pool is None

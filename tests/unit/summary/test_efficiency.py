@@ -37,6 +37,15 @@ def test_efficiency_is_the_median_rate_divided_by_the_limit_of_the_sinks_fastest
     assert (found.limit_records_per_second, found.efficiency) == (200_000, 0.4)
 
 
+def test_a_sink_that_the_plan_sets_otherwise_is_not_the_one_whose_limit_was_measured() -> None:
+    limits = [limit("postgres", 200_000), KAFKA, CONNECT]
+    quick = cell("postgres/jdbc", 80_000, settings={"postgres": {"synchronous_commit": "off"}})
+    pooled = cell("postgres/jdbc", 80_000, settings={"pgbouncer": {"pool_mode": "session"}})
+    assert [each.efficiency for each in with_limits([quick, pooled], limits)] == [None, 0.4]
+    assert stages_of(quick, limits) is None
+    assert stages_of(pooled, limits) is not None
+
+
 def in_blocks(*rates: float | None, way: str = "COPY") -> Limit:
     """A limit of PostgreSQL with these rates in the blocks from 1 on."""
     found = [

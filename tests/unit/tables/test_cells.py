@@ -7,7 +7,7 @@ import io
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, Bloat, CellSummary, Connections, PlanRef, Reason, RunSummary
+from sinkbench.results import Audit, Bloat, CellSummary, Connections, PlanRef, Pool, Reason, RunSummary
 from sinkbench.tables.cells import render, show
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
@@ -298,3 +298,20 @@ def test_what_changes_of_keys_have_left_has_a_table_of_its_own() -> None:
     expected = ["postgres/jdbc-upsert", "3", "0", "0", "0", "0", "-", "12,345", "20.0", "240"]
     assert line_of(below, "postgres/jdbc-upsert") == expected
     assert "stale" not in render(summary(cell("postgres/jdbc", 900)))
+
+
+def test_what_connectors_waited_for_in_the_pool_has_a_table_of_its_own() -> None:
+    pool = Pool(
+        mode="transaction",
+        size=10,
+        prepared_statements=0,
+        most_waiting=1_005,
+        longest_wait_ms=512.3,
+        wait_ms_per_transaction=0.25,
+    )
+    pooled = cell("postgres/jdbc-pgbouncer", 900, pool=pool, connections=Connections(clients_peak=120, server_peak=10))
+    text = render(summary(pooled, cell("postgres/jdbc", 1_000)))
+    below = text[text.index("pooler") :]
+    expected = ["postgres/jdbc-pgbouncer", "3", "transaction", "10", "0", "10", "1,005", "512", "-", "0.25"]
+    assert line_of(below, "postgres/jdbc-pgbouncer") == expected
+    assert "pooler" not in render(summary(cell("postgres/jdbc", 900)))

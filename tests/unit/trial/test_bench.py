@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sinkbench.errors import PlanError, ReasonCode, TrialFailed
+from sinkbench.analysis.settable import Given
+from sinkbench.errors import PlanError, ReasonCode, ServiceError, TrialFailed
+from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
+from sinkbench.plan.sections import PlanLoad
+from sinkbench.sinks import SinkPooling
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.names import Names
 from tests.support.endpoints import endpoints
 from tests.support.trials import a_cell, connectors_in
@@ -111,3 +116,108 @@ def test_rows_that_were_there_before_and_are_gone_are_told(bench: Bench, monkeyp
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
         bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10)
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
+
+
+class Set:
+    """A sink whose services can be set, and that tells what was done."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def apply(self, given: Given) -> None:
+        self.done.append(f"set {dict(given['postgres'])['synchronous_commit']}")
+        if given["postgres"]["synchronous_commit"] == "local":
+            raise ServiceError("the server is gone")
+
+    def revert(self) -> list[str]:
+        self.done.append("back")
+        return []
+
+    def create(self, target: str) -> None:
+        self.done.append("create")
+
+    def drop(self, target: str) -> None:
+        self.done.append("drop")
+
+
+def set_to(value: str) -> Cell:
+    return a_cell(settings={"postgres": {"synchronous_commit": value}})
+
+
+@pytest.fixture
+def settable(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Set:
+    """The sink of a bench whose connectors and groups are gone at once."""
+    sink = Set()
+    monkeypatch.setattr(bench, "sink", lambda name: sink)
+    monkeypatch.setattr(bench, "stop_connector", lambda names: sink.done.append("stop"))
+    monkeypatch.setattr(bench.kafka, "delete_group", lambda group: None)
+    monkeypatch.setattr(bench.kafka, "delete_topic", lambda topic: None)
+    return sink
+
+
+def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
+    bench: Bench, settable: Set
+) -> None:
+    bench.create_target(set_to("off"), Names.of("t1"))
+    bench.clean(set_to("off"), Names.of("t1"))
+    assert settable.done == ["set off", "create", "stop", "back", "drop"]
+    bench.create_target(CELL, Names.of("t2"))
+    bench.clean(CELL, Names.of("t2"))
+    assert settable.done[5:] == ["create", "stop", "drop"]
+
+
+def test_services_are_set_back_though_the_connector_cannot_be_stopped(
+    bench: Bench, settable: Set, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(names: Names) -> None:
+        raise ServiceError("no worker answers")
+
+    bench.create_target(set_to("off"), Names.of("t1"))
+    monkeypatch.setattr(bench, "stop_connector", gone)
+    with pytest.raises(ServiceError):
+        bench.clean(set_to("off"), Names.of("t1"))
+    assert settable.done == ["set off", "create", "back"]
+
+
+def test_what_could_only_be_set_in_part_is_set_back_too(bench: Bench, settable: Set) -> None:
+    with pytest.raises(ServiceError):
+        bench.create_target(set_to("local"), Names.of("t1"))
+    bench.clean(set_to("local"), Names.of("t1"))
+    assert settable.done == ["set local", "stop", "back", "drop"]
+
+
+def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(bench: Bench, settable: Set) -> None:
+    bench.create_target(set_to("off"), Names.of("t1"))
+    bench.create_target(CELL, Names.of("t2"))
+    bench.create_target(CELL, Names.of("t3"))
+    assert settable.done == ["set off", "create", "back", "create", "create"]
+
+
+def test_a_topic_is_loaded_with_the_cells_acks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
+    class Generators:
+        def load(self, topic: str, run: str, records: int, load: PlanLoad, *rest: object) -> SimpleNamespace:
+            loads.append(load.acks)
+            return SimpleNamespace(sent=1, acknowledged=1, elapsed_seconds=1.0, in_time=None)
+
+        def close(self) -> None:
+            return
+
+    monkeypatch.setattr(bench, "_loadgens", Generators())
+    monkeypatch.setattr(bench.kafka, "end_offsets", lambda topic: {0: 1})
+    for acks in ("1", None):
+        bench.load(Names.of("t1"), TopicLoad(1, acks=acks), lambda done: None)  # type: ignore[arg-type]
+    assert loads == ["1", "all"]
+
+
+def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept_back() -> SinkPooling:
+        raise ServiceError("not allowed")
+
+    for sink in (SimpleNamespace(pooling=kept_back), SimpleNamespace()):
+        monkeypatch.setattr(bench, "sink", lambda name, sink=sink: sink)
+        assert bench.pooling(CELL) is None
+    told = SinkPooling("session", 20, None)
+    monkeypatch.setattr(bench, "sink", lambda name: SimpleNamespace(pooling=lambda: told))
+    assert bench.pooling(CELL) == told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,16 @@ import pytest
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter
-from sinkbench.analysis.samples import OTHER_CONNECTIONS
+from sinkbench.analysis.pooler import POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, Sample
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Bloat, Network, TrialRecord
+from sinkbench.results import Bloat, Network, Pool, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.stack import NetworkBytes
+from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.drain import Drain, take_pilot
 from sinkbench.trial.names import Names
@@ -28,7 +31,7 @@ from sinkbench.trial.others import Others
 from sinkbench.trial.rescale import LiveRescale
 from sinkbench.trial.sustain import Sustain, records_offered
 from sinkbench.trial.trial import Trial
-from tests.support.fakebench import FakeBench, FakeSink, Quiet
+from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, Quiet
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "sustain": {"seconds": 20}})
 CELL = expand(PLAN, 3)[0]
@@ -450,3 +453,45 @@ def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.Monke
     assert (record.audit.dead_letters, record.audit.lost) == (1, 3)
     assert record.lost_ranges == "0-2"
     assert CODES.DEAD_LETTERS in codes(record)
+
+
+POOLED = replace(CELL, settings={"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}, acks="1")
+
+
+class Pooled(FakeBench):
+    """A bench whose connectors go through a pooler, where they wait."""
+
+    def sampler(self, cell: Cell, names: Names, records: int, in_topic: Any = None) -> Any:
+        return Queueing(self, cell, records, in_topic)
+
+    def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
+        self.calls.append(f"acks {wanted.acks}")
+        return super().load(names, wanted, progress, stop)
+
+
+class Queueing(FakeSampler):
+    def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
+        fresh = super().wait(seen, timeout_seconds)
+        count = len(self.samples)
+        signs = {POOL_WAITING: 4.0, POOL_WAIT_SECONDS: count * 0.5, POOL_TRANSACTIONS: count * 100.0}
+        self.samples[-1] = replace(fresh[-1], pool_clients=15, pool_servers=10, signs=signs)
+        return self.samples[seen:]
+
+
+def test_a_trial_is_set_as_its_plan_says_and_tells_what_its_clients_waited_for() -> None:
+    bench = Pooled(PLAN)
+    trial = trial_on(bench, POOLED)
+    record = trial.take(Drain(), 1)
+    assert record.settings == {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
+    assert (record.acks, "acks 1" in bench.calls) == ("1", True)
+    assert record.pool == Pool(
+        mode="session", size=20, prepared_statements=0, most_waiting=4, wait_ms_per_transaction=5.0
+    )
+    assert bench.set_to == {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
+    bench.clean(POOLED, trial.names)
+    assert bench.set_to == {}
+
+
+def test_a_pipeline_without_a_pooler_has_waited_for_none() -> None:
+    record = drain(FakeBench(PLAN))
+    assert (record.pool, record.settings, record.acks) == (None, {}, "all")

@@ -1,0 +1,49 @@
+"""What a connector's connections waited for in the pooler before its sink, out of the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sinkbench.analysis.rates import most
+from sinkbench.analysis.samples import OTHER_POOL_CLIENTS, Sample, own_count
+from sinkbench.results import Pool
+
+__all__ = ["POOL_QUERIES", "POOL_TRANSACTIONS", "POOL_WAITING", "POOL_WAIT_SECONDS", "POOL_WORST_WAIT", "waits_in"]
+
+POOL_WAITING, POOL_WORST_WAIT = "pool_waiting", "pool_max_wait_seconds"
+"""Signs of a pooler: clients that wait for a connection, and for how long the first of them has waited."""
+POOL_WAIT_SECONDS = "pool_wait_seconds_total"
+"""The sign that counts how long its clients have waited for connections, all together."""
+POOL_QUERIES, POOL_TRANSACTIONS = "pool_queries_total", "pool_transactions_total"
+"""The signs that count what it has passed on."""
+
+
+def waits_in(samples: Sequence[Sample]) -> Pool | None:
+    """What the clients of a pooler waited for while these samples were taken; None if a trial has none in one.
+
+    Where others have clients there too, nothing tells whose the waits are: they are None.
+    """
+    if not most(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples):
+        return None
+    if any(each.signs.get(OTHER_POOL_CLIENTS) for each in samples):
+        return Pool()
+    waiting = most(each.signs.get(POOL_WAITING) for each in samples)
+    longest = most(each.signs.get(POOL_WORST_WAIT) for each in samples)
+    waited = _counted(samples, POOL_WAIT_SECONDS)
+    return Pool(
+        most_waiting=None if waiting is None else round(waiting),
+        longest_wait_ms=None if longest is None else round(1000 * longest, 3),
+        wait_ms_per_query=_each(waited, _counted(samples, POOL_QUERIES)),
+        wait_ms_per_transaction=_each(waited, _counted(samples, POOL_TRANSACTIONS)),
+    )
+
+
+def _counted(samples: Sequence[Sample], sign: str) -> float | None:
+    """By how much a count has grown; None if it was read less than twice, or has begun anew."""
+    counts = [count for each in samples if (count := each.signs.get(sign)) is not None]
+    return counts[-1] - counts[0] if len(counts) > 1 and counts == sorted(counts) else None
+
+
+def _each(seconds: float | None, count: float | None) -> float | None:
+    """Milliseconds for each; None of what was not counted, and of nothing."""
+    return None if seconds is None or not count else round(1000 * seconds / count, 4)

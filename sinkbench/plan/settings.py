@@ -1,0 +1,63 @@
+"""What a plan sets the services of its sinks to, for the time of a trial: refused where a sink cannot be set so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sinkbench.analysis.settable import Settable
+from sinkbench.errors import PlanError
+from sinkbench.plan.faults import OF_SERVICES
+from sinkbench.plan.plan import Plan
+from sinkbench.suggest import did_you_mean
+from sinkbench.yamlfile import shown
+
+__all__ = ["check_settings"]
+
+
+def check_settings(
+    plan: Plan, settable: Mapping[str, Mapping[str, Settable]], others_stack: Callable[[], str | None] = lambda: None
+) -> None:
+    """Makes sure that each sink can be set as the plan says. No service is asked.
+
+    Args:
+        settable: what can be set of each service, by its name, by the sink's.
+        others_stack: the name of the stack if its services belong to somebody else; None: they are sinkbench's own.
+
+    Raises:
+        PlanError: the sink has no such service, that has no such setting, or the setting no such value; or it cannot be
+            set on this stack, or would be lost in a fault of the plan.
+    """
+    for index, entry in enumerate(plan.pipelines):
+        services = settable.get(entry.sink, {})
+        for service, given in entry.settings.items():
+            where = plan.where("pipelines", index, "settings", service)
+            if not services:
+                raise PlanError(f"{where}: the sink {entry.sink} takes no settings; leave them out")
+            if service not in services:
+                hint = did_you_mean(service, services)
+                raise PlanError(f"{where}: the sink {entry.sink} has no service '{service}' to set{hint}")
+            known = services[service]
+            for key, value in given.items():
+                line = plan.where("pipelines", index, "settings", service, key)
+                if key not in known.settings:
+                    raise PlanError(f"{line}: {service} has no setting '{key}'{did_you_mean(key, known.settings)}")
+                if not known.settings[key].takes(value):
+                    wanted = known.settings[key].in_words
+                    raise PlanError(f"{line}: {service}'s {key} must be {wanted}, found {shown(value)}")
+            if not known.shared and (name := others_stack()) is not None:
+                raise PlanError(
+                    f"{where}: {service} is not set on stack {name}, whose services belong to somebody else; leave"
+                    " it out, or race on a stack of sinkbench's own"
+                )
+            _check_faults(plan, entry.shown_name, service, known, where)
+
+
+def _check_faults(plan: Plan, label: str, service: str, known: Settable, where: str) -> None:
+    """Raises PlanError if a fault of that pipeline starts the service again, which would then be set otherwise."""
+    for fault in plan.faults:
+        if known.lasts or fault.what not in OF_SERVICES or fault.whom != service or not fault.applies_to(label):
+            continue
+        raise PlanError(
+            f"{where}: {service} would lose these settings in the fault '{fault.name}'; leave them out, or name other"
+            " pipelines in the fault"
+        )

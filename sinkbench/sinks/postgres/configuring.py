@@ -1,0 +1,159 @@
+"""What PostgreSQL and PgBouncer are set to for the time of a trial, and how that is undone, also by another process.
+
+A setting of the database holds for sessions that begin from now on. Beside it stands one of ours with what was there
+before, so that whoever comes after a controller that was killed can tell. PgBouncer's console sets what it runs with
+and leaves its file alone: to read that again is to undo it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import DictRow
+
+from sinkbench.analysis.settable import Settable, one_of, whole
+from sinkbench.sinks.reading import SinkPooling
+
+__all__ = [
+    "SETTABLE",
+    "database_set",
+    "database_set_back",
+    "of_database",
+    "pooling",
+    "refusal_of_pooler",
+    "renew",
+    "set_pooler",
+]
+
+Connection = psycopg.Connection[Any]
+Console = psycopg.Connection[DictRow]
+
+_POOLER: Settable = Settable(
+    {
+        "pool_mode": one_of("session", "transaction", "statement"),
+        "default_pool_size": whole(1, 10_000),
+        "reserve_pool_size": whole(0, 10_000),
+        "min_pool_size": whole(0, 10_000),
+        "max_client_conn": whole(1, 1_000_000),
+        "max_prepared_statements": whole(0, 100_000),
+        "query_wait_timeout": whole(0, 86_400),
+    },
+    lasts=False,
+)
+SETTABLE: Mapping[str, Settable] = {
+    "postgres": Settable({"synchronous_commit": one_of("off", "local", "remote_write", "on", "remote_apply")}),
+    "pgbouncer": _POOLER,
+}
+# From which version on PgBouncer has what not each supported one has.
+_SINCE = {"max_prepared_statements": "1.21"}
+# Of our own stacks' user; a parameter of PostgreSQL whose name has a dot is anybody's.
+_BEFORE = "sinkbench.before_"
+_OF_DATABASE = """
+    SELECT unnest(setconfig) FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+    WHERE datname = current_database() AND setrole = 0
+"""
+
+
+def of_database(connection: Connection) -> dict[str, str]:
+    """What is set for the database, by the name."""
+    found = (str(line).partition("=") for (line,) in connection.execute(_OF_DATABASE))
+    return {name: value for name, _, value in found}
+
+
+def database_set(connection: Connection, given: Mapping[str, str]) -> None:
+    """Sets the database so, for sessions that begin from now on; `given` holds values that `SETTABLE` allows."""
+    there = of_database(connection)
+    for name, value in given.items():
+        # First what was there: a setting without that would never be undone.
+        if _BEFORE + name not in there:
+            _alter(connection, _BEFORE + name, there.get(name, ""))
+        _alter(connection, name, value)
+
+
+def database_set_back(connection: Connection) -> list[str]:
+    """Sets the database as it was before. Returns the names of what was set back; empty if nothing was left."""
+    left = {name: was for name, was in of_database(connection).items() if name.startswith(_BEFORE)}
+    for mark, was in left.items():
+        _alter(connection, mark.removeprefix(_BEFORE), was or None)
+        _alter(connection, mark, None)
+    return sorted(mark.removeprefix(_BEFORE) for mark in left)
+
+
+def _alter(connection: Connection, name: str, value: str | None) -> None:
+    """`name` may have dots; None takes the setting away."""
+    database, parameter = sql.Identifier(connection.info.dbname), sql.Identifier(*name.split("."))
+    if value is None:
+        connection.execute(sql.SQL("ALTER DATABASE {} RESET {}").format(database, parameter))
+    else:
+        connection.execute(sql.SQL("ALTER DATABASE {} SET {} TO {}").format(database, parameter, sql.Literal(value)))
+
+
+def _config(console: Console) -> dict[str, str]:
+    """What PgBouncer runs with."""
+    return {str(row["key"]): str(row["value"]) for row in console.execute("SHOW CONFIG")}
+
+
+def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
+    """Why this PgBouncer cannot be set so, or its connections not be renewed, in one line; None if it can."""
+    there = _config(console)
+    version = (console.info.parameter_status("server_version") or "?").partition("/")[0]
+    for name in given:
+        if name not in there:
+            since = f"; that came with {_SINCE[name]}" if name in _SINCE else ""
+            return f"PgBouncer {version} has no setting {name}{since}: use a later one, or leave it out of the plan"
+    admins = {name.strip() for name in there.get("admin_users", "").split(",")}
+    if console.info.user in admins:
+        return None
+    return (
+        f"PgBouncer does not let {console.info.user} set anything, who is none of its admin_users: it runs since before"
+        " this version of sinkbench; stop and start the stack (`sinkbench down`, then `sinkbench up`)"
+    )
+
+
+def set_pooler(console: Console, given: Mapping[str, str]) -> None:
+    """Sets PgBouncer so until it starts again, or reads its file again; `given` holds values that `SETTABLE` allows."""
+    for name, value in given.items():
+        # The console knows no parameters; names and values are those of `SETTABLE`.
+        console.execute(f"SET {name} = '{value}'".encode())
+
+
+def renew(console: Console, *, read_file: bool = False) -> list[str]:
+    """Has PgBouncer's connections to the database begin anew, as what is set for the database wants it.
+
+    With `read_file` PgBouncer reads its file first, which undoes what was set by its console. Nothing happens where
+    this user may not do that: it has then not set anything either.
+
+    Returns:
+        The names of what has changed.
+    """
+    before = _config(console)
+    try:
+        if read_file:
+            console.execute("RELOAD")
+        console.execute("RECONNECT")
+    except psycopg.DatabaseError:
+        if refusal_of_pooler(console, {}) is None:
+            raise
+        return []
+    after = _config(console)
+    return sorted(name for name in _POOLER.settings if before.get(name) != after.get(name))
+
+
+def pooling(console: Console, database: str) -> SinkPooling:
+    """How the pools of a database are set; what belongs to the database itself comes before what holds for all."""
+    there = _config(console)
+    own = next((row for row in console.execute("SHOW DATABASES") if row["name"] == database), {})
+    mode, size = own.get("pool_mode") or there.get("pool_mode"), own.get("pool_size")
+    # As what no number of connections could be, some versions write that the database has none of its own.
+    if size is None or int(size) < 0:
+        size = there.get("default_pool_size")
+    prepared = there.get("max_prepared_statements")
+    return SinkPooling(
+        None if mode is None else str(mode),
+        None if size is None else int(size),
+        # Without the setting it knows no statement of its clients.
+        int(prepared) if prepared is not None else 0,
+    )

@@ -1,0 +1,178 @@
+"""What a plan sets a sink's services to: read, carried to its cells, and refused where a sink cannot be set so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sinkbench.analysis.settable import Settable, duration, one_of, whole
+from sinkbench.errors import PlanError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.settings import check_settings
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import settable_of_sinks
+from tests.support.trials import connectors_in
+
+SETTABLE = {**settable_of_sinks(), "tiny": {}}
+QUICK = "{postgres: {synchronous_commit: off}}"
+POOLED = "{pgbouncer: {pool_mode: session, default_pool_size: 20}}"
+
+
+def read(folder: Path, *entries: str, more: str = "") -> Plan:
+    connectors = connectors_in(folder, "postgres/jdbc", "elasticsearch/camel-bulk", "tiny/one")
+    (folder / "mine.yaml").write_text("pipelines:\n" + "".join(f"  - {entry}\n" for entry in entries) + more)
+    return load_plan(folder / "mine.yaml", connectors)
+
+
+def with_settings(folder: Path, text: str, pipeline: str = "postgres/jdbc", more: str = "") -> Plan:
+    return read(folder, f"{{pipeline: {pipeline}, settings: {text}}}", more=more)
+
+
+def test_settings_and_acks_of_a_pipeline_reach_its_cells(tmp_path: Path) -> None:
+    plan = read(
+        tmp_path,
+        f"{{pipeline: postgres/jdbc, label: quick, acks: 1, settings: {QUICK}}}",
+        "elasticsearch/camel-bulk",
+        more="load: {acks: 0}\n",
+    )
+    quick, bulk = expand(plan, 3)
+    assert (quick.acks, quick.settings) == ("1", {"postgres": {"synchronous_commit": "off"}})
+    assert (bulk.acks, bulk.settings) == ("0", {})
+    assert quick.identity()["settings"] == {"postgres": {"synchronous_commit": "off"}}
+    assert (quick.identity()["acks"], bulk.identity()["acks"]) == ("1", "0")
+
+
+def test_a_value_is_text_whatever_yaml_takes_it_for(tmp_path: Path) -> None:
+    plan = with_settings(tmp_path, "{pgbouncer: {default_pool_size: 20, pool_mode: session}}")
+    assert plan.pipelines[0].settings == {"pgbouncer": {"default_pool_size": "20", "pool_mode": "session"}}
+
+
+def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
+    plan, bare = with_settings(tmp_path, QUICK), read(tmp_path, "postgres/jdbc")
+    hasty = read(tmp_path, "{pipeline: postgres/jdbc, acks: 1}")
+    assert "synchronous_commit: 'off'" in plan.show() or "synchronous_commit: off" in plan.show()
+    assert len({plan.sha256, bare.sha256, hasty.sha256}) == 3
+    (tmp_path / "mine.yaml").write_text(plan.show())
+    again = load_plan(tmp_path / "mine.yaml", tmp_path / "connectors")
+    assert (again.pipelines[0].settings, again.sha256) == (plan.pipelines[0].settings, plan.sha256)
+
+
+def test_a_plan_without_settings_has_the_digest_that_it_had_before_there_were_any(tmp_path: Path) -> None:
+    plan = read(tmp_path, "postgres/jdbc")
+    given = read(tmp_path, "{pipeline: postgres/jdbc, acks: null, settings: {}}")
+    assert given.sha256 == plan.sha256
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        QUICK,
+        "{postgres: {synchronous_commit: remote_apply}}",
+        POOLED,
+        "{pgbouncer: {pool_mode: statement, reserve_pool_size: 0, min_pool_size: 0, max_client_conn: 2000,"
+        " max_prepared_statements: 0, query_wait_timeout: 120}}",
+        "{postgres: {synchronous_commit: on}, pgbouncer: {pool_mode: transaction}}",
+    ],
+)
+def test_what_postgres_can_be_set_to_is_taken(text: str, tmp_path: Path) -> None:
+    check_settings(with_settings(tmp_path, text), SETTABLE)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["index.number_of_replicas: 0", "index.translog.durability: async", "index.translog.sync_interval: 500ms",
+     "index.refresh_interval: 5s", "index.refresh_interval: -1", "index.number_of_shards: 3"],
+)  # fmt: skip
+def test_what_an_index_can_be_made_with_is_taken(setting: str, tmp_path: Path) -> None:
+    plan = with_settings(tmp_path, f"{{elasticsearch: {{{setting}}}}}", "elasticsearch/camel-bulk")
+    check_settings(plan, SETTABLE, lambda: "clusters.yaml")
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "text", "said"),
+    [
+        ("postgres/jdbc", "{postgre: {fsync: off}}", "has no service 'postgre' to set; did you mean 'postgres'?"),
+        ("postgres/jdbc", "{elasticsearch: {}}", "the sink postgres has no service 'elasticsearch' to set"),
+        (
+            "postgres/jdbc",
+            "{postgres: {synchronous_comit: off}}",
+            "postgres has no setting 'synchronous_comit'; did you mean 'synchronous_commit'?",
+        ),
+        (
+            "postgres/jdbc",
+            "{postgres: {synchronous_commit: maybe}}",
+            "must be one of off, local, remote_write, on, remote_apply, found 'maybe'",
+        ),
+        ("postgres/jdbc", "{pgbouncer: {default_pool_size: 0}}", "must be a whole number from 1 to 10000, found '0'"),
+        ("postgres/jdbc", "{pgbouncer: {min_pool_size: -1}}", "must be a whole number from 0 to 10000, found '-1'"),
+        ("postgres/jdbc", "{pgbouncer: {pool_mode: sesion}}", "one of session, transaction, statement, found 'sesion'"),
+        (
+            "elasticsearch/camel-bulk",
+            "{elasticsearch: {index.translog.sync_interval: 5}}",
+            "must be a time such as 500ms, 5s or 1m, found '5'",
+        ),
+        ("tiny/one", "{tiny: {speed: 1}}", "the sink tiny takes no settings; leave them out"),
+        ("tiny/two", "{tiny: {speed: 1}}", "unknown pipeline 'tiny/two'"),
+    ],
+)
+def test_what_a_sink_cannot_be_set_to_is_refused_with_its_line(
+    pipeline: str, text: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PlanError) as refused:
+        check_settings(with_settings(tmp_path, text, pipeline), SETTABLE)
+    assert "mine.yaml:2: " in str(refused.value)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["session", "{pgbouncer: session}", "{pgbouncer: {pool_mode: [session]}}"])
+def test_settings_are_a_mapping_of_mappings(text: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"mine\.yaml:2: .*settings"):
+        with_settings(tmp_path, text)
+
+
+@pytest.mark.parametrize(("text", "service"), [(QUICK, "postgres"), (POOLED, "pgbouncer")])
+def test_services_of_somebody_else_are_not_set(text: str, service: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=rf"mine\.yaml:2: {service} is not set on stack clusters\.yaml, whose services"):
+        check_settings(with_settings(tmp_path, text), SETTABLE, lambda: "clusters.yaml")
+
+
+def test_nobody_asks_whose_stack_it_is_for_a_plan_without_settings(tmp_path: Path) -> None:
+    def asked() -> str | None:
+        raise AssertionError("it was asked")
+
+    check_settings(read(tmp_path, "postgres/jdbc"), SETTABLE, asked)
+
+
+def test_a_fault_that_starts_a_service_again_cannot_keep_what_it_was_set_to(tmp_path: Path) -> None:
+    load = "mode: faults\nsustain: {records_per_second: 100}\nfaults:\n  - {what: kill, whom: %s, label: gone}\n"
+    with pytest.raises(PlanError, match=r"mine\.yaml:2: pgbouncer would lose these settings in the fault 'gone'"):
+        check_settings(with_settings(tmp_path, POOLED, more=load % "pgbouncer"), SETTABLE)
+    check_settings(with_settings(tmp_path, POOLED, more=load % "worker"), SETTABLE)
+    check_settings(with_settings(tmp_path, QUICK, more=load % "sink"), SETTABLE)
+
+
+def test_values_are_told_in_words() -> None:
+    assert one_of("a", "b").in_words == "one of a, b"
+    assert whole(1, 5).takes("5")
+    assert not any(whole(1, 5).takes(value) for value in ("6", "0", "", "1.5", "٣", "1\n"))
+    assert duration("-1").takes("-1")
+    assert not any(duration().takes(value) for value in ("-1", "5", "s", "5s\n"))
+    assert Settable({}).lasts
+    assert not Settable({}).shared
+
+
+@pytest.mark.parametrize("path", sorted((CHECKOUT / "plans").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_plans_that_come_with_sinkbench_set_what_can_be_set(path: Path) -> None:
+    check_settings(load_plan(path, CHECKOUT / "connectors"), SETTABLE)
+
+
+def test_the_plan_of_prepared_statements_names_the_address_that_the_connector_file_has() -> None:
+    file = read_connector(CHECKOUT / "connectors" / "postgres" / "jdbc-pgbouncer.json")["connection.url"]
+    prepared = file.replace("prepareThreshold=0", "prepareThreshold=5")
+    for name in ("pgbouncer", "pgbouncer-prepared"):
+        plan = load_plan(CHECKOUT / "plans" / f"{name}.yaml", CHECKOUT / "connectors")
+        urls = {url for entry in plan.pipelines if (url := entry.overrides.get("connection.url")) is not None}
+        assert urls == {prepared}

@@ -1,0 +1,171 @@
+"""What PostgreSQL and PgBouncer are set to and back, on stand-ins that keep settings as the services do."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg import sql
+
+from sinkbench.sinks.postgres.configuring import (
+    database_set,
+    database_set_back,
+    pooling,
+    refusal_of_pooler,
+    renew,
+    set_pooler,
+)
+from sinkbench.sinks.reading import SinkPooling
+
+ALTER = re.compile(r'ALTER DATABASE "bench" (?:SET (?P<name>\S+) TO \'(?P<value>.*)\'|RESET (?P<gone>\S+))')
+COMMIT = "synchronous_commit"
+
+
+class Database:
+    """Keeps what is set for it; after `left` changes its client is gone."""
+
+    def __init__(self, left: int = 1_000, **there: str) -> None:
+        self.there = dict(there)
+        self.left = left
+        self.info = SimpleNamespace(dbname="bench")
+
+    def execute(self, query: Any) -> Any:
+        text = query.as_string(None) if isinstance(query, sql.Composable) else query
+        if (found := ALTER.fullmatch(text)) is None:
+            return [(f"{name}={value}",) for name, value in self.there.items()]
+        if self.left == 0:
+            raise psycopg.OperationalError("killed")
+        self.left -= 1
+        name = (found["name"] or found["gone"]).replace('"', "")
+        if found["gone"]:
+            self.there.pop(name, None)
+        else:
+            self.there[name] = found["value"]
+        return []
+
+
+class Console:
+    """A PgBouncer: it has a file, and what it runs with."""
+
+    def __init__(self, version: str = "1.24.1/bouncer", admins: str = "bench, root", **file: str) -> None:
+        usual = {"pool_mode": "transaction", "default_pool_size": "10", "admin_users": admins}
+        self.file = {**usual, **file}
+        self.runs = dict(self.file)
+        self.databases: list[dict[str, Any]] = [{"name": "bench", "pool_size": 10, "pool_mode": None}]
+        self.done: list[str] = []
+        self.info = SimpleNamespace(user="bench", parameter_status=lambda name: version)
+
+    def execute(self, query: str | bytes) -> Any:
+        text = query.decode() if isinstance(query, bytes) else query
+        if text == "SHOW CONFIG":
+            return [{"key": key, "value": value} for key, value in self.runs.items()]
+        if text == "SHOW DATABASES":
+            return self.databases
+        if "bench" not in self.runs["admin_users"]:
+            raise psycopg.errors.InsufficientPrivilege("admin access needed")
+        self.done.append(text)
+        if text == "RELOAD":
+            self.runs = dict(self.file)
+        elif (found := re.fullmatch(r"SET (\w+) = '(.*)'", text)) is not None:
+            self.runs[found[1]] = found[2]
+        return []
+
+
+def test_a_setting_of_the_database_is_taken_away_again() -> None:
+    database: Any = Database()
+    database_set(database, {COMMIT: "off"})
+    assert database.there[COMMIT] == "off"
+    assert database_set_back(database) == [COMMIT]
+    assert database.there == {}
+    assert database_set_back(database) == []
+
+
+def test_what_a_person_has_set_is_there_again() -> None:
+    database: Any = Database(**{COMMIT: "local", "work_mem": "8MB"})
+    database_set(database, {COMMIT: "off"})
+    # A trial that was killed, and another one after it.
+    database_set(database, {COMMIT: "remote_apply"})
+    assert database.there[COMMIT] == "remote_apply"
+    database_set_back(database)
+    assert database.there == {COMMIT: "local", "work_mem": "8MB"}
+
+
+@given(before=st.sampled_from([None, "local"]), at=st.integers(0, 4), again=st.integers(0, 4))
+def test_a_controller_that_is_killed_in_between_leaves_nothing_that_cannot_be_undone(
+    before: str | None, at: int, again: int
+) -> None:
+    usual = {} if before is None else {COMMIT: before}
+    database: Any = Database(at, **usual)
+    with pytest.raises(psycopg.OperationalError) if at < 2 else nullcontext():
+        database_set(database, {COMMIT: "off"})
+    database.left = again
+    with pytest.raises(psycopg.OperationalError) if database.there != usual and again < 2 else nullcontext():
+        database_set_back(database)
+    database.left = 1_000
+    database_set_back(database)
+    assert database.there == usual
+
+
+def test_pgbouncer_is_set_by_its_console_and_back_by_its_file() -> None:
+    console: Any = Console()
+    set_pooler(console, {"pool_mode": "session", "default_pool_size": "20"})
+    assert renew(console) == []
+    assert console.runs["pool_mode"] == "session"
+    assert renew(console, read_file=True) == ["default_pool_size", "pool_mode"]
+    assert console.runs == console.file
+    assert console.done[-2:] == ["RELOAD", "RECONNECT"]
+
+
+def test_a_pgbouncer_that_nobody_may_set_was_not_set() -> None:
+    console: Any = Console(admins="")
+    assert renew(console, read_file=True) == []
+    assert console.done == []
+
+
+def test_a_console_that_answers_nothing_more_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    console: Any = Console()
+
+    def gone(query: str) -> Any:
+        if query == "SHOW CONFIG":
+            return [{"key": "admin_users", "value": "bench"}]
+        raise psycopg.OperationalError("gone")
+
+    monkeypatch.setattr(console, "execute", gone)
+    with pytest.raises(psycopg.OperationalError):
+        renew(console)
+
+
+def test_a_setting_that_this_pgbouncer_lacks_is_told_with_its_version_and_what_to_do() -> None:
+    console: Any = Console("1.18.0/bouncer")
+    assert refusal_of_pooler(console, {"pool_mode": "session"}) is None
+    assert refusal_of_pooler(console, {"max_prepared_statements": "100"}) == (
+        "PgBouncer 1.18.0 has no setting max_prepared_statements; that came with 1.21: use a later one, or leave it out"
+        " of the plan"
+    )
+    assert refusal_of_pooler(console, {"other": "1"}) == (
+        "PgBouncer 1.18.0 has no setting other: use a later one, or leave it out of the plan"
+    )
+
+
+def test_who_is_no_admin_of_pgbouncer_is_told_to_start_it_anew() -> None:
+    said = refusal_of_pooler(Console(admins="root, bench2"), {"pool_mode": "session"})  # type: ignore[arg-type]
+    assert said is not None
+    assert "does not let bench set anything" in said
+    assert "`sinkbench down`, then `sinkbench up`" in said
+
+
+def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:
+    console: Any = Console(max_prepared_statements="200")
+    assert pooling(console, "bench") == SinkPooling("transaction", 10, 200)
+    console.databases = [{"name": "bench", "pool_size": 3, "pool_mode": "statement"}]
+    assert pooling(console, "bench") == SinkPooling("statement", 3, 200)
+    old: Any = Console()
+    old.databases = [{"name": "bench", "pool_size": -1, "pool_mode": None}]
+    assert pooling(old, "bench") == SinkPooling("transaction", 10, 0)
+    assert pooling(old, "other") == SinkPooling("transaction", 10, 0)
