@@ -19,7 +19,6 @@ from loadgen.records import key_names, records_of
 from loadgen.topic import topic_config
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, documents_of
-from sinkbench.analysis.samples import service_of
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import PlanError, ReasonCode, ServiceError, ServiceTimeout, TargetError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
@@ -37,6 +36,7 @@ from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, SinkBloat, SinkReading, open_sink, sink_kind
 from sinkbench.stack import Stack
+from sinkbench.topology import service_of
 from sinkbench.trial.aside import AsideSampler
 from sinkbench.trial.asking import asked
 from sinkbench.trial.contents import content_of
