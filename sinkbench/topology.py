@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from sinkbench.errors import SettingsError
 from sinkbench.suggest import nearest
@@ -256,7 +256,7 @@ class Topology:
         found = {name: getattr(self, name).heap for name in ("kafka", "connect", "elasticsearch")}
         return {name: heap for name, heap in found.items() if heap is not None}
 
-    def describe(self) -> dict[str, dict[str, object]]:
+    def describe(self) -> dict[str, dict[str, JsonValue]]:
         """Names of the nodes, and what they replicate, by service: plain values, for what is kept and printed."""
         return {
             "kafka": {
@@ -276,18 +276,14 @@ class Topology:
     def lines(self) -> list[str]:
         """A line for each service, for a person."""
         return [
-            f"{service}: " + "; ".join([", ".join(map(str, nodes)), *(f"{key} {_word(value)}" for key, value in rest)])
+            "; ".join(
+                [
+                    f"{service}: {', '.join(node.name for node in self.of(service))}",
+                    *(f"{key} {shown(value)}" for key, value in said.items() if key != "nodes"),
+                ]
+            )
             for service, said in self.describe().items()
-            for nodes, rest in [(_list(said["nodes"]), [pair for pair in said.items() if pair[0] != "nodes"])]
         ]
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def needed_bytes(topology: Topology) -> int:

@@ -311,7 +311,8 @@ class Bench:
     def create_topic(self, names: Names) -> None:
         """Makes the trial's topic, without records."""
         load, config = self.plan.load, topic_config(self._largest_bytes)
-        self.kafka.create_topic(names.topic, load.partitions, load.replication, config)
+        replication = load.replication or self.stack.endpoints.replication
+        self.kafka.create_topic(names.topic, load.partitions, replication, config)
 
     def start_connector(self, cell: Cell, names: Names) -> str | None:
         """Creates the trial's connector. Raises ConnectError if Connect does not take it.
