@@ -56,6 +56,7 @@ def shared_environment(settings: Settings) -> dict[str, str]:
         f"{node.number}@{CONTROLLER_HOST}:{settings.port('kafka_controller_port', node.number)}"
         for node in topology.of("kafka")
     )
+    hosts = joined(settings, "elasticsearch_port", "elasticsearch")
     several = len(topology.of("elasticsearch")) > 1
     return {
         "KAFKA_BOOTSTRAP": joined(settings, "kafka_port", "kafka"),
@@ -64,7 +65,9 @@ def shared_environment(settings: Settings) -> dict[str, str]:
         "KAFKA_REPLICATION": str(topology.kafka.replication),
         "KAFKA_MIN_INSYNC_REPLICAS": str(topology.kafka.min_insync_replicas),
         "CONNECT_REPLICATION": str(topology.kafka.replication),
-        "ELASTICSEARCH_HOSTS": joined(settings, "elasticsearch_port", "elasticsearch"),
+        "ELASTICSEARCH_HOSTS": hosts,
+        # For connectors that want whole addresses.
+        "ELASTICSEARCH_URLS": ",".join(f"http://{host}" for host in hosts.split(",")),
         "ELASTICSEARCH_SEEDS": joined(settings, "elasticsearch_transport_port", "elasticsearch") if several else "",
         "ELASTICSEARCH_MASTERS": ",".join(topology.elasticsearch.nodes) if several else "",
         "POSTGRES_STANDBYS": ",".join(topology.postgres.nodes[1:]),

@@ -115,6 +115,7 @@ def test_the_small_stack_is_told_of_no_other_nodes(settings: Made) -> None:
         "KAFKA_MIN_INSYNC_REPLICAS": "1",
         "CONNECT_REPLICATION": "1",
         "ELASTICSEARCH_HOSTS": "127.0.0.1:19200",
+        "ELASTICSEARCH_URLS": "http://127.0.0.1:19200",
         "ELASTICSEARCH_SEEDS": "",
         "ELASTICSEARCH_MASTERS": "",
         "POSTGRES_STANDBYS": "",
