@@ -12,12 +12,13 @@ from typing import Annotated, Any
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, PrivateAttr, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from loadgen.reading import read_text
 from sinkbench.errors import SettingsError
 from sinkbench.suggest import did_you_mean
+from sinkbench.topology import MOST_WORKERS, PORT_STEPS, SHIPPED, Topology, load_topology
 
 __all__ = ["CHECKOUT", "PORTS", "Settings", "existing_part", "load_settings", "reachable_by_others"]
 
@@ -28,6 +29,8 @@ PORTS = (
     *("postgres_port", "pgbouncer_port"),
 )
 """The ports of all services but the workers, in starting order; each begins with the service's name."""
+HEAPS = ("kafka", "connect", "elasticsearch")
+"""The services that have a heap."""
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
@@ -49,22 +52,33 @@ class Settings(BaseSettings):
     home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
-    workers: int = Field(default=3, ge=1, le=16, description="number of Kafka Connect workers")
+    topology: str = Field(default=SHIPPED[0], description="which nodes there are: small, published, or a file of yours")
+    workers: int = Field(
+        default=3, ge=1, le=MOST_WORKERS, description="number of Kafka Connect workers; if not set, the topology's"
+    )
 
     port_offset: int = Field(default=0, ge=-10000, le=40000, description="is added to every port; moves them all")
-    kafka_port: Port = Field(default=19092, description="Kafka's, for its clients")
-    kafka_controller_port: Port = Field(default=19093, description="Kafka's, for itself as its own controller")
+    kafka_port: Port = Field(default=19092, description="Kafka's, for its clients; each further broker's is 2 higher")
+    kafka_controller_port: Port = Field(
+        default=19093, description="Kafka's, for its controllers; each further one's is 2 higher"
+    )
     connect_port: Port = Field(default=18083, description="REST of the first worker; each further worker has the next")
     connect_metrics_port: Port = Field(default=19404, description="metrics of the first worker; then the next")
-    elasticsearch_port: Port = Field(default=19200, description="Elasticsearch's HTTP interface")
-    elasticsearch_transport_port: Port = Field(default=19300, description="Elasticsearch's, between its nodes")
-    postgres_port: Port = Field(default=15432, description="PostgreSQL's")
+    elasticsearch_port: Port = Field(
+        default=19200, description="Elasticsearch's HTTP interface; each further node has the next"
+    )
+    elasticsearch_transport_port: Port = Field(
+        default=19300, description="Elasticsearch's, between its nodes; each further node has the next"
+    )
+    postgres_port: Port = Field(default=15432, description="PostgreSQL's; each replica has the next")
     pgbouncer_port: Port = Field(default=16432, description="PgBouncer's")
     live_port: Port = Field(default=18070, description="page of `race --live`")
 
-    kafka_heap: HeapSize = Field(default="768m", description="Java heap of Kafka")
-    connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker")
-    elasticsearch_heap: HeapSize = Field(default="1g", description="Java heap of Elasticsearch")
+    kafka_heap: HeapSize = Field(default="768m", description="Java heap of each broker; wins over the topology's")
+    connect_heap: HeapSize = Field(default="768m", description="Java heap of each worker; wins over the topology's")
+    elasticsearch_heap: HeapSize = Field(
+        default="1g", description="Java heap of each Elasticsearch node; as the others"
+    )
 
     java_options: JavaOptions = Field(
         default="-XX:CompileThresholdScaling=0.2",
@@ -91,21 +105,38 @@ class Settings(BaseSettings):
     loadgen_cpus: Cpus = Field(default="0", description="cores of each load generator's container; 0: no limit")
     controller_cpus: Cpus = Field(default="0", description="cores of the controller's container; 0: no limit")
 
+    _layout: Topology = PrivateAttr(default_factory=Topology)
+
+    @property
+    def layout(self) -> Topology:
+        """The topology that `topology` names, with the workers and heaps in force."""
+        return self._layout.with_sizes(self.workers, {name: str(getattr(self, f"{name}_heap")) for name in HEAPS})
+
+    def with_layout(self, found: Topology) -> Settings:
+        """The same with a topology; its workers and heaps count where these settings were not given."""
+        heaps = {f"{name}_heap": heap for name, heap in found.heaps().items()}
+        given: dict[str, int | str] = {"workers": found.connect.nodes, **heaps}
+        settings = self.model_copy(
+            update={name: value for name, value in given.items() if name not in self.model_fields_set}
+        )
+        settings._layout = found
+        return settings
+
     def ports(self) -> list[tuple[int, str, str]]:
         """(port with the offset added, the variable that sets it, its service) for every port of the stack, in starting
         order.
 
         SettingsError if a port is out of range, or two services, or a service and the live page, have the same one.
         """
-        named = [(name, name.split("_")[0], 0) for name in PORTS]
-        for worker in range(self.workers):
-            service = f"connect-{worker + 1}"
-            named += [("connect_port", service, worker), ("connect_metrics_port", service, worker)]
+        layout = self.layout
+        named = [(name, node.name, node.number) for name in PORTS for node in layout.of(name.split("_")[0])]
+        for node in layout.of("connect"):
+            named += [(name, node.name, node.number) for name in ("connect_port", "connect_metrics_port")]
         # Not the stack's, but no service may have it.
-        named.append(("live_port", "the live page", 0))
+        named.append(("live_port", "the live page", 1))
         taken: dict[int, tuple[str, str]] = {}
-        for name, service, worker in named:
-            number, variable = self.port(name) + worker, PREFIX + name.upper()
+        for name, service, node_number in named:
+            number, variable = self.port(name, node_number), PREFIX + name.upper()
             if not 1024 <= number <= 65535:
                 raise SettingsError(
                     f"{PREFIX}PORT_OFFSET={self.port_offset}: moves {variable} to {number}; "
@@ -118,13 +149,14 @@ class Settings(BaseSettings):
             taken[number] = variable, service
         return [(number, *each) for number, each in taken.items() if number != self.port("live_port")]
 
-    def port(self, name: str) -> int:
-        """The port setting `name`, such as "kafka_port", with the offset added."""
-        return int(getattr(self, name)) + self.port_offset
+    def port(self, name: str, number: int = 1) -> int:
+        """The port setting `name`, such as "kafka_port", with the offset added; for the node of that number."""
+        return int(getattr(self, name)) + self.port_offset + PORT_STEPS.get(name.split("_")[0], 0) * (number - 1)
 
     def show(self) -> str:
-        """A line for each setting in force, as in a `.env` file."""
-        return "\n".join(f"{PREFIX}{name.upper()}={value}" for name, value in self.model_dump().items())
+        """A line for each setting in force, as in a `.env` file, and in comments the nodes of the topology."""
+        values = [f"{PREFIX}{name.upper()}={value}" for name, value in self.model_dump().items()]
+        return "\n".join([*values, *(f"# {line}" for line in self.layout.lines())])
 
 
 def existing_part(path: Path) -> Path:
@@ -174,7 +206,10 @@ def _settings_file(path: Path) -> dict[str, str | None]:
 
 
 def load_settings(checkout: Path = CHECKOUT) -> Settings:
-    """The settings in force; SettingsError for an unknown SINKBENCH_ variable or a value that cannot be used."""
+    """The settings in force.
+
+    Raises SettingsError for an unknown SINKBENCH_ variable, a value that cannot be used, or a topology that cannot.
+    """
     values = {**_settings_file(checkout / ".env"), **os.environ}
     known = {PREFIX + name.upper(): name for name in Settings.model_fields}
     home = _home(checkout)
@@ -195,5 +230,6 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
     user = settings.user if os.geteuid() == 0 else _account()
     folders = {"home": (checkout / settings.home).absolute(), "dist": (checkout / settings.dist).absolute()}
     settings = settings.model_copy(update={**folders, "user": user})
+    settings = settings.with_layout(load_topology(settings.topology, checkout, CHECKOUT))
     settings.ports()
     return settings

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sinkbench.analysis.samples import Sample, service_of
+from sinkbench.analysis.samples import Sample
 from sinkbench.results import Memory
+from sinkbench.topology import service_of
 
 __all__ = ["HEAP", "RESIDENT", "memory_peaks", "total_memory_peak"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE, most, progress
+from sinkbench.topology import service_of
 
 __all__ = [
     "CONTROLLER",
@@ -30,7 +29,6 @@ __all__ = [
     "per_million",
     "rejected_writes",
     "risen",
-    "service_of",
     "stored_counts",
     "used_between",
     "used_up",
@@ -152,15 +150,8 @@ def rejected_writes(samples: Sequence[Sample], sign: str | None) -> int:
     return max(0, round(counts[-1] - counts[0])) if counts else 0
 
 
-# There are few names, and a live view asks for all of them several times a second.
-@cache
-def service_of(name: str) -> str:
-    """The service of a process: `connect` of `connect-2`."""
-    return re.sub(r"-\d+$", "", name)
-
-
 def by_service(values: Iterable[tuple[str, float | None]]) -> dict[str, float | None]:
-    """The sum over the processes of each service, all workers as "connect".
+    """The sum over the nodes of each service, all workers as "connect".
 
     None of a service of which one process could not be seen: a part of it would look like the whole.
     """

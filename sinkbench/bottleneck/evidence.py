@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sinkbench.analysis.samples import MACHINE, Sample, middle, service_of
+from sinkbench.analysis.samples import MACHINE, Sample, middle
 from sinkbench.analysis.stalls import Stall, stalls
+from sinkbench.topology import service_of
 
 __all__ = ["COUNTED", "Circumstances", "Evidence", "evidence_of"]
 

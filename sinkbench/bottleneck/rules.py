@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sinkbench.analysis.samples import service_of
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
+from sinkbench.topology import service_of
 
 __all__ = [
     "Finding",

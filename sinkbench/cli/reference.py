@@ -57,7 +57,7 @@ _ENV = """\
 # The controller's container races the plan, too; it may be any file in the folder plans/. The thresholds are your copy
 # of this file. `docker compose up -d --scale connect=6` changes the workers while they run.
 
-= stack|plan|thresholds|workers
+= stack|plan|thresholds|topology|workers
 
 # --- ports on 127.0.0.1 ---
 

@@ -49,12 +49,17 @@ def down(stack_name: OnStack = None) -> None:
 
 @app.command()
 def status(stack_name: OnRunningStack = None) -> None:
-    """Shows every service of the stack and how to reach it; exit code 1 if one does not run."""
+    """Shows every service of the stack and how to reach it, and its topology; exit code 1 if one does not run."""
     stack = running_stack(stack_name)
     states, where = stack.states(), stack.addresses()
+    widest = max([14, *(len(state.name) for state in states)])
     for state in states:
         place = where.get(state.name, "")
-        say(f"{state.name:<14} {state.state:<8} {state.pid or '':<8} {place} {state.detail}".rstrip())
+        say(f"{state.name:<{widest}} {state.state:<8} {state.pid or '':<8} {place} {state.detail}".rstrip())
+    if stack.layout is not None:
+        say(f"topology {stack.layout.name}")
+        for line in stack.layout.lines():
+            say(f"  {line}")
     if any(state.state != "running" for state in states):
         raise typer.Exit(EXIT_CHECK_FAILED)
 

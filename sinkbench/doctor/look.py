@@ -224,7 +224,7 @@ class Look:
             cores=min((limits[name] for name in self._endpoints.sinks if name in limits), default=float(seen.cores)),
             memory_bytes=memory.total,
             available_bytes=available,
-            heap_bytes=sum(heaps.values()) + (self._stack.workers - 1) * heaps.get("connect", 0),
+            heap_bytes=self._all_heaps(heaps),
             up=up,
             limits={
                 name: (allowed.memory_bytes, heaps[name])
@@ -241,6 +241,13 @@ class Look:
         settings = getattr(self._stack, "settings", None)
         heaps: Mapping[str, str] = {} if settings is None else settings.model_dump(include=set(_HEAPS))
         return {name.removesuffix("_heap"): int(text[:-1]) * _UNITS[text[-1]] for name, text in heaps.items()}
+
+    def _all_heaps(self, heaps: Mapping[str, int]) -> int:
+        """The heaps of all nodes together; of containers of each service one, and all workers."""
+        layout = self._stack.layout
+        if layout is None:
+            return sum(heaps.values()) + (self._stack.workers - 1) * heaps.get("connect", 0)
+        return sum(heaps.get(node.service, 0) for node in layout.nodes)
 
     def _files(self) -> dict[str, int]:
         """How many files each service that is a process of this machine may have open."""

@@ -18,6 +18,7 @@ from sinkbench.environment.services import about_sinks, jvms, kafka_durability, 
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.sinks.reading import SinkSettings
 from sinkbench.stack import Stack
+from sinkbench.topology import Topology
 
 __all__ = ["SINK_KEYS", "commit", "describe", "machine", "with_sink"]
 
@@ -43,6 +44,7 @@ def describe(
         "stack": stack.name,
         "unmeasured": list(stack.unmeasured),
         "workers": stack.workers,
+        "topology": _topology(stack.layout),
         **machine(),
         "disk": {**disk(stack.data_path)},
         "container": {"kind": kind, **allowance(own)},
@@ -65,6 +67,11 @@ def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSet
         told = {name: known.get(name) if value is None else value for name, value in found.items()}
         added[key] = {**before, sink: told}
     return added
+
+
+def _topology(layout: Topology | None) -> JsonValue:
+    """Its name, and the nodes of each service and what they replicate; None where somebody else says so."""
+    return None if layout is None else {"name": layout.name, **layout.describe()}
 
 
 def _mapping(value: JsonValue) -> dict[str, JsonValue]:

@@ -107,7 +107,14 @@ def about_sinks(endpoints: Endpoints) -> dict[str, About]:
 
 def kafka_durability(endpoints: Endpoints, load: PlanLoad | None) -> dict[str, JsonValue]:
     """What an acknowledgement by Kafka means: the load's acks and replication, and the broker's settings."""
-    wanted: dict[str, JsonValue] = {} if load is None else {"acks": load.acks, "replication": load.replication}
+    wanted: dict[str, JsonValue] = (
+        {}
+        if load is None
+        else {
+            "acks": load.acks,
+            "replication": load.replication or endpoints.replication,
+        }
+    )
     return {**wanted, **Kafka(endpoints.kafka, endpoints.kafka_settings).broker_settings(BROKER)}
 
 

@@ -6,7 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypedDict
 
-from sinkbench.analysis.samples import Sample, connection_peaks, service_of
+from sinkbench.analysis.samples import Sample, connection_peaks
+from sinkbench.topology import service_of
 
 __all__ = ["MOST_POINTS", "SPACING_SECONDS", "ChartSeries", "LastMinute"]
 

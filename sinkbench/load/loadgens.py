@@ -123,6 +123,7 @@ class Loadgens:
             del generators[1:]
         own = self._records if plan_load.own else None
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
+        options |= {"replication": plan_load.replication or self._endpoints.replication}
         if own is not None:
             # Without a rate a load is as fast as can be.
             options |= {"records": own.facts.sha256, "pace": "even" if rate is None else plan_load.pace}

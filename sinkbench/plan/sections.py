@@ -213,7 +213,9 @@ class PlanLoad(Section):
     """The records of a trial's topic, and how they are produced."""
 
     partitions: Count = Field(default=24, description="partitions of the topic; no pipeline can use more tasks")
-    replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
+    replication: Annotated[int, Field(gt=0, le=100)] | None = Field(
+        default=None, description="replicas of each partition; null: the topology's, and 1 on clusters of others"
+    )
     keys: Annotated[int, Field(gt=0, le=1_000_000)] = Field(
         default=10_000, description="distinct record keys; too few leave partitions empty"
     )

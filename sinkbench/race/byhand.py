@@ -16,7 +16,8 @@ def offer_by_hand(stack: Stack) -> None:
     """Makes the topic, the index and the table that connector files name, so that they can be posted as they stand."""
     if stack.endpoints.shared:
         return
-    Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings).create_topic("tides", PARTITIONS)
+    kafka = Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings)
+    kafka.create_topic("tides", PARTITIONS, stack.endpoints.replication)
     for name in sinks_of(stack.endpoints):
         sink = open_sink(name, stack.endpoints, CHECKOUT)
         sink.offer_by_hand()

@@ -85,7 +85,7 @@ def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
 def _load(run: StoredRun) -> dict[str, JsonValue]:
     """A plan's load without how to get into a cluster, and without the form and the acks, which each cell has.
 
-    An earlier sinkbench loaded noaa's records, unsaid.
+    An earlier sinkbench loaded noaa's records, unsaid. Replicas that a plan leaves to the topology are as they became.
     """
     found = run.plan.get("load")
     load = (
@@ -93,7 +93,15 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
         if isinstance(found, dict)
         else {}
     )
-    return {"records": NOAA, "pace": "even", **load}
+    return {"records": NOAA, "pace": "even", **load, **_replication(load, run)}
+
+
+def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, JsonValue]:
+    """How many replicas a topic that a plan leaves to the topology had; nothing where the plan, or nobody, says it."""
+    kept = run.summary.environment.get("durability")
+    kafka = kept.get("kafka") if isinstance(kept, dict) else None
+    became = kafka.get("replication") if isinstance(kafka, dict) else None
+    return {} if became is None or load.get("replication") is not None else {"replication": became}
 
 
 def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Difference]:

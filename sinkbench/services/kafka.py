@@ -109,6 +109,10 @@ class Kafka:
         except KafkaException as error:
             raise StackError(f"Kafka at {self.bootstrap} does not answer: {self._cause(error)}") from None
 
+    def brokers(self, timeout_seconds: float = TIMEOUT_SECONDS) -> frozenset[int]:
+        """The ids of the brokers that take part in the cluster now."""
+        return frozenset(self._admin.list_topics(timeout=timeout_seconds).brokers)
+
     def broker_settings(self, names: Iterable[str]) -> dict[str, str | None]:
         """How one of the brokers is set, by Kafka's names; "not set" for what has no value.
 

@@ -19,6 +19,7 @@ from sinkbench.services.access import Access
 if TYPE_CHECKING:
     from sinkbench.services.toxiproxy import Toxiproxy
     from sinkbench.stack.smalldisk import SmallDisk
+    from sinkbench.topology import Topology
 
 __all__ = [
     "Allowance",
@@ -45,12 +46,14 @@ class Endpoint:
         shown: the same for a person, where `address` holds a secret; "" where it does not.
         access: what it wants before it answers, if it is asked by HTTP.
         options: what else its clients must know, such as the name that connectors write to.
+        nodes: each of its nodes by name, where it has several that can be asked; the first one's address is `address`.
     """
 
     address: str = field(repr=False)
     shown: str = ""
     access: Access = field(default_factory=Access)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    nodes: Mapping[str, Endpoint] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class Endpoints:
     """How to reach each service from the controller. What holds a secret is left out where an object is printed.
 
     Attributes:
-        kafka: bootstrap servers, host:port.
+        kafka: bootstrap servers, host:port, separated by commas.
+        brokers: address of each broker by its node's name, in the order of their ids from 1, where there are several.
+        replication: how many replicas a topic's partitions have, if nobody says.
         connect: REST address of each worker by the worker's name ("connect-1").
         worker_ids: the worker's name by the id that Connect's REST gives it (host:port).
         sinks: each service of the sinks by its name: "postgres", and "pgbouncer" before it. Absent: there is none.
@@ -76,6 +81,8 @@ class Endpoints:
     connect: Mapping[str, str]
     worker_ids: Mapping[str, str]
     sinks: Mapping[str, Endpoint] = field(default_factory=dict)
+    brokers: Mapping[str, str] = field(default_factory=dict)
+    replication: int = 1
     kafka_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_access: Access = field(default_factory=Access)
     connect_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -157,6 +164,11 @@ class Stack(Protocol):
         """Number of Connect workers."""
 
     @property
+    def layout(self) -> Topology | None:
+        """Which nodes it has; None where somebody else says so."""
+        return None
+
+    @property
     def lock_file(self) -> Path:
         """The file that a race on this stack locks."""
 
@@ -192,9 +204,14 @@ class Stack(Protocol):
     def addresses(self) -> dict[str, str]:
         """The address of each service of `states`, for a person."""
         endpoints = self.endpoints
+        sinks = {
+            node: each
+            for name, endpoint in endpoints.sinks.items()
+            for node, each in (endpoint.nodes or {name: endpoint}).items()
+        }
         return {
-            "kafka": endpoints.kafka,
-            **{name: each.shown or each.address for name, each in endpoints.sinks.items()},
+            **(endpoints.brokers or {"kafka": endpoints.kafka}),
+            **{name: each.shown or each.address for name, each in sinks.items()},
             **endpoints.connect,
             **endpoints.loadgens,
         }

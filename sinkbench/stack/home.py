@@ -13,13 +13,13 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.settings import PORTS, Settings, reachable_by_others
 from sinkbench.stack import Entrance
+from sinkbench.stack.nodes import HOST, shared_environment, supervisor_config
 from sinkbench.stack.processes import SERVICES_OF
 from sinkbench.stack.proxyserver import VARIABLES, entrances_at
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
 
-__all__ = ["ACCOUNT", "HOST", "INDEX", "Home"]
+__all__ = ["ACCOUNT", "INDEX", "Home"]
 
-HOST = "127.0.0.1"
 # User, password and database. Everything listens on loopback only.
 ACCOUNT = "sinkbench"
 INDEX = "tides"
@@ -43,6 +43,20 @@ class Home:
         return self.runtime / "supervisor.sock"
 
     @property
+    def data(self) -> Path:
+        """The services' data: of a stack with other nodes elsewhere, since a cluster keeps in it who belongs to it."""
+        topology = self._settings.layout
+        if topology.is_single:
+            return self.path / "data"
+        names = " ".join(node.name for node in topology.nodes if node.service != "connect")
+        return self.path / f"data-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+
+    @property
+    def supervisor_config(self) -> Path:
+        """supervisord's configuration, which `stage` writes."""
+        return self.path / "supervisord.conf"
+
+    @property
     def small_disk(self) -> Path:
         """Where a trial's small disk is mounted; else an empty folder."""
         return self.path / "small-disk"
@@ -55,7 +69,7 @@ class Home:
     def prepare(self) -> None:
         """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""
         try:
-            for folder in (self.path, self.path / "data", self.path / "log", self.small_disk, self.runtime):
+            for folder in (self.path, self.data, self.path / "log", self.small_disk, self.runtime):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StackError(
@@ -83,17 +97,22 @@ class Home:
             raise StackError(f"{self.path}: the account {user} cannot enter it; set SINKBENCH_HOME to a folder it can")
         if not reachable_by_others(find_java()):
             raise StackError(f"{find_java()}: the account {user} cannot enter it; set JAVA_HOME to a JDK that it can")
-        for folder in (self.path / "data", self.small_disk):
+        for folder in (self.data, self.small_disk):
             os.chown(folder, account.pw_uid, account.pw_gid)
 
     def stage(self, checkout: Path) -> None:
-        """Copies run scripts and configurations from `checkout`, which the services' account may not enter."""
+        """Copies run scripts and configurations from `checkout`, which the services' account may not enter.
+
+        Writes supervisord's configuration, too, with a section for each node.
+        """
         staged = self.path / "services"
         shutil.rmtree(staged, ignore_errors=True)
         for name in SERVICE_FOLDERS:
             shutil.copytree(checkout / name, staged / name, ignore=shutil.ignore_patterns("target", "pom.xml"))
         for path in [staged, *staged.rglob("*")]:
             path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+        template = (checkout / "local" / "supervisord.conf").read_text(encoding="utf-8")
+        self.supervisor_config.write_text(supervisor_config(template, self._settings), encoding="utf-8")
 
     def environment(self, programs: Mapping[str, str]) -> dict[str, str]:
         """What the run scripts and `local/supervisord.conf` read; of the caller's own environment only PATH.
@@ -108,19 +127,20 @@ class Home:
             "JAVA_HOME": str(find_java()),
             SERVICES_OF: str(self.path),
             "SINKBENCH_HOME": str(self.path),
+            "SINKBENCH_DATA": str(self.data),
             "SINKBENCH_SOCKET": str(self.socket),
             "SINKBENCH_USER": self._settings.user,
             "SINKBENCH_WORKERS": str(self._settings.workers),
-            **{f"{service.upper()}_DATA": str(self.path / "data" / service) for service in SERVICES},
+            **{f"{service.upper()}_DATA": str(self.data / service) for service in SERVICES},
             **{f"{service.upper()}_LISTEN": HOST for service in SERVICES},
             **{name.upper(): str(port(name)) for name in PORTS},
             **{
                 name: value for each in self.entrances.values() for name, value in each.at(each.host, each.port).items()
             },
+            **shared_environment(self._settings),
             **programs,
             "KAFKA_ADVERTISED_HOST": HOST,
             "KAFKA_HEAP": self._settings.kafka_heap,
-            "KAFKA_BOOTSTRAP": f"{HOST}:{port('kafka_port')}",
             "CONNECT_USER_PLUGINS": str(self.path / "services" / "connect" / "plugins"),
             "CONNECT_ADVERTISED_HOST": HOST,
             "CONNECT_BASE_PORT": str(port("connect_port")),

@@ -16,11 +16,13 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings, existing_part
-from sinkbench.stack import Endpoint, Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
+from sinkbench.stack import Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
 from sinkbench.stack.distributions import ensure_distributions
-from sinkbench.stack.home import ACCOUNT, HOST, INDEX, Home
+from sinkbench.stack.home import Home
 from sinkbench.stack.jvmthreads import JvmClock
+from sinkbench.stack.localendpoints import endpoints_of
 from sinkbench.stack.memory import resident_bytes
+from sinkbench.stack.nodes import check_memory, needs
 from sinkbench.stack.plugins import jars_of
 from sinkbench.stack.processes import (
     SERVICES_OF,
@@ -39,10 +41,12 @@ from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk, u
 from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, find_ss
+from sinkbench.topology import Topology
 
 __all__ = ["LocalStack", "log_tail"]
 
-READY_SECONDS = 120.0
+# Of a small stack; each further node has so many seconds more.
+READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 POLL_SECONDS = 0.25
 # What is killed is gone at once, but for what the kernel has to write.
 GONE_SECONDS = 10.0
@@ -52,8 +56,6 @@ PLUGINS = frozenset(
 )
 # Settings that no process of the stack is started with, as `Settings.show` shows them.
 OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_(MEMORY|CPUS))=")
-# A worker does not start without the broker. PgBouncer does without PostgreSQL, but answers with errors.
-NEEDS = {"connect": "kafka", "pgbouncer": "postgres"}
 
 
 def log_tail(path: Path, lines: int = LOG_LINES) -> str:
@@ -77,7 +79,7 @@ class LocalStack(Stack):
         self.home = settings.home
         self.checkout = checkout
         self._home = Home(settings)
-        self._supervisor = Supervisor(checkout / "local" / "supervisord.conf", self._home.socket)
+        self._supervisor = Supervisor(self._home.supervisor_config, self._home.socket)
         self._clocks: dict[str, CpuClock] = {}
         self._jvms: dict[str, JvmClock] = {}
         self._tcp = TcpCounters()
@@ -87,27 +89,12 @@ class LocalStack(Stack):
         return self.settings.workers
 
     @property
+    def layout(self) -> Topology:
+        return self.settings.layout
+
+    @property
     def endpoints(self) -> Endpoints:
-        port = self.settings.port
-        numbers = {f"connect-{n + 1}": n for n in range(self.workers)}
-        rest = {name: f"{HOST}:{port('connect_port') + n}" for name, n in numbers.items()}
-
-        def dsn(setting: str, database: str) -> str:
-            return f"host={HOST} user={ACCOUNT} password={ACCOUNT} port={port(setting)} dbname={database}"
-
-        return Endpoints(
-            kafka=f"{HOST}:{port('kafka_port')}",
-            connect={name: f"http://{address}" for name, address in rest.items()},
-            worker_ids={address: name for name, address in rest.items()},
-            sinks={
-                "elasticsearch": Endpoint(f"http://{HOST}:{port('elasticsearch_port')}", options={"index": INDEX}),
-                "postgres": Endpoint(dsn("postgres_port", ACCOUNT)),
-                "pgbouncer": Endpoint(dsn("pgbouncer_port", "pgbouncer"), shown=dsn("pgbouncer_port", ACCOUNT)),
-            },
-            connect_metrics={
-                name: f"http://{HOST}:{port('connect_metrics_port') + n}/metrics" for name, n in numbers.items()
-            },
-        )
+        return endpoints_of(self.settings)
 
     @property
     def lock_file(self) -> Path:
@@ -127,7 +114,7 @@ class LocalStack(Stack):
 
     def service_names(self) -> list[str]:
         """Every service, in starting order."""
-        return list(checks(self.endpoints))
+        return [node.name for node in self.layout.nodes]
 
     def up(self, say: Say) -> None:
         # Before anything is made: a missing program is the commonest failure.
@@ -142,6 +129,7 @@ class LocalStack(Stack):
             else:
                 end_leftovers(self.home)
                 check_ports_free(self.settings.ports())
+                check_memory(self.layout, psutil.virtual_memory().available)
                 programs = ensure_distributions(self.checkout, self.settings.dist, say)
                 self._home.stage(self.checkout)
                 try:
@@ -204,18 +192,22 @@ class LocalStack(Stack):
         self._supervisor.stop(service)
 
     def start(self, service: str) -> None:
-        ready = checks(self.endpoints, PLUGINS)
         self.log_file(service)
         self._clocks.pop(service, None)
         self._supervisor.start(service)
-        self._wait_until_ready({service: ready[service]}, lambda line: None)
+        self._wait_until_ready({service: self._check_of(service)}, lambda line: None)
 
     def freeze(self, service: str) -> None:
         suspend(self._process_of(service))
 
     def thaw(self, service: str) -> None:
         resume(self._process_of(service))
-        self._wait_until_ready({service: checks(self.endpoints, PLUGINS)[service]}, lambda line: None)
+        self._wait_until_ready({service: self._check_of(service)}, lambda line: None)
+
+    def _check_of(self, service: str) -> Check:
+        """Whether a service is ready that starts alone: it need not wait for nodes that do not run."""
+        gone = {state.name for state in self.states() if state.state != "running"} - {service}
+        return checks(endpoints_of(self.settings, gone), PLUGINS)[service]
 
     def _runs(self, service: str) -> bool:
         return any(each.name == service and each.running for each in self._supervisor.programs())
@@ -249,6 +241,11 @@ class LocalStack(Stack):
         return running_proxy(program, self.home / "log", {SERVICES_OF: str(self.home)})
 
     def check_small_disk(self) -> None:
+        if len(self.layout.of("postgres")) > 1:
+            raise StackError(
+                f"the topology {self.layout.name} has a replica, which would write to the same small disk; "
+                "race with SINKBENCH_TOPOLOGY=small"
+            )
         check_small_disk()
 
     def small_disk(self, size_bytes: int) -> AbstractContextManager[SmallDisk]:
@@ -305,7 +302,7 @@ class LocalStack(Stack):
 
     def plugin_jars(self) -> dict[str, tuple[str, ...]]:
         # Each worker unpacks a user's own for itself, and all have the same.
-        return jars_of([self.settings.dist / "plugins", self.home / "data" / "connect" / "plugins-1"])
+        return jars_of([self.settings.dist / "plugins", self._home.data / "connect" / "plugins-1"])
 
     # --- starting -----------------------------------------------------------------------------------------------
 
@@ -315,17 +312,18 @@ class LocalStack(Stack):
 
     def _wait_until_ready(self, waiting: Mapping[str, Check], say: Say, to_start: Set[str] = frozenset()) -> None:
         """Waits until every check of `waiting` passes. Starts each of `to_start` once the service it needs is ready."""
-        waits = set(to_start)
+        waits = {name: needs(self.layout, self.layout.node(name)) for name in to_start}
         ready: set[str] = set()
-        deadline = time.monotonic() + READY_SECONDS
+        seconds = READY_SECONDS + MORE_SECONDS * max(len(waiting) - USUAL_NODES, 0)
+        deadline = time.monotonic() + seconds
         with ThreadPoolExecutor(max_workers=len(waiting)) as pool:
             while True:
                 for service in sorted(waits):
-                    if NEEDS.get(service.split("-")[0], "") in {"", *ready}:
+                    if waits[service] <= ready:
                         self._clocks.pop(service, None)
                         self._supervisor.start(service)
-                        waits.remove(service)
-                asked = [service for service in waiting if service not in ready | waits]
+                        del waits[service]
+                asked = [service for service in waiting if service not in ready | waits.keys()]
                 reasons = dict(zip(asked, pool.map(lambda s: waiting[s](), asked), strict=True))
                 for service in asked:
                     if reasons[service] is None:
@@ -337,7 +335,7 @@ class LocalStack(Stack):
                 if time.monotonic() > deadline:
                     late = min(set(waiting) - ready)
                     raise StackError(
-                        f"{late} was not ready in {READY_SECONDS:.0f} s: {reasons.get(late, 'not started')}\n"
+                        f"{late} was not ready in {seconds:.0f} s: {reasons.get(late, 'not started')}\n"
                         + log_tail(self.log_file(late))
                     )
                 time.sleep(POLL_SECONDS)

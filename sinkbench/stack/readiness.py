@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import httpx
 
-from sinkbench.errors import StackError
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.access import Access
 from sinkbench.services.http import http_client
@@ -43,11 +43,16 @@ def shared_client(access: Access, timeout_seconds: float) -> httpx.Client:
         return _cached(access, timeout_seconds)
 
 
-def _kafka(endpoints: Endpoints, timeout_seconds: float) -> str | None:
+def _kafka(bootstrap: str, number: int | None, settings: Mapping[str, str], timeout_seconds: float) -> str | None:
+    """Asks what answers there, and whether the broker of that number takes part in its cluster."""
     try:
-        return Kafka(endpoints.kafka, endpoints.kafka_settings).problem(timeout_seconds)
-    except StackError as error:
+        kafka = Kafka(bootstrap, settings)
+        problem = kafka.problem(timeout_seconds)
+        if problem is not None or number is None or number in kafka.brokers(timeout_seconds):
+            return problem
+    except ServiceError as error:
         return str(error)
+    return f"broker {number} is none of its cluster's yet"
 
 
 def said(answer: httpx.Response, most: int) -> str:
@@ -95,9 +100,14 @@ def checks(
         plugins: classes of connectors that every worker must have found.
         timeout_seconds: how long a service may take to answer.
     """
-    found: dict[str, Check] = {"kafka": functools.partial(_kafka, endpoints, timeout_seconds)}
+    settings = endpoints.kafka_settings
+    found: dict[str, Check] = {
+        name: functools.partial(_kafka, address, number, settings, timeout_seconds)
+        for number, (name, address) in enumerate(endpoints.brokers.items(), start=1)
+    } or {"kafka": functools.partial(_kafka, endpoints.kafka, None, settings, timeout_seconds)}
     for name, endpoint in endpoints.sinks.items():
-        found[name] = functools.partial(sink_service(name).ready, endpoint, endpoints.shared, timeout_seconds)
+        for node, each in (endpoint.nodes or {name: endpoint}).items():
+            found[node] = functools.partial(sink_service(name).ready, each, endpoints.shared, timeout_seconds)
     for name, url in endpoints.connect.items():
         found[name] = functools.partial(_connect, url, plugins, endpoints.connect_access, timeout_seconds)
     return found

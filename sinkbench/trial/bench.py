@@ -19,7 +19,6 @@ from loadgen.records import key_names, records_of
 from loadgen.topic import topic_config
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, documents_of
-from sinkbench.analysis.samples import service_of
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import PlanError, ReasonCode, ServiceError, ServiceTimeout, TargetError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
@@ -37,6 +36,7 @@ from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, open_sink, sink_kind
 from sinkbench.stack import Stack
+from sinkbench.topology import service_of
 from sinkbench.trial.aside import AsideSampler
 from sinkbench.trial.asking import asked
 from sinkbench.trial.contents import content_of
@@ -339,7 +339,8 @@ class Bench:
     def create_topic(self, names: Names) -> None:
         """Makes the trial's topic, without records."""
         load, config = self.plan.load, topic_config(self._largest_bytes)
-        self.kafka.create_topic(names.topic, load.partitions, load.replication, config)
+        replication = load.replication or self.stack.endpoints.replication
+        self.kafka.create_topic(names.topic, load.partitions, replication, config)
 
     def start_connector(self, cell: Cell, names: Names) -> str | None:
         """Creates the trial's connector. Raises ConnectError if Connect does not take it.

@@ -66,7 +66,7 @@ def test_a_room_imports_only_what_is_below_it(room: str) -> None:
 
 def test_every_module_lies_in_a_room_and_few_at_the_top() -> None:
     assert {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(ROOMS)
-    assert len(list(ROOT.glob("*.py"))) <= 8
+    assert len(list(ROOT.glob("*.py"))) <= 9
 
 
 def test_every_room_says_what_lives_there() -> None:

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
 from sinkbench.doctor.facts import Area, Facts
 from sinkbench.sinks.state import SearchCluster
+from sinkbench.topology import BESIDE_HEAP, OTHERS_BYTES
 
 __all__ = ["RULES"]
 
-# A JVM takes about half as much again as its heap; PostgreSQL and the controller need some, too.
-BESIDE_HEAP, OTHERS_BYTES = 1.5, 1_000_000_000
 # With less than this the kernel begins to end processes.
 LEAST_AVAILABLE_BYTES = 500_000_000
 # A JVM in a container needs a third more than its heap, at the least.

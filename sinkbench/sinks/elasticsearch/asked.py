@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Comparison", "compare", "fields_of", "flat_settings", "is_same", "seconds_of"]
+__all__ = ["Comparison", "compare", "fields_of", "flat_settings", "is_same", "seconds_of", "spread"]
 
 # What Elasticsearch sets of every index itself, and the numbers that it has unless somebody says otherwise.
 ITS_OWN = re.compile(
@@ -38,6 +38,15 @@ class Comparison:
 
     lacking: list[str]
     added: list[str]
+
+
+def spread(body: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
+    """A body of `PUT /INDEX` with the `shards` and `replicas` that options hold, instead of its own."""
+    wanted = {f"index.number_of_{name}": options[name] for name in ("shards", "replicas") if name in options}
+    if not wanted:
+        return body
+    kept = {name: value for name, value in flat_settings(body.get("settings", {})).items() if name not in wanted}
+    return {**body, "settings": {**kept, **wanted}}
 
 
 def fields_of(answer: Tree) -> dict[str, Tree]:

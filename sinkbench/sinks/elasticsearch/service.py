@@ -60,9 +60,13 @@ def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | Non
     if (problem := refusal(answer)) is not None:
         return problem
     try:
-        status = answer.json()["status"]
+        health = answer.json()
+        status, nodes = health["status"], int(health["number_of_nodes"])
     except (ValueError, KeyError, TypeError):
         return f"it is no Elasticsearch: {said(answer, 100)}"
+    # A node of our own must have found the others.
+    if nodes < int(endpoint.options.get("nodes", nodes)):
+        return f"its cluster has {nodes} of {endpoint.options['nodes']} nodes"
     return None if status in ("green", "yellow") else f"its state is {status}"
 
 

@@ -27,7 +27,7 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.elasticsearch import holding
-from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of, flat_settings, seconds_of
+from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of, flat_settings, seconds_of, spread
 from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, contents, highest_numbers
 from sinkbench.sinks.elasticsearch.filling import fill
@@ -93,7 +93,8 @@ class ElasticsearchSink:
     def __init__(self, endpoint: Endpoint, index_file: Path) -> None:
         """
         Args:
-            endpoint: where it is; its option `index` is the name that connectors write to.
+            endpoint: where it is; its option `index` is the name that connectors write to, and `shards` and `replicas`
+                are, if they are there, those of an index without a file of its own.
             index_file: settings and mappings of an index, the body of `PUT /INDEX`.
         """
         self._endpoint = endpoint
@@ -120,9 +121,11 @@ class ElasticsearchSink:
         return []
 
     def create(self, target: str, file: Path | None = None) -> None:
+        options = self._endpoint.options if file is None else {}
         file = file or self._index_file
         try:
-            asked = parse_json(read_text(file, TargetError))
+            asked = spread(parse_json(read_text(file, TargetError)), options)
+            # What the plan says for this cell comes last.
             if self._given:
                 asked = {**asked, "settings": {**flat_settings(asked.get("settings", {})), **self._given}}
             mappings = asked.get("mappings", {})

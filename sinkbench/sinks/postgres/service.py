@@ -21,6 +21,7 @@ __all__ = ["PGBOUNCER", "POSTGRES"]
 
 DSN_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 SHOWN = ("host", "port", "dbname")
+STREAMS = "SELECT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')"
 CREATE_RIGHTS = "SELECT has_database_privilege(current_database(), 'CREATE'), has_schema_privilege('public', 'CREATE')"
 
 
@@ -84,6 +85,8 @@ def _asked(endpoint: Endpoint, question: str, timeout_seconds: float = 10.0) -> 
 
 
 def postgres_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    if endpoint.options.get("role") == "replica":
+        return _problem(endpoint, STREAMS, timeout_seconds, "it does not stream from the primary")
     return _problem(endpoint, CREATE_RIGHTS if shared else "SELECT true", timeout_seconds)
 
 
@@ -91,13 +94,15 @@ def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) ->
     return _problem(endpoint, "SHOW VERSION", timeout_seconds)
 
 
-def _problem(endpoint: Endpoint, question: str, timeout_seconds: float) -> str | None:
-    """Why a question is not answered, or a right that is asked for is not there."""
+def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwise: str = "") -> str | None:
+    """Why a question is not answered, or `otherwise` where the answer is no; without it a right was asked for."""
     try:
         user, _, *found = _asked(endpoint, question, timeout_seconds)
     except psycopg.Error as error:
         return str(error).strip().splitlines()[0]
-    return None if all(found) else f"{user} may not make schemas in this database, or tables in its schema public"
+    if all(found):
+        return None
+    return otherwise or f"{user} may not make schemas in this database, or tables in its schema public"
 
 
 def _version(question: str, endpoint: Endpoint) -> About:

@@ -33,10 +33,11 @@ from sinkbench.plan.queries import load_queries
 from sinkbench.report.samples import course_of, read_samples
 from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run
-from sinkbench.settings import load_settings
+from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks.postgres.jdbc import conninfo_of
 from sinkbench.stack.stackfile import load_stack_file
 from sinkbench.summary.thresholds import load_thresholds
+from sinkbench.topology import load_topology
 from tests.support.mutation import changed_bytes, changed_json, changed_values
 from tests.support.samplerun import keep_run
 
@@ -82,8 +83,15 @@ where:
 - {field: metadata.location, near: {lat: 1, lon: 2, km: 3}}
 newest: {by: data.0.t, most: 20}
 """
+TOPOLOGY = b"""\
+kafka: {nodes: [kafka, kafka-east], heap: 512m, replication: 2, min_insync_replicas: 1}
+connect: {nodes: 2}
+elasticsearch: {nodes: 3, shards: 3, replicas: 1}
+postgres: {nodes: 2, synchronous: true}
+"""
 SETTINGS = (
-    b"SINKBENCH_WORKERS=3\n# why\nSINKBENCH_KAFKA_PORT=19092\nSINKBENCH_KAFKA_HEAP='768m'\nexport OTHER=\"x ${A}\"\n"
+    b"SINKBENCH_TOPOLOGY=topology.yaml\nSINKBENCH_WORKERS=3\n# why\nSINKBENCH_KAFKA_PORT=19092\n"
+    b"SINKBENCH_KAFKA_HEAP='768m'\nexport OTHER=\"x ${A}\"\n"
 )
 CLIENT = b"security.protocol=ssl\n# why\nssl.ca.pem=-----BEGIN\\nx\nsasl.password=a=b\n"
 NDJSON = b'{"id": 1, "at": {"place": "Sand"}, "v": [1.5, true]}\n{"id": 2, "at": {"place": "K\xc3\xb6ln"}}\n\n{}\n'
@@ -156,6 +164,7 @@ READERS = {
     ),
     "prices": Reader("prices.yaml", PRICES, lambda root: load_prices(root / "prices.yaml"), True),
     "query": Reader("queries/one.yaml", QUERY, lambda root: load_queries(root / "queries"), True),
+    "topology": Reader("topology.yaml", TOPOLOGY, lambda root: load_topology("topology.yaml", root, CHECKOUT), True),
     "settings": Reader(".env", SETTINGS, load_settings),
     "client config": Reader("client.properties", CLIENT, lambda root: read_client_config(root / "client.properties")),
     "ndjson": Reader("mine.ndjson", NDJSON, _dataset("mine.ndjson", "at.place")),

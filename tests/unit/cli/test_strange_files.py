@@ -21,9 +21,10 @@ from sinkbench.plan.plan import load_plan
 from sinkbench.plan.prices import load_prices
 from sinkbench.report.samples import read_samples
 from sinkbench.runs.reader import load_run
-from sinkbench.settings import load_settings
+from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.stackfile import load_stack_file
 from sinkbench.summary.thresholds import load_thresholds
+from sinkbench.topology import load_topology
 from sinkbench.yamlfile import to_yaml
 from tests.support.samplerun import keep_run
 
@@ -61,6 +62,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         CLUSTERS + "elasticsearch: {url: 'http://e:1', user: u, password: {file: secret}}\n"
     )
     (root / "client.properties").write_text("security.protocol=ssl\n")
+    (root / "topology.yaml").write_text("kafka: {nodes: 3}\n")
     (root / ".env").write_text("SINKBENCH_WORKERS=3\n")
     return root
 
@@ -94,6 +96,7 @@ READERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
         lambda root: read_connector(root / "connectors" / "postgres" / "jdbc.json"),
     ),
     "client config": (at("client.properties"), lambda root: read_client_config(root / "client.properties")),
+    "topology": (at("topology.yaml"), lambda root: load_topology("topology.yaml", root, CHECKOUT)),
     ".env": (at(".env"), load_settings),
     "summary": (in_run("summary.json"), lambda root: load_run(run_of(root))),
     "trials": (in_run("trials.jsonl"), lambda root: load_run(run_of(root))),
@@ -102,7 +105,7 @@ READERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
     "samples": (in_run("samples/*.csv"), samples_of),
 }
 JSON = ("connector", "summary", "kept connector", "trials")
-YAML = ("plan", "prices", "thresholds", "stack file", "kept plan")
+YAML = ("plan", "prices", "thresholds", "stack file", "topology", "kept plan")
 # Without a file these readers go on.
 MAY_BE_EMPTY = ("trials", ".env", "client config")
 MAY_BE_MISSING = ("summary", "trials")

@@ -281,3 +281,13 @@ def test_settings_that_a_load_generator_does_not_take_are_refused_without_their_
 def test_a_child_that_cannot_reach_kafka_says_so_in_its_own_words() -> None:
     with pytest.raises(TrialFailed, match=r"loadgen at 0 of 30,000 records: client-config: .*sasl\.nonsense"):
         run(endpoints(kafka_settings={"sasl.nonsense": "hunter2"}))
+
+
+@pytest.mark.parametrize(("said", "topology", "asked"), [(None, 1, 1), (None, 3, 3), (2, 3, 2)])
+def test_a_topic_has_as_many_replicas_as_the_plan_says_else_as_the_topology_does(
+    start: Start, said: int | None, topology: int, asked: int
+) -> None:
+    generator = start(three_looks)
+    with Loadgens(endpoints(generator, replication=topology)) as loadgens:
+        loadgens.load("tides_t1", "t1", RECORDS, PlanLoad(replication=said), lambda _: None)
+    assert generator.bodies[0]["replication"] == asked

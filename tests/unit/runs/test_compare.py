@@ -532,3 +532,14 @@ def test_an_earlier_sinkbench_loaded_the_records_of_noaa() -> None:
     now = kept({CELL: FAST})
     load = {key: value for key, value in now.plan["load"].items() if key not in ("records", "key", "pace", "cluster")}  # type: ignore[union-attr]
     assert record_differences(replace(now, plan={**now.plan, "load": load}), now) == []
+
+
+def replicated(said: int | None, became: int | None) -> StoredRun:
+    kafka = {} if became is None else {"replication": became}
+    return kept({CELL: FAST}, {"durability": {"kafka": kafka}}, plan={"load": {"replication": said}})
+
+
+def test_replicas_that_a_plan_leaves_to_the_topology_are_those_that_its_topic_had() -> None:
+    assert record_differences(replicated(1, 1), replicated(None, 1)) == []
+    (other,) = record_differences(replicated(1, 1), replicated(None, 3))
+    assert (other.what, other.a, other.b) == ("replication", "1", "3")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loadgen.reading import parse_json
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks.elasticsearch.asked import compare, is_same
+from sinkbench.sinks.elasticsearch.asked import compare, is_same, spread
 
 ITS_OWN = {
     "index.creation_date": "1769879160000",
@@ -126,3 +126,29 @@ def test_what_a_template_has_added_is_told() -> None:
         "the field extra",
         "the alias all",
     ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"number_of_shards": 5, "number_of_replicas": 0, "refresh_interval": "1s"},
+        {"index.number_of_shards": "5", "index.refresh_interval": "1s"},
+        {"index": {"number_of_shards": 5, "refresh_interval": "1s"}},
+    ],
+)
+def test_an_index_has_the_shards_and_replicas_of_the_topology_however_its_file_writes_its_own(
+    settings: dict[str, Any],
+) -> None:
+    asked = {"settings": settings, "mappings": {"dynamic": False}}
+    body = spread(asked, {"shards": "3", "replicas": "1", "index": "tides"})
+    assert body["settings"] == {
+        "index.refresh_interval": "1s",
+        "index.number_of_shards": "3",
+        "index.number_of_replicas": "1",
+    }
+    assert body["mappings"] == {"dynamic": False}
+
+
+@given(TREES)
+def test_an_index_is_as_its_file_says_where_no_topology_says_otherwise(body: Any) -> None:
+    assert spread(body, {"index": "tides"}) == body

@@ -1,0 +1,322 @@
+"""Topologies: which nodes each service of the local stack and of the containers has, and what they replicate.
+
+`small` and `published` are files in `topologies/`, of the same format as a user's own; docs/topologies.md describes it.
+A service's first node bears the service's name ("kafka"), the others that and more ("kafka-2"); workers are numbered
+from 1 ("connect-1"), since none of them is the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
+
+from sinkbench.errors import SettingsError
+from sinkbench.suggest import nearest
+from sinkbench.yamlfile import Section, YamlFile, mistake, shown
+
+__all__ = [
+    "BESIDE_HEAP",
+    "MOST_WORKERS",
+    "OTHERS_BYTES",
+    "PORT_STEPS",
+    "SERVICES",
+    "SHIPPED",
+    "ConnectNodes",
+    "ElasticsearchNodes",
+    "KafkaNodes",
+    "Node",
+    "PostgresNodes",
+    "Topology",
+    "bytes_of",
+    "load_topology",
+    "needed_bytes",
+    "service_of",
+]
+
+SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect")
+"""The services of a stack of our own, in starting order."""
+SHIPPED = ("small", "published")
+"""The names that stand for a file of the checkout, in its folder `topologies`."""
+PORT_STEPS: Mapping[str, int] = {"kafka": 2, "elasticsearch": 1, "postgres": 1, "pgbouncer": 1, "connect": 1}
+"""By how much each port of a service's node is above that of the node before. Kafka's two ports lie side by side."""
+MOST_WORKERS = 16
+# A JVM of these services takes 1.4 times its heap and less, of a heap of 768 MB and more. PostgreSQL and PgBouncer took
+# 0.4 GB; the rest is for the controller, its load generator, and smaller heaps, beside which there is as much as else.
+BESIDE_HEAP, OTHERS_BYTES = 1.5, 1_000_000_000
+"""How much memory a JVM takes for each byte of its heap, and how many bytes all that is no JVM takes."""
+_UNITS = {"m": 1 << 20, "g": 1 << 30}
+_HEAP = re.compile(r"[1-9][0-9]*[mg]")
+_LONGEST_NAME = 40
+_FILE = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One process, or container, of a service; `number` counts the service's nodes from 1."""
+
+    name: str
+    service: str
+    number: int
+
+
+# There are few names, and a live view asks for all of them several times a second.
+@cache
+def service_of(name: str) -> str:
+    """The service of a node: `connect` of `connect-2`, `kafka` of `kafka-east`."""
+    for service in SERVICES:
+        if name == service or name.startswith(f"{service}-"):
+            return service
+    return re.sub(r"-\d+$", "", name)
+
+
+def bytes_of(size: str) -> int:
+    """Bytes of a heap as Java's options have it, such as 768m or 2g."""
+    return int(size[:-1]) * _UNITS[size[-1]]
+
+
+def _heap(value: object) -> object:
+    if value is not None and not (isinstance(value, str) and _HEAP.fullmatch(value)):
+        raise mistake(f"{{name}} must be such as 768m or 2g, found {shown(value)}")
+    return value
+
+
+def _nodes(service: str, most: int) -> BeforeValidator:
+    """Makes names of a number of nodes, and checks those of a list."""
+
+    def named(value: object) -> tuple[str, ...]:
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not 1 <= value <= most:
+                raise mistake(f"{{name}} must be from 1 to {most}, found {value}")
+            return (service, *(f"{service}-{number}" for number in range(2, value + 1)))
+        # The list of names is what this makes of a number, too: a topology may be checked again.
+        if not isinstance(value, list | tuple):
+            raise mistake(f"{{name}} must be a whole number, or a list of names, found {shown(value)}")
+        if not 1 <= len(value) <= most:
+            raise mistake(f"{{name}} must have from 1 to {most} names, found {len(value)}")
+        for index, name in enumerate(value):
+            _check_name(service, value, index, name)
+        return tuple(value)
+
+    return BeforeValidator(named)
+
+
+def _check_name(service: str, names: list[object] | tuple[object, ...], index: int, name: object) -> None:
+    if index == 0 and name != service:
+        raise mistake(f"{{name}}: the first node is called {service}, found {shown(name)}", index)
+    if not isinstance(name, str) or not re.fullmatch(rf"{service}(-[a-z0-9-]+)?", name):
+        raise mistake(
+            f"{{name}}: a node is called {service}-NAME, of small letters, digits and hyphens, found {shown(name)}",
+            index,
+        )
+    if len(name) > _LONGEST_NAME:
+        raise mistake(f"{{name}}: a name has at most {_LONGEST_NAME} letters, found {len(name)}", index)
+    if name in names[:index]:
+        raise mistake(f"{{name}}: two nodes are called {name}; give each a name of its own", index)
+
+
+def _workers(value: object) -> object:
+    if isinstance(value, list):
+        raise mistake("{name} must be a whole number: workers are called connect-1, connect-2 ...")
+    return value
+
+
+Heap = Annotated[str | None, BeforeValidator(_heap)]
+Names = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class KafkaNodes(Section):
+    """The brokers, each of which is a controller, too."""
+
+    nodes: Annotated[Names, _nodes("kafka", 9)] = ("kafka",)
+    heap: Heap = None
+    replication: Annotated[int, Field(ge=1)] = 1
+    min_insync_replicas: Annotated[int, Field(ge=1)] = 1
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if self.replication > len(self.nodes):
+            raise mistake(
+                f"{{name}}.replication must be at most the number of nodes, {len(self.nodes)},"
+                f" found {self.replication}",
+                "replication",
+            )
+        if self.min_insync_replicas > self.replication:
+            raise mistake(
+                f"{{name}}.min_insync_replicas must be at most replication, {self.replication}, found"
+                f" {self.min_insync_replicas}",
+                "min_insync_replicas",
+            )
+        return self
+
+
+class ConnectNodes(Section):
+    """The workers."""
+
+    nodes: Annotated[int, Field(ge=1, le=MOST_WORKERS), BeforeValidator(_workers)] = 3
+    heap: Heap = None
+
+
+class ElasticsearchNodes(Section):
+    """The nodes of one cluster; `shards` and `replicas` are those of an index without a target file."""
+
+    nodes: Annotated[Names, _nodes("elasticsearch", 9)] = ("elasticsearch",)
+    heap: Heap = None
+    shards: Annotated[int, Field(ge=1, le=100)] = 3
+    replicas: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        # A replica never lies beside its primary: such an index would stay yellow.
+        if self.replicas >= len(self.nodes):
+            raise mistake(
+                f"{{name}}.replicas must be less than the number of nodes, {len(self.nodes)}, found {self.replicas}",
+                "replicas",
+            )
+        return self
+
+
+class PostgresNodes(Section):
+    """The primary, and those that stream from it; `synchronous`: a commit waits for one of these."""
+
+    nodes: Annotated[Names, _nodes("postgres", 5)] = ("postgres",)
+    synchronous: bool = False
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if self.synchronous and len(self.nodes) == 1:
+            raise mistake("{name}.synchronous is true, and no second node is there to wait for", "synchronous")
+        return self
+
+
+class _TopologyFile(Section):
+    """A whole file; what is left out is as in the small topology."""
+
+    kafka: KafkaNodes = KafkaNodes()
+    connect: ConnectNodes = ConnectNodes()
+    elasticsearch: ElasticsearchNodes = ElasticsearchNodes()
+    postgres: PostgresNodes = PostgresNodes()
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The nodes of a stack. Made without anything, it is the small one.
+
+    Attributes:
+        name: "small", "published", or the name of the file, without its folder.
+    """
+
+    name: str = SHIPPED[0]
+    kafka: KafkaNodes = field(default_factory=KafkaNodes)
+    connect: ConnectNodes = field(default_factory=ConnectNodes)
+    elasticsearch: ElasticsearchNodes = field(default_factory=ElasticsearchNodes)
+    postgres: PostgresNodes = field(default_factory=PostgresNodes)
+
+    def of(self, service: str) -> tuple[Node, ...]:
+        """The nodes of a service, its first one first. KeyError if there is no such service."""
+        names: Mapping[str, tuple[str, ...]] = {
+            "kafka": self.kafka.nodes,
+            "elasticsearch": self.elasticsearch.nodes,
+            "postgres": self.postgres.nodes,
+            "pgbouncer": ("pgbouncer",),
+            "connect": tuple(f"connect-{number}" for number in range(1, self.connect.nodes + 1)),
+        }
+        return tuple(Node(name, service, number) for number, name in enumerate(names[service], start=1))
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, in starting order."""
+        return tuple(node for service in SERVICES for node in self.of(service))
+
+    def node(self, name: str) -> Node:
+        """The node of that name. KeyError if there is none."""
+        return {node.name: node for node in self.nodes}[name]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every service but Connect has one node."""
+        return all(len(self.of(service)) == 1 for service in SERVICES if service != "connect")
+
+    def with_sizes(self, workers: int, heaps: Mapping[str, str]) -> Topology:
+        """The same with so many workers, and with these heaps by service."""
+        return replace(
+            self,
+            kafka=self.kafka.model_copy(update={"heap": heaps["kafka"]}),
+            connect=self.connect.model_copy(update={"heap": heaps["connect"], "nodes": workers}),
+            elasticsearch=self.elasticsearch.model_copy(update={"heap": heaps["elasticsearch"]}),
+        )
+
+    def heaps(self) -> dict[str, str]:
+        """The heap of each node of the services that have one, as far as it is known, by service."""
+        found = {name: getattr(self, name).heap for name in ("kafka", "connect", "elasticsearch")}
+        return {name: heap for name, heap in found.items() if heap is not None}
+
+    def describe(self) -> dict[str, dict[str, JsonValue]]:
+        """Names of the nodes, and what they replicate, by service: plain values, for what is kept and printed."""
+        return {
+            "kafka": {
+                "nodes": list(self.kafka.nodes),
+                "replication": self.kafka.replication,
+                "min_insync_replicas": self.kafka.min_insync_replicas,
+            },
+            "connect": {"nodes": [node.name for node in self.of("connect")]},
+            "elasticsearch": {
+                "nodes": list(self.elasticsearch.nodes),
+                "shards": self.elasticsearch.shards,
+                "replicas": self.elasticsearch.replicas,
+            },
+            "postgres": {"nodes": list(self.postgres.nodes), "synchronous": self.postgres.synchronous},
+        }
+
+    def lines(self) -> list[str]:
+        """A line for each service, for a person."""
+        return [
+            "; ".join(
+                [
+                    f"{service}: {', '.join(node.name for node in self.of(service))}",
+                    *(f"{key} {shown(value)}" for key, value in said.items() if key != "nodes"),
+                ]
+            )
+            for service, said in self.describe().items()
+        ]
+
+
+def needed_bytes(topology: Topology) -> int:
+    """Memory that all nodes take once they work, by the heaps in force."""
+    heaps = {service: bytes_of(heap) for service, heap in topology.heaps().items()}
+    return round(BESIDE_HEAP * sum(heaps.get(node.service, 0) for node in topology.nodes)) + OTHERS_BYTES
+
+
+def load_topology(choice: str, checkout: Path, own: Path) -> Topology:
+    """The topology of a setting.
+
+    Args:
+        choice: one of `SHIPPED`, or a file.
+        checkout: the folder that a file's path starts from.
+        own: the folder with sinkbench's own files.
+
+    Raises:
+        SettingsError: there is no such topology, or its file cannot be used; with a line for each mistake, up to five.
+    """
+    path = own / "topologies" / f"{choice}.yaml" if choice in SHIPPED else checkout / choice
+    if path.suffix not in _FILE:
+        raise SettingsError(
+            f"SINKBENCH_TOPOLOGY={choice}: must be small, published, or a file (FILE.yaml)"
+            + (f"; did you mean '{near}'?" if (near := nearest(choice, SHIPPED)) else "")
+        )
+    source = YamlFile(path, "topology", SettingsError)
+    try:
+        file = _TopologyFile.model_validate(source.content)
+    except ValidationError as invalid:
+        models: dict[str, type[BaseModel]] = {
+            **{"": _TopologyFile, "kafka": KafkaNodes, "connect": ConnectNodes},
+            **{"elasticsearch": ElasticsearchNodes, "postgres": PostgresNodes},
+        }
+        raise SettingsError(source.explain(invalid, models)) from None
+    name = choice if choice in SHIPPED else path.name
+    return Topology(name, file.kafka, file.connect, file.elasticsearch, file.postgres)

@@ -1,0 +1,155 @@
+"""The published topology, really: its nodes find one another, one dies and comes back, a race runs on it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import psutil
+import psycopg
+import pytest
+
+from sinkbench.runs.store import read_summary
+from sinkbench.services.kafka import Kafka
+from sinkbench.settings import CHECKOUT, Settings, load_settings
+from sinkbench.sinks import open_sink
+from sinkbench.stack.local import LocalStack
+from sinkbench.topology import needed_bytes
+from tests.support.commands import QUICKLY_COMPILED, Run
+
+OFFSET = 1500
+PLAN = """
+pipelines: [elasticsearch/camel-bulk, postgres/jdbc]
+trials: 1
+load: {keys: 10_000}
+drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}
+"""
+SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """Settings of a published stack that is down, beside whatever else is up; what a test starts of it is ended."""
+    usual = load_settings()
+    home = usual.home / "published stack"
+    for name, value in {
+        **{"STACK": "local", "TOPOLOGY": "published", "HOME": str(home), "DIST": str(usual.dist)},
+        **{"JAVA_OPTIONS": QUICKLY_COMPILED, "PORT_OFFSET": str(usual.port_offset + OFFSET)},
+    }.items():
+        monkeypatch.setenv(f"SINKBENCH_{name}", value)
+    settings = load_settings()
+    if psutil.virtual_memory().available < needed_bytes(settings.layout):
+        pytest.skip(f"the published topology needs {needed_bytes(settings.layout) / 1e9:.1f} GB of memory")
+    LocalStack(settings).down()
+    yield settings
+    LocalStack(settings).down()
+    for data in home.glob("data-*"):
+        shutil.rmtree(data)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Run:
+    """Runs the command `sinkbench` in a folder of its own."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "sinkbench", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+
+    return run
+
+
+def replication(stack: LocalStack) -> list[tuple[str, str, str]]:
+    with psycopg.connect(stack.endpoints.sinks["postgres"].address) as connection:
+        return connection.execute(SYNCHRONOUS).fetchall()
+
+
+def health(stack: LocalStack, index: str = "") -> dict[str, object]:
+    address = stack.endpoints.sinks["elasticsearch"].address
+    waited = {"wait_for_status": "green", "timeout": "30s"}
+    found: dict[str, object] = httpx.get(f"{address}/_cluster/health/{index}", params=waited, timeout=60).json()
+    return found
+
+
+@pytest.mark.long
+def test_the_published_topology_starts_loses_nodes_and_races(published: Settings, command: Run, tmp_path: Path) -> None:
+    stack = LocalStack(published)
+    up = command("up")
+    assert up.returncode == 0, up.stdout + up.stderr
+
+    status = command("status")
+    assert status.returncode == 0, status.stdout
+    lines = {line.split()[0]: line for line in status.stdout.splitlines()}
+    for node in published.layout.nodes:
+        assert "running" in lines[node.name]
+    assert "topology published" in status.stdout
+
+    assert replication(stack) == [("postgres-2", "streaming", "sync")]
+    assert Kafka(stack.endpoints.kafka).brokers() == {1, 2, 3}
+    with closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink:
+        sink.create("tides_e2e")
+        found = health(stack, "tides_e2e")
+        sink.drop("tides_e2e")
+    assert (found["status"], found["number_of_nodes"]) == ("green", 3)
+    assert (found["active_primary_shards"], found["active_shards"]) == (3, 6)
+
+    small = subprocess.run(
+        ["env", "SINKBENCH_TOPOLOGY=small", sys.executable, "-m", "sinkbench", "up"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert small.returncode == 2
+    assert "SINKBENCH_TOPOLOGY=published, asked is SINKBENCH_TOPOLOGY=small" in small.stderr
+
+    # One of each cluster dies, all at the same time.
+    for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
+        stack.kill(name)
+    assert {state.name for state in stack.states() if state.state != "running"} == {
+        *("kafka-3", "elasticsearch-2", "postgres-2")
+    }
+    for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
+        stack.start(name)
+    assert all(state.state == "running" for state in stack.states())
+    assert [each[0] for each in replication(stack)] == ["postgres-2"]
+    assert health(stack)["number_of_nodes"] == 3
+
+    (tmp_path / "mine.yaml").write_text(PLAN)
+    race = command("race", "mine.yaml")
+    assert race.returncode == 0, race.stdout + race.stderr
+    summary = read_summary(tmp_path / "results" / "latest" / "summary.json")
+    assert summary.environment["topology"]["name"] == "published"  # type: ignore[index, call-overload]
+    assert summary.environment["durability"]["kafka"]["replication"] == 3  # type: ignore[index, call-overload]
+    for cell in summary.cells:
+        assert cell.workers == 6
+        assert cell.audit is not None
+        assert (cell.audit.lost, cell.audit.duplicates) == (0, 0)
+        # A service's figure is of all its nodes; a node is none of the services.
+        assert {"kafka", "connect", "elasticsearch", "postgres"} <= set(cell.cpu_seconds_per_million)
+        assert "kafka-2" not in cell.cpu_seconds_per_million
+    samples = next((tmp_path / "results" / "latest" / "samples").glob("*.csv")).read_text().splitlines()
+    assert {"cpu_seconds_kafka-3", "cpu_seconds_postgres-2"} <= set(samples[0].split(","))
+
+    down = command("down")
+    assert down.returncode == 0, down.stderr
+    assert not stack.running()
+
+
+def test_too_little_memory_is_told_before_anything_starts(published: Settings, command: Run) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SINKBENCH_ELASTICSEARCH_HEAP", "9000g")
+        done = command("up")
+    assert done.returncode == 2
+    assert "the topology published needs" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not LocalStack(published).running()

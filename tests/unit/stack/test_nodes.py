@@ -1,0 +1,225 @@
+"""What each node of a local stack starts with, what it waits for, and where it is reached."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from supervisor.options import ServerOptions
+
+from sinkbench.errors import StackError
+from sinkbench.settings import CHECKOUT, Settings, load_settings
+from sinkbench.stack.home import Home
+from sinkbench.stack.local import LocalStack
+from sinkbench.stack.localendpoints import endpoints_of
+from sinkbench.stack.nodes import (
+    check_memory,
+    environment_of,
+    needs,
+    shared_environment,
+    supervisor_config,
+)
+from sinkbench.stack.readiness import checks
+from sinkbench.topology import Topology, load_topology, needed_bytes
+
+TEMPLATE = (CHECKOUT / "local" / "supervisord.conf").read_text()
+Made = Callable[..., Settings]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Settings with these values, and none of the machine's; a path holds a space."""
+    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
+        monkeypatch.delenv(name)
+
+    def made(topology: str = "published", **given: str) -> Settings:
+        monkeypatch.setenv("SINKBENCH_TOPOLOGY", topology)
+        monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "a home"))
+        for name, value in given.items():
+            monkeypatch.setenv(f"SINKBENCH_{name.upper()}", value)
+        return load_settings(tmp_path)
+
+    return made
+
+
+def programs(text: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> dict[str, ServerOptions]:
+    """What supervisord reads in a configuration, by the name of each process."""
+    home = Home(settings)
+    for folder in (home.path / "log", home.data):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, value in {
+        "SINKBENCH_SOCKET": str(home.path / "socket"),
+        "SINKBENCH_HOME": str(home.path),
+        "SINKBENCH_DATA": str(home.data),
+        "SINKBENCH_USER": getpass.getuser(),
+        "SINKBENCH_WORKERS": str(settings.workers),
+    }.items():
+        monkeypatch.setenv(name, value)
+    home.supervisor_config.write_text(text)
+    options = ServerOptions()
+    options.realize(["-c", str(home.supervisor_config)])
+    return {each.name: each for group in options.process_group_configs for each in group.process_configs}
+
+
+def test_every_node_is_a_program_with_a_log_and_data_of_its_own(
+    settings: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = settings()
+    found = programs(supervisor_config(TEMPLATE, made), made, monkeypatch)
+    assert sorted(found) == sorted(node.name for node in made.layout.nodes)
+    assert {name: Path(each.stdout_logfile).name for name, each in found.items()} == {
+        name: f"{name}.log" for name in found
+    }
+    data = Home(made).data
+    assert found["kafka-3"].environment == {
+        "KAFKA_NODE": "3",
+        "KAFKA_DATA": str(data / "kafka-3"),
+        "KAFKA_PORT": "19096",
+        "KAFKA_CONTROLLER_PORT": "19097",
+    }
+    assert found["elasticsearch"].environment["ELASTICSEARCH_NODE"] == "elasticsearch"
+    assert found["elasticsearch-2"].environment["ELASTICSEARCH_TRANSPORT_PORT"] == "19301"
+    assert "POSTGRES_PRIMARY_PORT" not in found["postgres"].environment
+    assert found["postgres-2"].environment["POSTGRES_PRIMARY_PORT"] == "15432"
+    assert found["postgres-2"].command == found["postgres"].command
+    assert found["connect-6"].environment == {"CONNECT_WORKER": "6"}
+
+
+def test_the_small_stack_has_the_programs_of_the_template(settings: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = settings("small")
+    ours = programs(supervisor_config(TEMPLATE, made), made, monkeypatch)
+    theirs = programs(TEMPLATE, made, monkeypatch)
+    assert list(ours) == list(theirs)
+    for name, each in ours.items():
+        for option in ("command", "stdout_logfile", "stopwaitsecs", "stopsignal", "startsecs", "killasgroup", "uid"):
+            assert getattr(each, option) == getattr(theirs[name], option), (name, option)
+    # As `Home.environment` has had them since there is one node.
+    shared = {f"{service.upper()}_DATA": str(Home(made).path / "data" / service) for service in ("kafka", "postgres")}
+    assert shared["KAFKA_DATA"] == ours["kafka"].environment["KAFKA_DATA"]
+    assert shared["POSTGRES_DATA"] == ours["postgres"].environment["POSTGRES_DATA"]
+
+
+def test_the_small_stack_is_told_of_no_other_nodes(settings: Made) -> None:
+    told = shared_environment(settings("small"))
+    assert told == {
+        "KAFKA_BOOTSTRAP": "127.0.0.1:19092",
+        "KAFKA_VOTERS": "1@localhost:19093",
+        "KAFKA_CONTROLLER_HOST": "localhost",
+        "KAFKA_REPLICATION": "1",
+        "KAFKA_MIN_INSYNC_REPLICAS": "1",
+        "CONNECT_REPLICATION": "1",
+        "ELASTICSEARCH_HOSTS": "127.0.0.1:19200",
+        "ELASTICSEARCH_URLS": "http://127.0.0.1:19200",
+        "ELASTICSEARCH_SEEDS": "",
+        "ELASTICSEARCH_MASTERS": "",
+        "POSTGRES_STANDBYS": "",
+        "POSTGRES_SYNCHRONOUS": "",
+    }
+
+
+def test_the_nodes_of_a_cluster_are_told_of_one_another(settings: Made) -> None:
+    told = shared_environment(settings(port_offset="100"))
+    assert told["KAFKA_VOTERS"] == "1@localhost:19193,2@localhost:19195,3@localhost:19197"
+    assert told["KAFKA_BOOTSTRAP"] == "127.0.0.1:19192,127.0.0.1:19194,127.0.0.1:19196"
+    assert told["ELASTICSEARCH_SEEDS"] == "127.0.0.1:19400,127.0.0.1:19401,127.0.0.1:19402"
+    assert told["ELASTICSEARCH_MASTERS"] == "elasticsearch,elasticsearch-2,elasticsearch-3"
+    assert told["ELASTICSEARCH_HOSTS"] == "127.0.0.1:19300,127.0.0.1:19301,127.0.0.1:19302"
+    assert (told["POSTGRES_STANDBYS"], told["POSTGRES_SYNCHRONOUS"]) == ("postgres-2", "on")
+    assert (told["CONNECT_REPLICATION"], told["KAFKA_MIN_INSYNC_REPLICAS"]) == ("3", "2")
+
+
+@given(name=st.sampled_from([node.name for node in load_topology("published", Path(), CHECKOUT).nodes]))
+def test_what_a_node_waits_for_starts_before_it(name: str) -> None:
+    topology = load_topology("published", Path(), CHECKOUT)
+    order = [node.name for node in topology.nodes]
+    node = topology.node(name)
+    assert all(order.index(each) < order.index(name) for each in needs(topology, node))
+    # Nobody waits for itself, and some begin at once.
+    assert name not in needs(topology, node)
+
+
+def test_workers_wait_for_every_broker_and_a_replica_for_the_primary() -> None:
+    topology = load_topology("published", Path(), CHECKOUT)
+    assert needs(topology, topology.node("connect-4")) == {"kafka", "kafka-2", "kafka-3"}
+    assert needs(topology, topology.node("postgres-2")) == {"postgres"}
+    assert needs(topology, topology.node("pgbouncer")) == {"postgres"}
+    assert needs(topology, topology.node("kafka-2")) == frozenset()
+
+
+def test_nodes_of_another_cluster_have_data_of_their_own(settings: Made) -> None:
+    small, published = settings("small"), settings()
+    assert Home(small).data == small.home / "data"
+    assert Home(published).data.parent == published.home
+    assert Home(published).data != Home(small).data
+    # More workers, or a larger heap, are the same cluster.
+    assert Home(settings(workers="2", kafka_heap="1g")).data == Home(published).data
+
+
+def test_the_small_stack_is_reached_as_a_stack_of_one_node_each(settings: Made) -> None:
+    found = endpoints_of(settings("small"))
+    assert (found.kafka, dict(found.brokers), found.replication) == ("127.0.0.1:19092", {}, 1)
+    assert [each.nodes for each in found.sinks.values()] == [{}, {}, {}]
+    # elasticsearch/index.json says what its index is like.
+    assert found.sinks["elasticsearch"].options == {"index": "tides"}
+    assert list(checks(found)) == [node.name for node in Topology().nodes]
+
+
+def test_every_node_of_the_published_stack_is_reached(settings: Made) -> None:
+    made = settings()
+    found = endpoints_of(made)
+    assert found.kafka == "127.0.0.1:19092,127.0.0.1:19094,127.0.0.1:19096"
+    assert found.replication == 3
+    elastic = found.sinks["elasticsearch"]
+    assert elastic.address == "http://127.0.0.1:19200"
+    assert elastic.options == {"index": "tides", "shards": "3", "replicas": "1"}
+    assert [each.address for each in elastic.nodes.values()] == [f"http://127.0.0.1:1920{n}" for n in range(3)]
+    assert {each.options["nodes"] for each in elastic.nodes.values()} == {"3"}
+    assert [each.options for each in found.sinks["postgres"].nodes.values()] == [{}, {"role": "replica"}]
+    assert list(checks(found)) == [node.name for node in made.layout.nodes]
+    assert list(LocalStack(made).addresses()) == [node.name for node in made.layout.nodes]
+
+
+def test_a_node_that_starts_alone_does_not_wait_for_those_that_are_gone(settings: Made) -> None:
+    found = endpoints_of(settings(), {"elasticsearch-2", "kafka"})
+    assert {each.options["nodes"] for each in found.sinks["elasticsearch"].nodes.values()} == {"2"}
+
+
+def test_too_little_memory_is_told_with_what_it_needs_and_what_there_is(settings: Made) -> None:
+    topology = settings().layout
+    check_memory(topology, needed_bytes(topology))
+    with pytest.raises(StackError) as refused:
+        check_memory(topology, needed_bytes(topology) - 1)
+    said = str(refused.value)
+    assert "the topology published needs 11.9 GB of memory" in said
+    assert "3 x 512m for kafka, 6 x 512m for connect, 3 x 768m for elasticsearch" in said
+    assert "11.9 GB are available" in said
+    assert "SINKBENCH_TOPOLOGY=small" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_it_is_told_before_anything_is_fetched_or_started(settings: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("find_java", "find_postgres", "find_pgbouncer", "check_ports_free", "end_leftovers"):
+        monkeypatch.setattr(f"sinkbench.stack.local.{name}", lambda *_: None)
+    monkeypatch.setattr("sinkbench.stack.local.Home.prepare", lambda home: home.path.mkdir(parents=True))
+    little = psutil.virtual_memory()._replace(available=5_000_000_000)
+    monkeypatch.setattr("sinkbench.stack.local.psutil.virtual_memory", lambda: little)
+    stack = LocalStack(settings())
+    with pytest.raises(StackError, match=r"needs 11\.9 GB of memory .* 5\.0 GB are available"):
+        stack.up(lambda line: None)
+    assert not stack.running()
+
+
+def test_a_disk_that_a_replica_would_write_to_as_well_is_not_filled(settings: Made) -> None:
+    with pytest.raises(StackError, match=r"has a replica.*SINKBENCH_TOPOLOGY=small"):
+        LocalStack(settings()).check_small_disk()
+
+
+def test_only_nodes_that_are_numbered_are_told_something_of_their_own(settings: Made) -> None:
+    made = settings()
+    assert {node.service for node in made.layout.nodes if not environment_of(made, node)} == {"pgbouncer", "connect"}

@@ -1,0 +1,121 @@
+"""When a node of several is ready: it takes part in its cluster, or streams from its primary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from sinkbench.errors import ServiceError
+from sinkbench.sinks.elasticsearch import service as elasticsearch
+from sinkbench.sinks.postgres import service as postgres
+from sinkbench.stack import Endpoint, readiness
+from sinkbench.stack.readiness import checks
+from tests.support.endpoints import endpoints
+
+Answering = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def health(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    """Makes Elasticsearch answer this when it is asked for its cluster's health."""
+
+    def answer(found: dict[str, Any]) -> None:
+        client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=found)))
+        monkeypatch.setattr(elasticsearch, "shared_client", lambda *_: client)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "problem"),
+    [
+        ({"status": "green", "number_of_nodes": 3}, {"nodes": "3"}, None),
+        ({"status": "yellow", "number_of_nodes": 3}, {"nodes": "3"}, None),
+        ({"status": "green", "number_of_nodes": 2}, {"nodes": "3"}, "its cluster has 2 of 3 nodes"),
+        ({"status": "green", "number_of_nodes": 3}, {"nodes": "2"}, None),
+        ({"status": "red", "number_of_nodes": 3}, {"nodes": "3"}, "its state is red"),
+        # Of others' clusters nobody says how many nodes there are.
+        ({"status": "green", "number_of_nodes": 1}, {}, None),
+        ({"state": "green"}, {}, 'it is no Elasticsearch: {"state":"green"}'),
+    ],
+)
+def test_a_node_of_elasticsearch_is_ready_once_it_has_found_the_others(
+    health: Answering, found: dict[str, Any], options: dict[str, str], problem: str | None
+) -> None:
+    health(found)
+    assert elasticsearch.SERVICE.ready(Endpoint("http://node", options=options), False, 1.0) == problem
+
+
+@pytest.mark.parametrize(
+    ("role", "answers", "problem"),
+    [
+        ("replica", (True,), None),
+        ("replica", (False,), "it does not stream from the primary"),
+        ("", (True,), None),
+        ("", (False,), "anna may not make schemas in this database, or tables in its schema public"),
+    ],
+)
+def test_a_replica_is_ready_once_it_streams(
+    monkeypatch: pytest.MonkeyPatch, role: str, answers: tuple[bool, ...], problem: str | None
+) -> None:
+    asked: list[str] = []
+
+    def answer(_: Endpoint, question: str, __: float) -> tuple[Any, ...]:
+        asked.append(question)
+        return ("anna", "17.2", *answers)
+
+    monkeypatch.setattr(postgres, "_asked", answer)
+    assert postgres.POSTGRES.ready(Endpoint("host=h", options={"role": role}), False, 1.0) == problem
+    assert ("pg_stat_wal_receiver" in asked[0]) == (role == "replica")
+
+
+class Broker:
+    """Stands in for Kafka's client: a cluster in which these brokers take part."""
+
+    there: frozenset[int] = frozenset()
+    problem_: str | None = None
+    asked: tuple[str, ...] = ()
+
+    def __init__(self, bootstrap: str, settings: object) -> None:
+        type(self).asked += (bootstrap,)
+
+    def problem(self, timeout_seconds: float) -> str | None:
+        return self.problem_
+
+    def brokers(self, timeout_seconds: float) -> frozenset[int]:
+        if not self.there:
+            raise ServiceError("gone again")
+        return self.there
+
+
+@pytest.mark.parametrize(
+    ("there", "problem", "found"),
+    [
+        (frozenset({1, 2}), None, [None, None, "broker 3 is none of its cluster's yet"]),
+        (frozenset({1, 2, 3}), None, [None, None, None]),
+        (frozenset(), None, ["gone again"] * 3),
+        (frozenset({1, 2, 3}), "no connection", ["no connection"] * 3),
+    ],
+)
+def test_a_broker_is_ready_once_it_takes_part_in_its_cluster(
+    monkeypatch: pytest.MonkeyPatch, there: frozenset[int], problem: str | None, found: list[str | None]
+) -> None:
+    monkeypatch.setattr(readiness, "Kafka", Broker)
+    monkeypatch.setattr(Broker, "there", there)
+    monkeypatch.setattr(Broker, "problem_", problem)
+    monkeypatch.setattr(Broker, "asked", ())
+    brokers = {"kafka": "h:1", "kafka-2": "h:3", "kafka-east": "h:5"}
+    asked = checks(endpoints(",".join(brokers.values()), brokers=brokers))
+    assert list(asked) == list(brokers)
+    assert [check() for check in asked.values()] == found
+    # Each by its own address: another would answer in its place.
+    assert Broker.asked == tuple(brokers.values())
+
+
+def test_one_broker_alone_is_asked_whether_it_answers_whatever_its_number_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "Kafka", Broker)
+    monkeypatch.setattr(Broker, "there", frozenset({1001}))
+    assert [check() for check in checks(endpoints("h:1")).values()] == [None]

@@ -1,0 +1,196 @@
+"""The scripts that start one node of several, with programs that stand in for the services."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sinkbench.settings import CHECKOUT
+
+# Prints what it is called with, and what it is told.
+SAYS = '#!/bin/sh\necho "$(basename "$0") $*"\nenv | grep -E "^(KAFKA|CONNECT|ELASTICSEARCH|PGPASSWORD)" | sort\n'
+# As PostgreSQL's programs do, of which one makes the data folder, and the other copies it.
+INITDB = '#!/bin/sh\nmkdir -p "$2" && : > "$2/pg_hba.conf"\n'
+RECEIVEWAL = f'{SAYS}[ -z "$PGPASSWORD" ] && exit 1\nexit 0\n'
+BASEBACKUP = (
+    f'{SAYS}while [ "$1" != --pgdata ]; do shift; done\n'
+    'mkdir "$2" && : > "$2/pg_hba.conf" && : > "$2/ready" && echo old > "$2/topology.conf"\n'
+)
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+def started(service: str, **environment: str) -> list[str]:
+    """Runs a service's script; what its program said."""
+    told = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
+    done = subprocess.run([CHECKOUT / service / "run"], env=told, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def kafka(folder: Path, **environment: str) -> list[str]:
+    program(folder / "jdk" / "bin", "java", SAYS)
+    return started(
+        "kafka",
+        **{"JAVA_HOME": str(folder / "jdk"), "KAFKA_LIBS": "libs", "KAFKA_DATA": str(folder / "data of it")},
+        **{"KAFKA_LISTEN": "127.0.0.1", "KAFKA_ADVERTISED_HOST": "127.0.0.1", "KAFKA_HEAP": "512m"},
+        **{"KAFKA_PORT": "19092", "KAFKA_CONTROLLER_PORT": "19093", **environment},
+    )
+
+
+def test_one_broker_alone_is_its_own_only_controller(tmp_path: Path) -> None:
+    said = kafka(tmp_path)
+    assert {
+        *("KAFKA_NODE=1", "KAFKA_CONTROLLER_HOST=localhost", "KAFKA_VOTERS=1@localhost:19093"),
+        *("KAFKA_REPLICATION=1", "KAFKA_MIN_INSYNC_REPLICAS=1"),
+    } <= set(said)
+
+
+def test_one_broker_of_several_is_told_of_the_others(tmp_path: Path) -> None:
+    voters = "1@kafka:9093,2@kafka-2:9093"
+    said = kafka(tmp_path, KAFKA_NODE="2", KAFKA_CONTROLLER_HOST="kafka-2", KAFKA_VOTERS=voters, KAFKA_REPLICATION="2")
+    assert {"KAFKA_NODE=2", f"KAFKA_VOTERS={voters}", "KAFKA_REPLICATION=2"} <= set(said)
+
+
+def test_everything_that_kafka_and_the_workers_read_is_set_by_their_scripts() -> None:
+    properties = (CHECKOUT / "kafka" / "server.properties").read_text()
+    script = (CHECKOUT / "kafka" / "run").read_text()
+    for name in ("KAFKA_NODE", "KAFKA_VOTERS", "KAFKA_CONTROLLER_HOST", "KAFKA_REPLICATION"):
+        assert f"${{env:{name}}}" in properties
+        assert f"{name}=${{{name}:-" in script
+    worker = (CHECKOUT / "connect" / "worker.properties").read_text()
+    assert worker.count("replication.factor=${env:CONNECT_REPLICATION}") == 3
+    assert "CONNECT_REPLICATION=${CONNECT_REPLICATION:-1}" in (CHECKOUT / "connect" / "run").read_text()
+
+
+def elasticsearch(folder: Path, **environment: str) -> str:
+    """The configuration that a node is started with."""
+    home = folder / "home"
+    for name in ("jvm.options", "log4j2.properties"):
+        program(home / "config", name, "")
+    program(home / "bin", "elasticsearch", SAYS)
+    data = folder / "data"
+    said = started(
+        "elasticsearch",
+        **{"ELASTICSEARCH_HOME": str(home), "ELASTICSEARCH_DATA": str(data), "ELASTICSEARCH_HEAP": "1g"},
+        **{"JAVA_OPTIONS": "-Xint", **environment},
+    )
+    assert f"ELASTICSEARCH_NODE={environment.get('ELASTICSEARCH_NODE', 'elasticsearch')}" in said
+    return (data / "config" / "elasticsearch.yml").read_text()
+
+
+@pytest.mark.parametrize("empty", [{}, {"ELASTICSEARCH_SEEDS": "", "ELASTICSEARCH_MASTERS": ""}])
+def test_a_node_alone_looks_for_no_others(tmp_path: Path, empty: dict[str, str]) -> None:
+    text = elasticsearch(tmp_path, **empty)
+    assert "discovery.type: single-node" in text
+    assert "seed_hosts" not in text
+    assert "initial_master_nodes" not in text
+
+
+def test_a_node_of_several_knows_where_they_are_and_who_may_be_master_first(tmp_path: Path) -> None:
+    text = elasticsearch(
+        tmp_path,
+        ELASTICSEARCH_NODE="elasticsearch-2",
+        ELASTICSEARCH_SEEDS="127.0.0.1:19300,127.0.0.1:19301",
+        ELASTICSEARCH_MASTERS="elasticsearch,elasticsearch-2",
+    )
+    assert 'discovery.seed_hosts: "127.0.0.1:19300,127.0.0.1:19301"\n' in text
+    assert 'cluster.initial_master_nodes: "elasticsearch,elasticsearch-2"\n' in text
+    assert "single-node" not in text
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> dict[str, str]:
+    """What PostgreSQL's script is told, with programs that stand in for its own."""
+    programs = tmp_path / "bin"
+    for name, text in {
+        **{"initdb": INITDB, "postgres": SAYS, "pg_receivewal": RECEIVEWAL, "pg_basebackup": BASEBACKUP}
+    }.items():
+        program(programs, name, text)
+    return {
+        **{"POSTGRES_BIN": str(programs), "POSTGRES_DATA": str(tmp_path / "it's data"), "POSTGRES_PORT": "15432"},
+        **{"POSTGRES_LISTEN": "127.0.0.1", "POSTGRES_DB": "db", "POSTGRES_USER": "me", "POSTGRES_PASSWORD": "o'pen"},
+    }
+
+
+def test_postgresql_alone_is_started_with_the_files_of_the_checkout(postgres: dict[str, str]) -> None:
+    said = started("postgres", **postgres)
+    assert f"config_file={CHECKOUT}/postgres/postgresql.conf" in said[-1]
+    assert not (Path(postgres["POSTGRES_DATA"]) / "topology.conf").exists()
+
+
+def test_a_primary_waits_for_a_replica_only_once_its_database_is_there(postgres: dict[str, str]) -> None:
+    said = started("postgres", **postgres, POSTGRES_STANDBYS="postgres-2,postgres-3", POSTGRES_SYNCHRONOUS="on")
+    assert "--single" in said[0]
+    assert "config_file" not in said[0]
+    config = Path(postgres["POSTGRES_DATA"]) / "topology.conf"
+    assert f"config_file={config}" in said[-1]
+    text = config.read_text()
+    assert f"include '{CHECKOUT}/postgres/postgresql.conf'" in text
+    assert 'synchronous_standby_names = \'FIRST 1 ("postgres-2", "postgres-3")\'' in text
+    assert "primary_conninfo" not in text
+    assert config.stat().st_mode & 0o077 == 0
+
+
+def test_without_synchronous_a_primary_waits_for_nobody(postgres: dict[str, str]) -> None:
+    started("postgres", **postgres, POSTGRES_STANDBYS="postgres-2", POSTGRES_SYNCHRONOUS="")
+    assert "synchronous_standby_names" not in (Path(postgres["POSTGRES_DATA"]) / "topology.conf").read_text()
+
+
+def test_replicas_are_let_in_off_loopback_once(postgres: dict[str, str]) -> None:
+    listening = {**postgres, "POSTGRES_LISTEN": "0.0.0.0", "POSTGRES_STANDBYS": "postgres-2"}  # noqa: S104
+    for _ in range(2):
+        started("postgres", **listening)
+    lines = (Path(postgres["POSTGRES_DATA"]) / "pg_hba.conf").read_text().splitlines()
+    assert lines == ["host all all all scram-sha-256", "host replication all all scram-sha-256"]
+
+
+def test_a_replica_copies_the_primary_once_and_then_starts_from_its_own_data(postgres: dict[str, str]) -> None:
+    replica = {
+        **postgres,
+        **{"POSTGRES_NODE": "postgres-2", "POSTGRES_STANDBYS": "postgres-2", "POSTGRES_SYNCHRONOUS": "on"},
+        **{"POSTGRES_PRIMARY_HOST": "127.0.0.1", "POSTGRES_PRIMARY_PORT": "15432", "POSTGRES_PORT": "15433"},
+    }
+    said = started("postgres", **replica)
+    slot, copied = said[0], next(line for line in said if line.startswith("pg_basebackup"))
+    assert slot.startswith("pg_receivewal")
+    assert "--slot postgres_2 --create-slot --if-not-exists" in slot
+    assert "--slot postgres_2 --wal-method stream" in copied
+    # Nobody sees the password in a list of processes.
+    assert "o'pen" not in slot + copied + said[-1]
+    data = Path(postgres["POSTGRES_DATA"])
+    assert (data / "standby.signal").exists()
+    text = (data / "topology.conf").read_text()
+    # First as PostgreSQL's configuration quotes it, within it as libpq does.
+    wanted = r"host=''127.0.0.1'' port=''15432'' user=''me'' password=''o\\''pen'' application_name=''postgres-2''"
+    assert f"primary_conninfo = '{wanted}'" in text
+    assert "primary_slot_name = 'postgres_2'" in text
+    assert "synchronous_standby_names" not in text
+    again = started("postgres", **{**replica, "POSTGRES_PRIMARY_PORT": "25432"})
+    assert not any(line.startswith(("pg_basebackup", "pg_receivewal")) for line in again)
+    assert "port=''25432''" in (data / "topology.conf").read_text()
+
+
+def test_half_a_copy_of_the_primary_is_begun_anew(postgres: dict[str, str]) -> None:
+    replica = {**postgres, "POSTGRES_NODE": "postgres-2", "POSTGRES_STANDBYS": "postgres-2"}
+    replica |= {"POSTGRES_PRIMARY_HOST": "127.0.0.1", "POSTGRES_PRIMARY_PORT": "1"}
+    half = Path(f"{postgres['POSTGRES_DATA']}.new")
+    half.mkdir()
+    (half / "ready").touch()
+    said = started("postgres", **replica)
+    assert any(line.startswith("pg_basebackup") for line in said)
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("name", ["kafka", "connect", "elasticsearch", "postgres"])
+def test_a_script_is_one_that_bash_reads(name: str) -> None:
+    script = CHECKOUT / name / "run"
+    assert os.access(script, os.X_OK)
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0

@@ -1,0 +1,218 @@
+"""Which nodes a stack has: the files that say so, the names and ports that follow, and the memory that they take."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinkbench.errors import SettingsError
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.topology import (
+    BESIDE_HEAP,
+    OTHERS_BYTES,
+    SERVICES,
+    SHIPPED,
+    KafkaNodes,
+    Topology,
+    load_topology,
+    needed_bytes,
+    service_of,
+)
+from sinkbench.yamlfile import to_yaml
+
+SUFFIX = st.text("abc019-", min_size=1, max_size=8)
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
+        monkeypatch.delenv(name)
+
+
+def of_file(folder: Path, text: str) -> Topology:
+    (folder / "mine.yaml").write_text(text)
+    return load_topology("mine.yaml", folder, CHECKOUT)
+
+
+def test_the_small_file_is_what_is_made_without_a_file() -> None:
+    assert load_topology("small", Path(), CHECKOUT) == Topology()
+    assert [node.name for node in Topology().nodes] == [
+        *("kafka", "elasticsearch", "postgres", "pgbouncer"),
+        *("connect-1", "connect-2", "connect-3"),
+    ]
+    assert Topology().is_single
+
+
+def test_the_published_one_has_the_nodes_of_the_comparison() -> None:
+    found = load_topology("published", Path(), CHECKOUT)
+    assert {service: len(found.of(service)) for service in SERVICES} == {
+        **{"kafka": 3, "elasticsearch": 3, "postgres": 2},
+        **{"pgbouncer": 1, "connect": 6},
+    }
+    assert (found.kafka.replication, found.kafka.min_insync_replicas) == (3, 2)
+    assert (found.elasticsearch.shards, found.elasticsearch.replicas) == (3, 1)
+    assert found.postgres.synchronous
+    assert not found.is_single
+
+
+@given(kafka=st.integers(1, 9), elastic=st.integers(1, 9), postgres=st.integers(1, 5), workers=st.integers(1, 16))
+def test_every_node_has_a_name_of_its_own_that_tells_its_service(
+    kafka: int, elastic: int, postgres: int, workers: int
+) -> None:
+    found = Topology().with_sizes(workers, {"kafka": "1g", "connect": "1g", "elasticsearch": "1g"})
+    sized = Topology(
+        "mine",
+        KafkaNodes.model_validate({"nodes": kafka}),
+        found.connect,
+        type(found.elasticsearch).model_validate({"nodes": elastic}),
+        type(found.postgres).model_validate({"nodes": postgres}),
+    )
+    names = [node.name for node in sized.nodes]
+    assert len(set(names)) == len(names) == kafka + elastic + postgres + 1 + workers
+    assert all(service_of(node.name) == node.service for node in sized.nodes)
+    for service in ("kafka", "elasticsearch", "postgres"):
+        assert sized.of(service)[0].name == service
+
+
+@given(suffixes=st.lists(SUFFIX, max_size=8, unique=True), service=st.sampled_from(["kafka", "elasticsearch"]))
+def test_a_list_of_names_is_taken_as_it_is(
+    tmp_path_factory: pytest.TempPathFactory, suffixes: list[str], service: str
+) -> None:
+    names = [service, *(f"{service}-{suffix}" for suffix in suffixes)]
+    found = of_file(tmp_path_factory.getbasetemp(), to_yaml({service: {"nodes": names}}))
+    assert [node.name for node in found.of(service)] == names
+    assert [node.number for node in found.of(service)] == list(range(1, len(names) + 1))
+    assert {service_of(name) for name in names} == {service}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kafka:\n  nodes: [kafka, kafka-2, kafka-2]", "mine.yaml:2: kafka.nodes: two nodes are called kafka-2"),
+        ("kafka:\n  nodes:\n  - kafka\n  - kafka-2\n  - kafka", "mine.yaml:5: kafka.nodes: two nodes are called kafka"),
+        ("kafka: {nodes: [kafka-1]}", "mine.yaml:1: kafka.nodes: the first node is called kafka, found 'kafka-1'"),
+        ("kafka: {nodes: [kafka, Kafka]}", "mine.yaml:1: kafka.nodes: a node is called kafka-NAME"),
+        ("postgres: {nodes: [postgres, postgres-]}", "a node is called postgres-NAME"),
+        (
+            "kafka: {nodes: 3}\nconect: {}",
+            "mine.yaml:2: unknown key 'conect' in topology; did you mean 'connect'?",
+        ),
+        ("kafka: {nodes: 3, replicas: 3}", "mine.yaml:1: unknown key 'replicas' in kafka; did you mean 'replication'?"),
+        ("kafka: {nodes: 0}", "kafka.nodes must be from 1 to 9, found 0"),
+        ("kafka: {nodes: true}", "kafka.nodes must be a whole number, or a list of names, found true"),
+        ("kafka: {nodes: 2, replication: 3}", "kafka.replication must be at most the number of nodes, 2, found 3"),
+        ("kafka: {min_insync_replicas: 2}", "kafka.min_insync_replicas must be at most replication, 1, found 2"),
+        ("kafka: {heap: 512}", "kafka.heap must be such as 768m or 2g, found 512"),
+        ("connect: {nodes: [connect]}", "connect.nodes must be a whole number: workers are called connect-1"),
+        ("connect: {nodes: 17}", "connect.nodes must be at most 16, found 17"),
+        ("elasticsearch: {replicas: 1}", "elasticsearch.replicas must be less than the number of nodes, 1, found 1"),
+        ("postgres: {synchronous: true}", "postgres.synchronous is true, and no second node is there to wait for"),
+        ("pgbouncer: {nodes: 2}", "unknown key 'pgbouncer' in topology"),
+        ("3", "a topology must be a mapping of keys to values"),
+        ("", "the file is empty"),
+        ("kafka: {nodes: 1}\nkafka: {nodes: 3}", "mine.yaml:2: not valid YAML"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_a_line_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        of_file(tmp_path, text)
+    assert said in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ("publishd", "SINKBENCH_TOPOLOGY=publishd: must be small, published, or a file .*did you mean 'published'"),
+        ("", "SINKBENCH_TOPOLOGY=: must be small, published, or a file"),
+        ("mine.yml", "mine.yml: there is no such topology"),
+    ],
+)
+def test_a_setting_that_names_no_topology_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str, said: str
+) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", choice)
+    with pytest.raises(SettingsError, match=said):
+        load_settings(tmp_path)
+
+
+def test_the_name_of_a_file_is_never_that_of_a_shipped_one(tmp_path: Path) -> None:
+    assert of_file(tmp_path, "connect: {nodes: 1}").name == "mine.yaml"
+    (tmp_path / "small.yaml").write_text("kafka: {nodes: 3}")
+    assert load_topology("small.yaml", tmp_path, CHECKOUT).name not in SHIPPED
+
+
+def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
+    found = load_settings(tmp_path)
+    assert (found.workers, found.kafka_heap, found.elasticsearch_heap) == (6, "512m", "768m")
+    monkeypatch.setenv("SINKBENCH_WORKERS", "2")
+    (tmp_path / ".env").write_text("SINKBENCH_KAFKA_HEAP=1g\n")
+    found = load_settings(tmp_path)
+    assert (found.workers, found.kafka_heap, found.connect_heap) == (2, "1g", "512m")
+    assert found.layout.heaps() == {"kafka": "1g", "connect": "512m", "elasticsearch": "768m"}
+    assert [node.name for node in found.layout.of("connect")] == ["connect-1", "connect-2"]
+
+
+def test_a_heap_that_nobody_gives_is_the_settings_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text("elasticsearch: {nodes: 3, replicas: 2}\n")
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "mine.yaml")
+    found = load_settings(tmp_path)
+    assert (found.workers, found.elasticsearch_heap) == (3, "1g")
+    assert found.layout.heaps()["elasticsearch"] == "1g"
+
+
+def test_what_is_shown_of_a_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
+    first = load_settings(tmp_path)
+    monkeypatch.delenv("SINKBENCH_TOPOLOGY")
+    (tmp_path / ".env").write_text(first.show())
+    assert load_settings(tmp_path) == first
+    assert "# kafka: kafka, kafka-2, kafka-3; replication 3; min_insync_replicas 2" in first.show().splitlines()
+
+
+def test_every_node_has_ports_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = load_settings(tmp_path).ports()
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
+    settings = load_settings(tmp_path)
+    ports = {(service, variable): number for number, variable, service in settings.ports()}
+    assert len(set(ports.values())) == len(ports) == 2 * 3 + 2 * 3 + 2 + 1 + 2 * 6
+    assert ports["kafka-3", "SINKBENCH_KAFKA_PORT"] == settings.port("kafka_port") + 4
+    assert ports["kafka-2", "SINKBENCH_KAFKA_CONTROLLER_PORT"] == settings.port("kafka_controller_port") + 2
+    assert ports["elasticsearch-3", "SINKBENCH_ELASTICSEARCH_TRANSPORT_PORT"] == 19302
+    assert ports["postgres-2", "SINKBENCH_POSTGRES_PORT"] == 15433
+    assert {number for number, _, _ in small} <= set(ports.values())
+
+
+def test_a_nodes_port_that_another_service_has_is_refused_with_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
+    monkeypatch.setenv("SINKBENCH_LIVE_PORT", "15433")
+    with pytest.raises(SettingsError, match=r"port 15433.*SINKBENCH_POSTGRES_PORT.*SINKBENCH_LIVE_PORT"):
+        load_settings(tmp_path)
+
+
+def test_the_memory_of_a_topology_is_that_of_all_heaps_and_of_what_stands_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
+    heaps = (3 * 512 + 6 * 512 + 3 * 768) * 2**20
+    assert needed_bytes(load_settings(tmp_path).layout) == BESIDE_HEAP * heaps + OTHERS_BYTES
+
+
+@pytest.mark.parametrize(
+    ("name", "service"),
+    [
+        *[("connect-12", "connect"), ("kafka-east-2", "kafka"), ("postgres", "postgres"), ("loadgen-2", "loadgen")],
+        *[("controller", "controller"), ("mariadb", "mariadb"), ("my-sink-3", "my-sink"), ("postgresql", "postgresql")],
+    ],
+)
+def test_a_name_tells_its_service(name: str, service: str) -> None:
+    assert service_of(name) == service
