@@ -15,7 +15,17 @@ from psycopg import sql
 from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.audited import audited_in
 
-__all__ = ["MARK", "SCHEMA_TABLE", "FileError", "difference", "make", "names_one_of", "remove", "schema_comment"]
+__all__ = [
+    "MARK",
+    "SCHEMA_TABLE",
+    "FileError",
+    "difference",
+    "make",
+    "names_one_of",
+    "remove",
+    "schema_comment",
+    "set_session",
+]
 
 SCHEMA_TABLE = "tides"
 """The table that the file makes; a trial's table is this one, renamed."""
@@ -69,6 +79,10 @@ FUNCTIONS = """
 MARKED = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
 # Where and what the audit reads.
 AUDITED = "SELECT {} FROM {}.{} LIMIT 0"
+_WAIT_FOR_NONE = """
+    SELECT set_config('synchronous_commit', 'local', false)
+    WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
+"""
 MOST_NAMED = 3
 COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -77,6 +91,14 @@ Objects = Mapping[tuple[str, int], str]
 
 class FileError(Exception):
     """Why what the file says cannot be a trial's table: for a person, in one line."""
+
+
+def set_session(connection: Connection) -> None:
+    """Sets what a connection of sinkbench's own needs, for as long as it lasts, or until the end of `RESET ALL`."""
+    # A schema of the user's own would come first, and hide what a connector writes to.
+    connection.execute("SET search_path TO public")
+    # What is made and removed here waits for no standby, which may be the one that is not there.
+    connection.execute(_WAIT_FOR_NONE)
 
 
 def make(connection: Connection, text: str, target: str) -> None:
@@ -109,7 +131,7 @@ def make(connection: Connection, text: str, target: str) -> None:
             raise FileError(str(error).strip().splitlines()[0]) from None
         # What the file has set is not to last, on a connection that goes on.
         run("RESET ALL")
-        run("SET search_path TO public")
+        set_session(connection)
         run("DISCARD TEMP")
         if run("SELECT txid_current()").fetchall() != transaction:
             raise FileError("it ends the transaction that it is run in; leave BEGIN and COMMIT out")

@@ -45,7 +45,7 @@ from sinkbench.sinks.postgres.configuring import (
 )
 from sinkbench.sinks.postgres.filling import fill
 from sinkbench.sinks.postgres.refusing import NO_CONNECTION, Crowd, accept, refuse
-from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
+from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment, set_session
 from sinkbench.sinks.postgres.smalldisk import on_small_disk
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
@@ -65,10 +65,6 @@ UNSAFE_IF_OFF = ("fsync", "synchronous_commit", "full_page_writes")
 UNLOGGED = """
     SELECT coalesce(bool_or(relpersistence = 'u'), false) FROM pg_class WHERE oid = to_regclass(quote_ident(%s))
     OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))))
-"""
-WAIT_FOR_NONE = """
-    SELECT set_config('synchronous_commit', 'local', false)
-    WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
 """
 # As a connection has it that sets nothing itself.
 SETTINGS = """
@@ -160,10 +156,7 @@ class PostgresSink:
         self._pool_others: set[tuple[str, str]] = set()
         try:
             self._connection = self._connect(dsn)
-            # A schema of the user's own would come first, and hide what a connector writes to.
-            self._connection.execute("SET search_path TO public")
-            # What is made and removed here waits for no standby, which may be the one that is not there.
-            self._connection.execute(WAIT_FOR_NONE)
+            set_session(self._connection)
             self._sees_backends = bool(self._query(sql.SQL(SEES_BACKENDS))[0][0])
             # PgBouncer's console knows no prepared statements, which psycopg makes of what it is asked often.
             if pgbouncer_admin:
