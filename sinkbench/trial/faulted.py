@@ -7,7 +7,7 @@ from dataclasses import replace
 from sinkbench.analysis.recovery import late_of, recovery_of
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, POISON, PlanFault
+from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk
@@ -18,6 +18,7 @@ from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
 from sinkbench.trial.network import Network, proxied_network
 from sinkbench.trial.offering import Offering
+from sinkbench.trial.promotion import usual_roles
 from sinkbench.trial.sustain import clock_ms, clock_step, one_in
 from sinkbench.trial.trial import Trial
 
@@ -60,6 +61,8 @@ class Faulted:
         if self._fault.what == FILL:
             disk = disk_to_fill(trial.bench, trial.cell, trial.names, trial.records)
             self._disk = trial.contexts.enter_context(disk)
+        if self._fault.what == PROMOTE:
+            trial.contexts.enter_context(usual_roles(trial.bench))
 
     def run(self, trial: Trial) -> None:
         plan, fault = trial.bench.plan, self._fault
@@ -76,7 +79,7 @@ class Faulted:
             ):
                 self._break(trial, watch, offering, injection)
         finally:
-            if fault.what in (*OF_SERVICES, COMMAND):
+            if fault.what in (*OF_SERVICES, PROMOTE, COMMAND):
                 # What was started again has forgotten its connections.
                 trial.bench.refresh()
         self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended

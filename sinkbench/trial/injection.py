@@ -14,6 +14,7 @@ from sinkbench.plan.faults import (
     ISOLATE,
     OF_SERVICES,
     POISON,
+    PROMOTE,
     REFUSE,
     SINK,
     WORKER,
@@ -27,6 +28,7 @@ from sinkbench.trial.background import Background
 from sinkbench.trial.command import commanded
 from sinkbench.trial.network import Network
 from sinkbench.trial.poison import poison
+from sinkbench.trial.promotion import promoted
 from sinkbench.trial.trial import Trial
 
 __all__ = ["Injection"]
@@ -109,6 +111,9 @@ class Injection(Background[None]):
         if self._disk is not None:
             self.whom = f"disk of {self._sink_service}"
             return [partial(self._filling, self._disk)]
+        if fault.what == PROMOTE:
+            self.whom = f"primary of {self._sink_service}"
+            return [partial(promoted, trial.bench.stack)]
         if fault.what == REFUSE:
             self.whom = self._sink_service
             return [self._refusing]
