@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from sinkbench.plan.sections import Count, Seconds, Share
-from sinkbench.suggest import did_you_mean
+from sinkbench.suggest import nearest
 from sinkbench.topology import service_of
 from sinkbench.yamlfile import Section, mistake
 
@@ -182,9 +182,11 @@ class PlanFault(Section):
         if self.whom is None and len(can) > 1:
             raise mistake(f"'{self.what}' needs 'whom': {', '.join(can)}", "what")
         if self.whom is not None and self.whom not in can and self.node is None:
+            near = nearest(self.whom, can) if self.what in OF_SERVICES else None
             nodes = " or a node, such as kafka-2" if self.what in OF_SERVICES else ""
             those = f"; it can hit {', '.join(can)}{nodes}" if can else "; leave 'whom' out"
-            raise mistake(f"'{self.what}' cannot hit '{self.whom}'{did_you_mean(self.whom, can) or those}", "whom")
+            those += f"; did you mean '{near}'?" if near else ""
+            raise mistake(f"'{self.what}' cannot hit '{self.whom}'{those}", "whom")
         if self.times > 1 and self.what != "restart":
             raise mistake(f"'times' is for restart, found {self.what}; leave it out", "times")
         for key, what in _OWN_KEYS.items():
@@ -229,12 +231,8 @@ class PlanFault(Section):
             return f"cut {self.hits} drop"
         if self.why is not None and self.why != "read only":
             return f"{self.what} {self.hits} {self.why}"
-        words = [
-            self.what,
-            *([self.hits] if self.hits in _SERVICES or self.node else []),
-            *([f"x{self.times}"] * (self.times > 1)),
-        ]
-        return " ".join(words)
+        hit = [self.hits] if self.hits in _SERVICES or self.node else []
+        return " ".join([self.what, *hit, *([f"x{self.times}"] * (self.times > 1))])
 
     @property
     def bad_share(self) -> float:

@@ -108,7 +108,7 @@ def _check_promotion(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> 
     where = f"{_where(plan, fault)}: '{fault.name}'"
     if not sink_kind(cell.sink).promotes:
         raise PlanError(
-            f"{where}: the sink {cell.sink} has no primary that a replica could replace; name under 'pipelines' those of"
+            f"{where}: the sink {cell.sink} has no replica that could be promoted; name under 'pipelines' those of"
             " others"
         )
     try:
@@ -126,8 +126,7 @@ def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
         raise PlanError(f"{where}: stack {stack.name} knows no nodes by name; hit {those} instead")
     names = [each.name for each in stack.layout.nodes]
     if node not in names:
-        there = did_you_mean(node, names) or f"; there are {', '.join(names)}"
-        raise PlanError(f"{where}: the topology {stack.layout.name} has no node {node}{there}")
+        raise PlanError(f"{where}: the topology {stack.layout.name} has no node {node}{did_you_mean(node, names)}")
 
 
 def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file: Mapping[str, object]) -> None:

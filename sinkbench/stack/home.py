@@ -53,7 +53,7 @@ class Home:
 
     @property
     def primary_file(self) -> Path:
-        """What names PostgreSQL's primary while that is not its first node, or while roles change; see `postgres/run`."""
+        """What names PostgreSQL's primary while that is not its first node, or roles change; see `postgres/run`."""
         return self.data / "postgres-primary"
 
     @property

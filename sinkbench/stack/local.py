@@ -211,8 +211,8 @@ class LocalStack(Stack):
     def check_promotion(self) -> None:
         if len(self.layout.of("postgres")) == 1:
             raise StackError(
-                f"the topology {self.layout.name} has no replica of postgres; race with SINKBENCH_TOPOLOGY=published, or"
-                " with one of yours with postgres: {nodes: 2}"
+                f"the topology {self.layout.name} has no replica of postgres; race with SINKBENCH_TOPOLOGY=published,"
+                " or with one of yours with postgres: {nodes: 2}"
             )
 
     def promote(self) -> None:
