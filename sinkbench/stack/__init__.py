@@ -262,16 +262,19 @@ class Stack(Protocol):
         """
         raise StackError(f"stack {self.name} cannot promote a replica; only the stack local can")
 
-    def promote(self) -> None:
+    def promote(self) -> tuple[str, int]:
         """Kills PostgreSQL's primary with SIGKILL, makes a replica the primary, and tells the pooler before it.
 
         What was killed never starts as a primary again, but as a replica of the new one. Raises StackError.
+
+        Returns:
+            Host and port of the new primary.
         """
-        self.check_promotion()
+        raise StackError(f"stack {self.name} cannot promote a replica")
 
     def demote(self) -> None:
         """Starts what `promote` has killed, as a replica of the new primary, and waits until it is in sync."""
-        self.check_promotion()
+        raise StackError(f"stack {self.name} cannot promote a replica")
 
     def restore_roles(self) -> None:
         """Makes the first node the primary again, and all others its replicas; nothing if it is so.

@@ -22,7 +22,7 @@ from sinkbench.stack.home import Home
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.localendpoints import endpoints_of
 from sinkbench.stack.memory import resident_bytes
-from sinkbench.stack.nodes import check_memory, needs
+from sinkbench.stack.nodes import HOST, check_memory, needs
 from sinkbench.stack.plugins import jars_of
 from sinkbench.stack.processes import (
     SERVICES_OF,
@@ -215,8 +215,8 @@ class LocalStack(Stack):
                 " or with one of yours with postgres: {nodes: 2}"
             )
 
-    def promote(self) -> None:
-        self._roles.promote()
+    def promote(self) -> tuple[str, int]:
+        return HOST, self._roles.promote()
 
     def demote(self) -> None:
         try:

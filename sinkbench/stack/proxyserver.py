@@ -25,7 +25,7 @@ PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
 HOST = "127.0.0.1"
 VARIABLES = {
     "elasticsearch": {"ELASTICSEARCH_HOSTS": "{host}:{port}"},
-    "postgres": {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}", "POSTGRES_HOSTS": "{host}:{port}"},
+    "postgres": {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
     "pgbouncer": {"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
 }
 START_SECONDS = 15.0

@@ -90,8 +90,12 @@ class Roles:
         """The node that is the primary, or is about to be. Raises StackError if the file names none of the nodes."""
         return self._named() or self._first
 
-    def promote(self) -> None:
-        """Kills the primary, and makes the replica that has received most the primary. Raises StackError."""
+    def promote(self) -> int:
+        """Kills the primary, and makes the replica that has received most the primary. Raises StackError.
+
+        Returns:
+            The port of the new one.
+        """
         old = self.primary
         if not self._runs(old):
             raise StackError(f"{old} does not run; `sinkbench up` starts it")
@@ -106,6 +110,7 @@ class Roles:
         self._tell_pooler(new)
         for name in set(received) - {new}:
             self._restart(name)
+        return self._nodes[new]
 
     def demote(self) -> None:
         """Starts whatever does not run as a replica, and has commits wait for the replicas again if they are to."""

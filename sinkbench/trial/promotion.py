@@ -1,24 +1,13 @@
-"""A replica that takes the place of its primary: the fault `promote`, and what a trial leaves of it."""
+"""What a trial with the fault `promote` leaves of the roles of a sink's nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 
-__all__ = ["promoted", "usual_roles"]
-
-
-@contextmanager
-def promoted(stack: Stack) -> Iterator[None]:
-    """The primary is dead, and a replica in its place; in the end what was the primary is a replica. StackError."""
-    stack.promote()
-    try:
-        yield
-    finally:
-        stack.demote()
+__all__ = ["usual_roles"]
 
 
 @contextmanager
