@@ -16,6 +16,8 @@ def usual_roles(bench: Bench) -> Iterator[None]:
     try:
         yield
     finally:
-        bench.stack.restore_roles()
-        # Connections to what was the primary meanwhile are of no more use.
-        bench.refresh()
+        try:
+            bench.stack.restore_roles()
+        finally:
+            # Connections to what was the primary meanwhile are of no more use.
+            bench.refresh()
