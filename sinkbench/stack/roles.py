@@ -115,8 +115,6 @@ class Roles:
     def demote(self) -> None:
         """Starts whatever does not run as a replica, and has commits wait for the replicas again if they are to."""
         primary = self.primary
-        # By it pg_rewind sees that another history has begun.
-        self._tell(primary, "CHECKPOINT")
         for name in self._nodes:
             if not self._runs(name):
                 self._processes.start(name)
@@ -131,7 +129,6 @@ class Roles:
         self._wait(lambda: self._answers(primary), PROMOTE_SECONDS, f"{primary} does not answer")
         if self._ask(primary, "SELECT pg_is_in_recovery()"):
             self._promote(primary)
-        self._tell(primary, "CHECKPOINT")
         for name in self._nodes:
             if name != primary and self._runs(name) and not self._follows(name, primary):
                 self._processes.stop(name)
@@ -204,14 +201,6 @@ class Roles:
         except psycopg.Error as error:
             raise StackError(f"{name}: {str(error).strip().splitlines()[0]}") from None
         return None if row is None else row[0]
-
-    def _tell(self, name: str, *commands: str) -> None:
-        try:
-            with self._connect(name) as connection:
-                for command in commands:
-                    connection.execute(command.encode())
-        except psycopg.Error as error:
-            raise StackError(f"{name}: {str(error).strip().splitlines()[0]}") from None
 
     def _answers(self, name: str) -> bool:
         try:

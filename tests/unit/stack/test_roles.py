@@ -81,7 +81,6 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Server]:
         return found[name].received if "receive_lsn" in question else roles._nodes[roles.primary]
 
     monkeypatch.setattr(Roles, "_ask", ask)
-    monkeypatch.setattr(Roles, "_tell", lambda roles, name, *commands: None)
     monkeypatch.setattr(Roles, "_tell_pooler", lambda roles, name: None)
     return found
 

@@ -182,6 +182,7 @@ def test_a_replica_copies_the_primary_once_and_then_starts_from_its_own_data(pos
 def replaced(postgres: dict[str, str], tmp_path: Path) -> dict[str, str]:
     """What the first node is told, which was the primary, after another has taken its place."""
     bin_folder = Path(postgres["POSTGRES_BIN"])
+    program(bin_folder, "psql", f"{SAYS}[ ! -e {tmp_path}/away ]\n")
     program(bin_folder, "pg_rewind", f"{SAYS}[ ! -e {tmp_path}/broken ]\n")
     told = {**postgres, "POSTGRES_STANDBYS": "postgres-2", "POSTGRES_SYNCHRONOUS": "on"}
     told["POSTGRES_PRIMARY_FILE"] = str(tmp_path / "primary")
@@ -200,7 +201,11 @@ def test_a_primary_that_was_replaced_comes_back_as_a_replica(replaced: dict[str,
     assert "wal_log_hints=on" in said[0]
     rewound = next(line for line in said if line.startswith("pg_rewind"))
     assert "host='127.0.0.1' port='15433' user='me' dbname=postgres" in rewound
-    assert "o'pen" not in rewound
+    # Else pg_rewind would take the promoted server for one of the same history.
+    checkpoint = next(line for line in said if line.startswith("psql"))
+    assert checkpoint.endswith("--command CHECKPOINT")
+    assert said.index(checkpoint) < said.index(rewound)
+    assert "o'pen" not in rewound + checkpoint
     assert not any(line.startswith("pg_basebackup") for line in said)
     assert (data / "standby.signal").exists()
     assert not (data / "waits.conf").exists()
@@ -217,6 +222,7 @@ def test_one_that_cannot_be_rewound_or_was_rewound_by_half_is_copied_anew(
 ) -> None:
     (tmp_path / "broken").touch()
     said = started("postgres", **replaced)
+    assert any(line.startswith("pg_rewind") for line in said)
     assert any(line.startswith("pg_basebackup") for line in said)
     half = Path(f"{replaced['POSTGRES_DATA']}.rewinding")
     assert not half.exists()
