@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from sinkbench.plan.sections import Count, Seconds, Share
+from sinkbench.suggest import nearest
+from sinkbench.topology import service_of
 from sinkbench.yamlfile import Section, mistake
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "OF_NETWORK",
     "OF_SERVICES",
     "POISON",
+    "PROMOTE",
     "REFUSE",
     "SINK",
     "THROTTLE",
@@ -37,6 +41,7 @@ What = Literal[
     "isolate",
     "refuse",
     "fill",
+    "promote",
     "delay",
     "cut",
     "throttle",
@@ -47,12 +52,12 @@ What = Literal[
     "join",
     "command",
 ]
-Whom = Literal["worker", "workers", "kafka", "sink", "pgbouncer", "topic", "connector"]
 Poison = Literal["not json", "nul", "wrong type", "too large"]
 Cut = Literal["reject", "drop"]
 Why = Literal["read only", "no right", "no connection"]
 
 NONE, REFUSE, FILL, POISON, COMMAND = "none", "refuse", "fill", "poison", "command"
+PROMOTE = "promote"
 DELAY, CUT, THROTTLE = "delay", "cut", "throttle"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
 ISOLATE = "isolate"
@@ -61,10 +66,12 @@ OF_SERVICES = ("kill", "stop", "freeze", ISOLATE)
 OF_NETWORK = (DELAY, CUT, THROTTLE)
 """What is done to the connections between the workers and the sink, by a proxy that stands between them."""
 _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
+# A node of a topology.
+_NODE = re.compile(r"(postgres|elasticsearch)|(kafka|elasticsearch|postgres|connect)-[a-z0-9-]+")
 # Whom each can hit; the first is meant where the plan names nobody.
 _WHOM: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
-    **dict.fromkeys((REFUSE, FILL, *OF_NETWORK), (SINK,)),
+    **dict.fromkeys((REFUSE, FILL, PROMOTE, *OF_NETWORK), (SINK,)),
     POISON: ("topic",),
     **dict.fromkeys(("restart", "pause", "rename", "join"), (CONNECTOR,)),
 }
@@ -96,15 +103,16 @@ class PlanFault(Section):
         description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
         " started again; freeze: SIGSTOP, so that it answers nothing; isolate: a container"
         " without its network; refuse: the sink takes no record; fill: its"
-        " disk is full; delay, cut,"
+        " disk is full; promote: its primary is killed, and a replica takes its place; delay, cut,"
         " throttle: of the network between the workers and the sink; poison: bad records come into the topic; restart,"
         " pause, rename: of the connector; join: a second connector joins, and leaves; command: whatever a command of"
         " your own breaks"
     )
-    whom: Whom | None = Field(
+    whom: str | None = Field(
         default=None,
         description="worker: one that runs a task; workers: all, one after the other; kafka; sink; pgbouncer; topic;"
-        " connector (default: what 'what' can hit, if that is one)",
+        " connector; or a node, such as kafka-2: of kafka and sink it is the first one (default: what 'what' can hit,"
+        " if that is one)",
     )
     at_seconds: Seconds | None = Field(
         default=None, description="how long after the first record was stored, in seconds; instead of at_share"
@@ -173,9 +181,12 @@ class PlanFault(Section):
         can = _WHOM.get(self.what, ())
         if self.whom is None and len(can) > 1:
             raise mistake(f"'{self.what}' needs 'whom': {', '.join(can)}", "what")
-        if self.whom is not None and self.whom not in can:
-            those = f"it can hit {', '.join(can)}" if can else "leave 'whom' out"
-            raise mistake(f"'{self.what}' cannot hit '{self.whom}'; {those}", "whom")
+        if self.whom is not None and self.whom not in can and self.node is None:
+            near = nearest(self.whom, can) if self.what in OF_SERVICES else None
+            nodes = " or a node, such as kafka-2" if self.what in OF_SERVICES else ""
+            those = f"; it can hit {', '.join(can)}{nodes}" if can else "; leave 'whom' out"
+            those += f"; did you mean '{near}'?" if near else ""
+            raise mistake(f"'{self.what}' cannot hit '{self.whom}'{those}", "whom")
         if self.times > 1 and self.what != "restart":
             raise mistake(f"'times' is for restart, found {self.what}; leave it out", "times")
         for key, what in _OWN_KEYS.items():
@@ -187,8 +198,8 @@ class PlanFault(Section):
         if self.seconds is None and self.what not in _LASTING:
             those = " and ".join(_LASTING)
             raise mistake(f"only {those} may last until all is stored, found {self.what}; give seconds", "seconds")
-        if self.whom == "kafka" and self.seconds is not None and self.seconds > _MOST_WITHOUT_KAFKA:
-            text = f"kafka cannot be gone for more than {_MOST_WITHOUT_KAFKA:g} s, found {self.seconds:g}"
+        if service_of(self.hits) == "kafka" and self.seconds is not None and self.seconds > _MOST_WITHOUT_KAFKA:
+            text = f"{self.hits} cannot be gone for more than {_MOST_WITHOUT_KAFKA:g} s, found {self.seconds:g}"
             raise mistake(f"{text}: the load generator gives a record up after 30 s", "seconds")
         if self.at_seconds is not None and self.at_share is not None:
             raise mistake("at_seconds and at_share both say when; leave one of them out", "at_share")
@@ -198,6 +209,12 @@ class PlanFault(Section):
     def hits(self) -> str:
         """Whom it hits; empty of `none`."""
         return self.whom or next(iter(_WHOM.get(self.what, ())), "")
+
+    @property
+    def node(self) -> str | None:
+        """The node of a topology that it hits; None if it hits something else, or whichever is the first."""
+        found = self.whom is not None and self.what in OF_SERVICES and _NODE.fullmatch(self.whom)
+        return self.whom if found else None
 
     @property
     def name(self) -> str:
@@ -214,8 +231,8 @@ class PlanFault(Section):
             return f"cut {self.hits} drop"
         if self.why is not None and self.why != "read only":
             return f"{self.what} {self.hits} {self.why}"
-        words = [self.what, *([self.hits] if self.hits in _SERVICES else []), *([f"x{self.times}"] * (self.times > 1))]
-        return " ".join(words)
+        hit = [self.hits] if self.hits in _SERVICES or self.node else []
+        return " ".join([self.what, *hit, *([f"x{self.times}"] * (self.times > 1))])
 
     @property
     def bad_share(self) -> float:

@@ -8,10 +8,12 @@ from pathlib import Path
 from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
-from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, REFUSE, SINK, PlanFault
+from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import Plan
 from sinkbench.sinks import SMALL_DISK, sink_kind
 from sinkbench.stack import Say, Stack
+from sinkbench.suggest import did_you_mean
+from sinkbench.topology import service_of
 from sinkbench.trial.network import entrances_used
 
 __all__ = ["check_faults", "prepare_faults", "try_faults"]
@@ -43,6 +45,8 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
             )
         if fault.what == FILL:
             _check_disk(plan, cell, fault, stack)
+        if fault.what == PROMOTE:
+            _check_promotion(plan, cell, fault, stack)
         if fault.what in OF_NETWORK:
             _check_network(plan, cell, fault, stack, read_connector(connectors / f"{cell.pipeline}.json"))
         if fault.what not in OF_SERVICES:
@@ -57,8 +61,11 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
                 f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services share one"
                 " network; freeze it instead, or race in the containers"
             )
+        if fault.node is not None:
+            _check_node(plan, fault, fault.node, stack)
         services = [each.name for each in sink_kind(cell.sink).services]
-        if fault.whom not in (None, "worker", "workers", "kafka", SINK) and fault.whom not in services:
+        whom = service_of(fault.hits)
+        if whom not in ("worker", "workers", "kafka", "connect", SINK) and whom not in services:
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}' would not touch {cell.label}, which does not write through"
                 f" {fault.whom}; name under 'pipelines' those that do"
@@ -96,6 +103,32 @@ def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
             raise PlanError(f"{where} cannot be done to {cell.label}: {error}") from None
 
 
+def _check_promotion(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
+    """Raises PlanError if no replica of the cell's sink can be promoted."""
+    where = f"{_where(plan, fault)}: '{fault.name}'"
+    if not sink_kind(cell.sink).promotes:
+        raise PlanError(
+            f"{where}: the sink {cell.sink} has no replica that could be promoted; name under 'pipelines' those of"
+            " others"
+        )
+    try:
+        stack.check_promotion()
+    except StackError as error:
+        raise PlanError(f"{where} cannot be done to {cell.label}: {error}") from None
+
+
+def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
+    """Raises PlanError if the stack has no such node, or does not say which it has."""
+    where = f"{_where(plan, fault, 'whom')}: '{fault.name}'"
+    if stack.layout is None:
+        service = service_of(node)
+        those = "worker" if service == "connect" else "kafka" if service == "kafka" else SINK
+        raise PlanError(f"{where}: stack {stack.name} knows no nodes by name; hit {those} instead")
+    names = [each.name for each in stack.layout.nodes]
+    if node not in names:
+        raise PlanError(f"{where}: the topology {stack.layout.name} has no node {node}{did_you_mean(node, names)}")
+
+
 def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file: Mapping[str, object]) -> None:
     """Raises PlanError if no proxy can stand between the workers and the cell's sink; `file` is its configuration."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
@@ -118,5 +151,5 @@ def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file:
         raise PlanError(f"{where}: {error}") from None
 
 
-def _where(plan: Plan, fault: PlanFault) -> str:
-    return plan.where("faults", plan.faults.index(fault))
+def _where(plan: Plan, fault: PlanFault, *key: str) -> str:
+    return plan.where("faults", plan.faults.index(fault), *key)

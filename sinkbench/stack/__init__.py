@@ -255,6 +255,34 @@ class Stack(Protocol):
         """Gives an isolated service its network back and waits until it is ready."""
         return
 
+    def check_promotion(self) -> None:
+        """Makes sure, without any service, that a replica of PostgreSQL can become the primary here.
+
+        Raises StackError if not: what is missing.
+        """
+        raise StackError(f"stack {self.name} cannot promote a replica; only the stack local can")
+
+    def promote(self) -> tuple[str, int]:
+        """Kills PostgreSQL's primary with SIGKILL, makes a replica the primary, and tells the pooler before it.
+
+        What was killed never starts as a primary again, but as a replica of the new one. Raises StackError.
+
+        Returns:
+            Host and port of the new primary.
+        """
+        raise StackError(f"stack {self.name} cannot promote a replica")
+
+    def demote(self) -> None:
+        """Starts what `promote` has killed, as a replica of the new primary, and waits until it is in sync."""
+        raise StackError(f"stack {self.name} cannot promote a replica")
+
+    def restore_roles(self) -> None:
+        """Makes the first node the primary again, and all others its replicas; nothing if it is so.
+
+        `up` does the same, for a controller that was killed meanwhile. Raises StackError.
+        """
+        return
+
     @property
     def entrances(self) -> Mapping[str, Entrance]:
         """The way into each service of the sinks, if a proxy of this process can stand before it."""

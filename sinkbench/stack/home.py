@@ -52,6 +52,11 @@ class Home:
         return self.path / f"data-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
 
     @property
+    def primary_file(self) -> Path:
+        """What names PostgreSQL's primary while that is not its first node, or roles change; see `postgres/run`."""
+        return self.data / "postgres-primary"
+
+    @property
     def supervisor_config(self) -> Path:
         """supervisord's configuration, which `stage` writes."""
         return self.path / "supervisord.conf"
@@ -154,5 +159,6 @@ class Home:
             "POSTGRES_DB": ACCOUNT,
             "POSTGRES_USER": ACCOUNT,
             "POSTGRES_PASSWORD": ACCOUNT,
+            "POSTGRES_PRIMARY_FILE": str(self.primary_file),
             "PGBOUNCER_BIN": str(find_pgbouncer()),
         }

@@ -22,7 +22,7 @@ from sinkbench.stack.home import Home
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.localendpoints import endpoints_of
 from sinkbench.stack.memory import resident_bytes
-from sinkbench.stack.nodes import check_memory, needs
+from sinkbench.stack.nodes import HOST, check_memory, needs
 from sinkbench.stack.plugins import jars_of
 from sinkbench.stack.processes import (
     SERVICES_OF,
@@ -37,6 +37,7 @@ from sinkbench.stack.processes import (
 )
 from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
 from sinkbench.stack.readiness import Check, checks
+from sinkbench.stack.roles import Roles
 from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk, unmount_small_disk
 from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
@@ -83,6 +84,7 @@ class LocalStack(Stack):
         self._clocks: dict[str, CpuClock] = {}
         self._jvms: dict[str, JvmClock] = {}
         self._tcp = TcpCounters()
+        self._roles = Roles(settings, self._home, self._supervisor)
 
     @property
     def workers(self) -> int:
@@ -94,7 +96,7 @@ class LocalStack(Stack):
 
     @property
     def endpoints(self) -> Endpoints:
-        return endpoints_of(self.settings)
+        return endpoints_of(self.settings, primary=self._roles.primary)
 
     @property
     def lock_file(self) -> Path:
@@ -126,6 +128,7 @@ class LocalStack(Stack):
                 self._refuse_other_settings()
                 self._thaw_all()
                 self._start_missing(say)
+                self._roles.restore(say)
             else:
                 end_leftovers(self.home)
                 check_ports_free(self.settings.ports())
@@ -136,6 +139,7 @@ class LocalStack(Stack):
                     self._supervisor.launch(self._home.environment(programs))
                     (self.home / "running.env").write_text(self.settings.show(), encoding="utf-8")
                     self._start_missing(say)
+                    self._roles.restore(say)
                 except BaseException:
                     self.down()
                     raise
@@ -204,10 +208,37 @@ class LocalStack(Stack):
         resume(self._process_of(service))
         self._wait_until_ready({service: self._check_of(service)}, lambda line: None)
 
+    def check_promotion(self) -> None:
+        if len(self.layout.of("postgres")) == 1:
+            raise StackError(
+                f"the topology {self.layout.name} has no replica of postgres; race with SINKBENCH_TOPOLOGY=published,"
+                " or with one of yours with postgres: {nodes: 2}"
+            )
+
+    def promote(self) -> tuple[str, int]:
+        return HOST, self._roles.promote()
+
+    def demote(self) -> None:
+        try:
+            self._roles.demote()
+        finally:
+            self._forget_clocks("postgres")
+
+    def restore_roles(self) -> None:
+        try:
+            self._roles.restore(lambda line: None)
+        finally:
+            self._forget_clocks("postgres")
+
+    def _forget_clocks(self, service: str) -> None:
+        """Of nodes that may have been started again."""
+        for node in self.layout.of(service):
+            self._clocks.pop(node.name, None)
+
     def _check_of(self, service: str) -> Check:
         """Whether a service is ready that starts alone: it need not wait for nodes that do not run."""
         gone = {state.name for state in self.states() if state.state != "running"} - {service}
-        return checks(endpoints_of(self.settings, gone), PLUGINS)[service]
+        return checks(endpoints_of(self.settings, gone, self._roles.primary), PLUGINS)[service]
 
     def _runs(self, service: str) -> bool:
         return any(each.name == service and each.running for each in self._supervisor.programs())
@@ -307,12 +338,13 @@ class LocalStack(Stack):
     # --- starting -----------------------------------------------------------------------------------------------
 
     def _start_missing(self, say: Say) -> None:
+        self._roles.finish()
         dead = {state.name for state in self.states() if state.state != "running"}
         self._wait_until_ready(checks(self.endpoints, PLUGINS), say, to_start=dead)
 
     def _wait_until_ready(self, waiting: Mapping[str, Check], say: Say, to_start: Set[str] = frozenset()) -> None:
         """Waits until every check of `waiting` passes. Starts each of `to_start` once the service it needs is ready."""
-        waits = {name: needs(self.layout, self.layout.node(name)) for name in to_start}
+        waits = {name: needs(self.layout, self.layout.node(name), self._roles.primary) for name in to_start}
         ready: set[str] = set()
         seconds = READY_SECONDS + MORE_SECONDS * max(len(waiting) - USUAL_NODES, 0)
         deadline = time.monotonic() + seconds

@@ -13,8 +13,14 @@ from sinkbench.topology import SHIPPED, Topology
 __all__ = ["endpoints_of"]
 
 
-def endpoints_of(settings: Settings, gone: Set[str] = frozenset()) -> Endpoints:
-    """The endpoints of all nodes; `gone` are those that no other has to wait for until it is ready."""
+def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str | None = None) -> Endpoints:
+    """The endpoints of all nodes.
+
+    Args:
+        settings: of the stack.
+        gone: those that no other has to wait for until it is ready.
+        primary: which node of PostgreSQL is the primary now; None: the first.
+    """
     topology, port = settings.layout, settings.port
     workers = topology.of("connect")
     rest = {node.name: f"{HOST}:{port('connect_port', node.number)}" for node in workers}
@@ -25,7 +31,7 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset()) -> Endpoints:
         worker_ids={address: name for name, address in rest.items()},
         sinks={
             "elasticsearch": _elasticsearch(settings, gone),
-            "postgres": _postgres(settings),
+            "postgres": _postgres(settings, primary),
             "pgbouncer": Endpoint(
                 _dsn(port("pgbouncer_port"), "pgbouncer"), shown=_dsn(port("pgbouncer_port"), ACCOUNT)
             ),
@@ -58,17 +64,19 @@ def _of_an_index(topology: Topology) -> dict[str, str]:
     return {"shards": str(topology.elasticsearch.shards), "replicas": str(topology.elasticsearch.replicas)}
 
 
-def _postgres(settings: Settings) -> Endpoint:
+def _postgres(settings: Settings, primary: str | None) -> Endpoint:
+    nodes = settings.layout.of("postgres")
+    ports = {node.name: settings.port("postgres_port", node.number) for node in nodes}
+    if len(ports) == 1:
+        return Endpoint(_dsn(ports[nodes[0].name], ACCOUNT))
     found = {
-        node.name: Endpoint(
-            _dsn(settings.port("postgres_port", node.number), ACCOUNT),
-            options={"role": "replica"} if node.number > 1 else {},
-        )
-        for node in settings.layout.of("postgres")
+        name: Endpoint(_dsn(port, ACCOUNT), options={} if name == (primary or nodes[0].name) else {"role": "replica"})
+        for name, port in ports.items()
     }
-    first = next(iter(found.values()))
-    return Endpoint(first.address, nodes=found if len(found) > 1 else {})
+    # Whoever connects finds the primary of that moment.
+    hosts, all_ports = ",".join([HOST] * len(ports)), ",".join(map(str, ports.values()))
+    return Endpoint(f"{_dsn(all_ports, ACCOUNT, hosts)} target_session_attrs=read-write", nodes=found)
 
 
-def _dsn(port: int, database: str) -> str:
-    return f"host={HOST} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
+def _dsn(port: int | str, database: str, host: str = HOST) -> str:
+    return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"

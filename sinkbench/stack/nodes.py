@@ -31,16 +31,17 @@ QUORUM_STOP_SECONDS = "15"
 PROGRAM = "program:"
 
 
-def needs(topology: Topology, node: Node) -> frozenset[str]:
-    """The nodes that must be ready before this one starts.
+def needs(topology: Topology, node: Node, primary: str | None = None) -> frozenset[str]:
+    """The nodes that must be ready before this one starts. `primary` is PostgreSQL's; None: the first of its nodes.
 
     A worker makes topics with replicas on every broker, and a replica copies the primary. PgBouncer would start without
     PostgreSQL, but answers with errors.
     """
     if node.service == "connect":
         return frozenset(each.name for each in topology.of("kafka"))
-    if node.service == "pgbouncer" or (node.service == "postgres" and node.number > 1):
-        return frozenset({topology.of("postgres")[0].name})
+    primary = primary or topology.of("postgres")[0].name
+    if node.service == "pgbouncer" or (node.service == "postgres" and node.name != primary):
+        return frozenset({primary})
     return frozenset()
 
 
@@ -70,6 +71,8 @@ def shared_environment(settings: Settings) -> dict[str, str]:
         "ELASTICSEARCH_URLS": ",".join(f"http://{host}" for host in hosts.split(",")),
         "ELASTICSEARCH_SEEDS": joined(settings, "elasticsearch_transport_port", "elasticsearch") if several else "",
         "ELASTICSEARCH_MASTERS": ",".join(topology.elasticsearch.nodes) if several else "",
+        # For connectors that look for the primary among all nodes.
+        "POSTGRES_HOSTS": joined(settings, "postgres_port", "postgres"),
         "POSTGRES_STANDBYS": ",".join(topology.postgres.nodes[1:]),
         "POSTGRES_SYNCHRONOUS": "on" if topology.postgres.synchronous else "",
     }

@@ -382,6 +382,14 @@ class Bench:
         """Starts the tasks that have FAILED once more."""
         self.connect.restart_failed(names.connector)
 
+    def redirect(self, cell: Cell, names: Names, variables: Mapping[str, str]) -> None:
+        """Gives the trial's connector its configuration anew, with these values for `${env:NAME}`."""
+        before, self.detour = self.detour, {**self.detour, **variables}
+        try:
+            self.connect.configure(names.connector, self.config(cell, names))
+        finally:
+            self.detour = before
+
     def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
         """The connector, once the cell's tasks all run and have their partitions; None before."""
         if self.kafka.members(group_of(names.connector)) != cell.tasks:

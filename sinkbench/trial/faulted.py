@@ -7,7 +7,7 @@ from dataclasses import replace
 from sinkbench.analysis.recovery import late_of, recovery_of
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, POISON, PlanFault
+from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk
@@ -16,8 +16,9 @@ from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.fulldisk import disk_to_fill
 from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
-from sinkbench.trial.network import Network, proxied_network
+from sinkbench.trial.network import Network, entrances_used, proxied_network
 from sinkbench.trial.offering import Offering
+from sinkbench.trial.promotion import usual_roles
 from sinkbench.trial.sustain import clock_ms, clock_step, one_in
 from sinkbench.trial.trial import Trial
 
@@ -60,6 +61,8 @@ class Faulted:
         if self._fault.what == FILL:
             disk = disk_to_fill(trial.bench, trial.cell, trial.names, trial.records)
             self._disk = trial.contexts.enter_context(disk)
+        if self._fault.what == PROMOTE:
+            trial.contexts.enter_context(usual_roles(trial.bench))
 
     def run(self, trial: Trial) -> None:
         plan, fault = trial.bench.plan, self._fault
@@ -76,7 +79,7 @@ class Faulted:
             ):
                 self._break(trial, watch, offering, injection)
         finally:
-            if fault.what in (*OF_SERVICES, COMMAND):
+            if fault.what in (*OF_SERVICES, PROMOTE, COMMAND):
                 # What was started again has forgotten its connections.
                 trial.bench.refresh()
         self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
@@ -125,12 +128,27 @@ class Faulted:
 
     def _do(self, deed: Deed, trial: Trial, injection: Injection) -> None:
         """What a person would do, who has waited long enough."""
+        if (to := self._new_address(trial, injection)) is not None:
+            # To start it again would not lead it elsewhere.
+            deed = Deed.REDIRECT
         command = deed.format(name=trial.names.connector)
         self._acts.append(Act(seconds=round(trial.now() - (injection.began or 0.0), 3), command=command))
-        if deed == Deed.RESTART_FAILED:
+        if to is not None:
+            trial.bench.redirect(trial.cell, trial.names, to)
+        elif deed == Deed.RESTART_FAILED:
             trial.bench.restart_failed(trial.names)
         else:
             trial.bench.restart(trial.names)
+
+    def _new_address(self, trial: Trial, injection: Injection) -> dict[str, str] | None:
+        """What the connector's variables for its sink's only address hold from now on; None if it has to hold nothing
+        else: it was told already, or finds the new primary itself."""
+        told = any(act.command == Deed.REDIRECT.format(name=trial.names.connector) for act in self._acts)
+        if injection.moved_to is None or told:
+            return None
+        stack, cell = trial.bench.stack, trial.cell
+        used = entrances_used(trial.bench.file_of(cell), cell.sink, stack.entrances)
+        return used[cell.sink].at(*injection.moved_to) if cell.sink in used else None
 
     def read(self, trial: Trial) -> None:
         if trial.audited is None or self._arriving is None:

@@ -22,6 +22,7 @@ class Deed(StrEnum):
     """What a person does about a pipeline that does not recover, as a request to Connect."""
 
     RESTART_FAILED = "POST /connectors/{name}/restart?includeTasks=true&onlyFailed=true"
+    REDIRECT = "PUT /connectors/{name}/config, with the new primary's address in the place of the old one's"
     RESTART = "POST /connectors/{name}/restart?includeTasks=true"
 
 

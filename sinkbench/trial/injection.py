@@ -14,6 +14,7 @@ from sinkbench.plan.faults import (
     ISOLATE,
     OF_SERVICES,
     POISON,
+    PROMOTE,
     REFUSE,
     SINK,
     WORKER,
@@ -46,6 +47,7 @@ class Injection(Background[None]):
 
     Attributes:
         whom: what was broken, by its names; empty before it began.
+        moved_to: host and port of the primary that has taken the place of another; None if none has.
         began, ended: when it began, and when it was undone and all was ready again, on the samples' clock.
     """
 
@@ -60,6 +62,7 @@ class Injection(Background[None]):
         self._fault = fault
         self._seconds = fault.seconds
         self.whom = ""
+        self.moved_to: tuple[str, int] | None = None
         self.began: float | None = None
         self.ended: float | None = None
 
@@ -109,6 +112,9 @@ class Injection(Background[None]):
         if self._disk is not None:
             self.whom = f"disk of {self._sink_service}"
             return [partial(self._filling, self._disk)]
+        if fault.what == PROMOTE:
+            self.whom = f"primary of {self._sink_service}"
+            return [self._promoted]
         if fault.what == REFUSE:
             self.whom = self._sink_service
             return [self._refusing]
@@ -145,6 +151,15 @@ class Injection(Background[None]):
         # One without a task would show nothing.
         placed = {} if trial.placed is None else trial.bench.placement(trial.placed)
         return [next((name for name in reversed(workers) if placed.get(name)), workers[-1])]
+
+    @contextmanager
+    def _promoted(self) -> Iterator[None]:
+        stack = self._trial.bench.stack
+        self.moved_to = stack.promote()
+        try:
+            yield
+        finally:
+            stack.demote()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:

@@ -269,6 +269,9 @@ class FakeBench:
         self.detour: dict[str, str] = {}
         self.stack.entrances = {"postgres": Entrance("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
         self.stack.proxy = self.proxy
+        self.stack.promote = self.promote
+        self.stack.demote = partial(self.do, "demote", "postgres")
+        self.stack.restore_roles = partial(self.do, "restore", "roles")
         self.stack.small_disk = nullcontext
         self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
@@ -293,6 +296,16 @@ class FakeBench:
         """What is done to a service, or to the connector by Connect's REST."""
         self.calls.append(f"{what} {whom}")
         self.breaks(f"{what} {whom}")
+
+    def promote(self) -> tuple[str, int]:
+        """Another server takes the place of the sink's primary."""
+        self.do("promote", "postgres-2")
+        return "127.0.0.1", 15433
+
+    def redirect(self, cell: Cell, names: Names, variables: dict[str, str]) -> None:
+        """Has the connector go to another address."""
+        self.calls.append(f"redirect to {variables}")
+        self.failed, self.stuck = 0, False
 
     @contextmanager
     def proxy(self) -> Iterator[Any]:

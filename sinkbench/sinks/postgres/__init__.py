@@ -26,6 +26,7 @@ KIND = SinkKind(
     settable=SETTABLE,
     refuses=("read only", "no right", "no connection"),
     full_disk=SMALL_DISK,
+    promotes=True,
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,

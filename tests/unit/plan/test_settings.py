@@ -151,6 +151,10 @@ def test_a_fault_that_starts_a_service_again_cannot_keep_what_it_was_set_to(tmp_
     with pytest.raises(PlanError, match=r"mine\.yaml:2: pgbouncer would lose these settings in the fault 'gone'"):
         check_settings(with_settings(tmp_path, POOLED, more=load % "pgbouncer"), SETTABLE)
     check_settings(with_settings(tmp_path, POOLED, more=load % "worker"), SETTABLE)
+    # It reads its file again when it is told of another primary.
+    promoted = (load % "sink").replace("kill", "promote")
+    with pytest.raises(PlanError, match="pgbouncer would lose these settings in the fault 'gone'"):
+        check_settings(with_settings(tmp_path, POOLED, more=promoted), SETTABLE)
     check_settings(with_settings(tmp_path, QUICK, more=load % "sink"), SETTABLE)
 
 

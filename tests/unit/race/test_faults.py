@@ -15,18 +15,40 @@ from sinkbench.plan.plan import Plan
 from sinkbench.race.faults import check_faults, prepare_faults
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Entrance
+from sinkbench.topology import Topology, load_topology
 
 HOST_AND_PORT = {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"}
 ENTRANCES = {"postgres": Entrance("127.0.0.1", 5432, HOST_AND_PORT)}
+
+
+PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
+
+
+def without_replica() -> None:
+    raise StackError("there is no replica")
 
 
 def without_disk() -> None:
     raise StackError("there is no small disk")
 
 
-THEIRS = SimpleNamespace(name="external", breakable=False, separable=False, entrances={}, check_small_disk=without_disk)
+THEIRS = SimpleNamespace(
+    name="external",
+    breakable=False,
+    separable=False,
+    entrances={},
+    layout=None,
+    check_small_disk=without_disk,
+    check_promotion=without_replica,
+)
 IN_CONTAINERS = SimpleNamespace(
-    name="compose", breakable=True, separable=True, entrances={}, check_small_disk=without_disk
+    name="compose",
+    breakable=True,
+    separable=True,
+    entrances={},
+    layout=None,
+    check_small_disk=without_disk,
+    check_promotion=without_replica,
 )
 OURS = SimpleNamespace(
     name="local",
@@ -34,7 +56,9 @@ OURS = SimpleNamespace(
     separable=False,
     entrances=ENTRANCES,
     check_proxy=lambda: None,
+    layout=PUBLISHED,
     check_small_disk=lambda: None,
+    check_promotion=lambda: None,
 )
 OF_NETWORK = [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]
 
@@ -65,6 +89,30 @@ def test_a_pooler_is_none_of_another_sinks_business() -> None:
     check(OURS, fault)
     with pytest.raises(PlanError, match="'kill pgbouncer' would not touch elasticsearch/camel-bulk"):
         check(OURS, fault, pipeline="elasticsearch/camel-bulk")
+
+
+def test_a_node_is_one_of_the_topology() -> None:
+    for whom in ("kafka-3", "connect-6", "postgres-2", "postgres"):
+        check(OURS, {"what": "kill", "whom": whom})
+    check(OURS, {"what": "stop", "whom": "elasticsearch-3"}, pipeline="elasticsearch/camel-bulk")
+    with pytest.raises(PlanError, match="topology published has no node kafka-4; did you mean 'kafka-3'"):
+        check(OURS, {"what": "kill", "whom": "kafka-4"})
+    with pytest.raises(PlanError, match="topology small has no node connect-4; did you mean 'connect-3'"):
+        check(SimpleNamespace(**{**vars(OURS), "layout": Topology()}), {"what": "kill", "whom": "connect-4"})
+    with pytest.raises(PlanError, match="stack compose knows no nodes by name; hit kafka instead"):
+        check(IN_CONTAINERS, {"what": "kill", "whom": "kafka-2"})
+    with pytest.raises(PlanError, match="would not touch postgres/jdbc, which does not write through elasticsearch-2"):
+        check(OURS, {"what": "kill", "whom": "elasticsearch-2"})
+
+
+def test_a_replica_is_promoted_where_there_is_one() -> None:
+    fault = {"what": "promote"}
+    check(OURS, fault)
+    with pytest.raises(PlanError, match="the sink elasticsearch has no replica that could be promoted"):
+        check(OURS, fault, pipeline="elasticsearch/camel-bulk")
+    for stack in (IN_CONTAINERS, THEIRS):
+        with pytest.raises(PlanError, match=r"'promote sink' cannot be done to postgres/jdbc: there is no replica$"):
+            check(stack, fault)
 
 
 @pytest.mark.parametrize("fault", OF_NETWORK)

@@ -118,6 +118,7 @@ def test_the_small_stack_is_told_of_no_other_nodes(settings: Made) -> None:
         "ELASTICSEARCH_URLS": "http://127.0.0.1:19200",
         "ELASTICSEARCH_SEEDS": "",
         "ELASTICSEARCH_MASTERS": "",
+        "POSTGRES_HOSTS": "127.0.0.1:15432",
         "POSTGRES_STANDBYS": "",
         "POSTGRES_SYNCHRONOUS": "",
     }
@@ -130,6 +131,7 @@ def test_the_nodes_of_a_cluster_are_told_of_one_another(settings: Made) -> None:
     assert told["ELASTICSEARCH_SEEDS"] == "127.0.0.1:19400,127.0.0.1:19401,127.0.0.1:19402"
     assert told["ELASTICSEARCH_MASTERS"] == "elasticsearch,elasticsearch-2,elasticsearch-3"
     assert told["ELASTICSEARCH_HOSTS"] == "127.0.0.1:19300,127.0.0.1:19301,127.0.0.1:19302"
+    assert told["POSTGRES_HOSTS"] == "127.0.0.1:15532,127.0.0.1:15533"
     assert (told["POSTGRES_STANDBYS"], told["POSTGRES_SYNCHRONOUS"]) == ("postgres-2", "on")
     assert (told["CONNECT_REPLICATION"], told["KAFKA_MIN_INSYNC_REPLICAS"]) == ("3", "2")
 
@@ -149,6 +151,10 @@ def test_workers_wait_for_every_broker_and_a_replica_for_the_primary() -> None:
     assert needs(topology, topology.node("connect-4")) == {"kafka", "kafka-2", "kafka-3"}
     assert needs(topology, topology.node("postgres-2")) == {"postgres"}
     assert needs(topology, topology.node("pgbouncer")) == {"postgres"}
+    # While a replica has taken its place, the first one is a replica, too.
+    assert needs(topology, topology.node("postgres"), "postgres-2") == {"postgres-2"}
+    assert needs(topology, topology.node("postgres-2"), "postgres-2") == frozenset()
+    assert needs(topology, topology.node("pgbouncer"), "postgres-2") == {"postgres-2"}
     assert needs(topology, topology.node("kafka-2")) == frozenset()
 
 

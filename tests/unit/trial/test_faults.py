@@ -136,6 +136,54 @@ def test_a_service_without_its_network_gets_it_back(take: Take) -> None:
     assert record.fault == "isolate worker"
 
 
+def test_a_promoted_replica_gives_its_place_back_before_the_next_trial(take: Take) -> None:
+    bench = FakeBench(plan_with({"what": "promote"}))
+    record = take(bench)
+    assert record.reasons == []
+    assert record.recovery is not None
+    assert (record.recovery.whom, record.recovery.acts) == ("primary of postgres", [])
+    of_roles = ("promote postgres-2", "demote postgres", "restore roles")
+    assert [call for call in bench.calls if call in of_roles] == list(of_roles)
+    # No client goes on with the old connections.
+    assert bench.calls[bench.calls.index("restore roles") + 1] == "refresh"
+
+
+def test_a_connector_that_knows_one_host_is_led_to_the_new_one_by_hand_once(take: Take) -> None:
+    bench = broken(FakeBench(plan_with({"what": "promote", "patience_seconds": 3})), promote_postgres_2={"failed": 3})
+    record = take(bench)
+    assert record.recovery is not None
+    assert record.recovery.recovered
+    assert [act.command.partition(",")[0].split("/")[-1] for act in record.recovery.acts] == ["config"]
+    assert "redirect to {'POSTGRES_PORT': '15433'}" in bench.calls
+    assert "restart" not in bench.calls
+
+
+def test_a_connector_that_finds_the_new_primary_itself_is_only_restarted(
+    take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeBench, "file_of", lambda bench, cell: {"connection.url": "jdbc:${env:POSTGRES_HOSTS}"})
+    bench = broken(FakeBench(plan_with({"what": "promote", "patience_seconds": 3})), promote_postgres_2={"failed": 3})
+    record = take(bench)
+    assert record.recovery is not None
+    assert [act.command.partition("?")[2] for act in record.recovery.acts] == ["includeTasks=true&onlyFailed=true"]
+    assert not any(call.startswith("redirect") for call in bench.calls)
+
+
+def test_roles_are_changed_back_also_where_nothing_could_be_promoted(
+    take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = FakeBench(plan_with({"what": "promote"}))
+
+    def fail() -> tuple[str, int]:
+        raise StackError("postgres-2 was not promoted")
+
+    monkeypatch.setattr(bench.stack, "promote", fail)
+    record = take(bench)
+    assert "postgres-2 was not promoted" in record.reasons[0].text
+    assert "restore roles" in bench.calls
+    assert "demote postgres" not in bench.calls
+
+
 def test_a_sink_is_told_why_it_is_to_refuse(take: Take) -> None:
     bench = FakeBench(plan_with({"what": "refuse", "why": "no connection"}))
     record = take(bench)
