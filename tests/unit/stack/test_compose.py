@@ -12,8 +12,9 @@ from ruamel.yaml import YAML
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import compose
-from sinkbench.stack.compose import ComposeStack, endpoints_of
+from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.composecli import DOWN, compose_command, end_of_build, too_old, up_arguments
+from sinkbench.stack.composeendpoints import endpoints_of
 from sinkbench.stack.containers import SERVICES, names_of, state_of
 from sinkbench.stack.engine import Container, Usage
 
