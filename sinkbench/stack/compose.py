@@ -159,18 +159,22 @@ class ComposeStack(Stack):
             if built.returncode != 0:
                 raise StackError("an image could not be built:\n" + end_of_build(built.stdout + built.stderr))
         say("starting containers")
-        nodes = [node.name for node in self.settings.layout.nodes if node.service != "connect"]
-        started = self._cli.run(*up_arguments(scale, [name for name in nodes if name not in SERVICES]))
         try:
-            if started.returncode != 0:
-                raise StackError(self._why_not_started(started.stdout + started.stderr))
-            # A node that is well by its container's check need not be one of its cluster's yet.
-            self._wait_until_healthy(list(names_of(self._engine.containers())))
+            self._start_all(self._cli, scale)
         except StackError:
             if not found:
                 self._cli.run(*DOWN)
             raise
         self._forget()
+
+    def _start_all(self, cli: ComposeCli, scale: Mapping[str, int]) -> None:
+        """Starts all containers and waits until they are well. Raises StackError."""
+        nodes = [node.name for node in self.settings.layout.nodes if node.service != "connect"]
+        started = cli.run(*up_arguments(scale, [name for name in nodes if name not in SERVICES]))
+        if started.returncode != 0:
+            raise StackError(self._why_not_started(started.stdout + started.stderr))
+        # A node that is well by its container's check need not be one of its cluster's yet.
+        self._wait_until_healthy(list(names_of(self._engine.containers())))
 
     def _check_machine(self) -> None:
         """Raises StackError if the engine's machine cannot hold the topology, none of which runs yet."""
