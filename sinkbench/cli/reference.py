@@ -60,7 +60,8 @@ _ENV = """\
 # --- what to race, and where ---
 
 # The controller's container races the plan, too; it may be any file in the folder plans/. The thresholds are your copy
-# of this file. `docker compose up -d --scale connect=6` changes the workers while they run.
+# of this file. `docker compose up -d --scale connect=6` changes the workers while they run. `docker compose` alone
+# heeds no topology: give it an overlay, as docs/topologies.md says.
 
 = stack|plan|thresholds|topology|workers
 

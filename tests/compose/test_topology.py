@@ -64,9 +64,13 @@ def settings(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, si
     if psutil.virtual_memory().available < needed_bytes(found.layout):
         pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
     yield found
-    overlay = tmp_path / "a home" / "docker-compose.topology.yml"
-    files = ["-f", "docker-compose.yml", "-f", str(overlay)] if overlay.exists() else []
-    compose_in(checkout, *files, "down", "--volumes", "--remove-orphans")
+    compose_in(checkout, *files_of(found), "down", "--volumes", "--remove-orphans")
+
+
+def files_of(settings: Settings) -> list[str]:
+    """The files that sinkbench has given to compose, for somebody who calls it; none if it has not."""
+    overlay = settings.home / "docker-compose.topology.yml"
+    return ["-f", "docker-compose.yml", "-f", str(overlay)] if overlay.exists() else []
 
 
 def test_what_the_machine_does_not_grant_is_refused_before_anything_starts(
@@ -115,6 +119,13 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     assert all(used[name] for name in nodes), used
     assert all(held[name] for name in nodes), held
     assert all(sent[name] for name in nodes), sent
+
+    # The controller's container knows the nodes, and reaches them by their names.
+    asked_inside = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
+    inside = compose_in(checkout, *files_of(settings), *asked_inside)
+    assert inside.returncode == 0, inside.stdout + inside.stderr
+    assert "kafka-2:9092" in inside.stdout
+    assert f"topology {settings.layout.name}" in inside.stdout
 
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_TOPOLOGY", "small")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from sinkbench.stack.composecli import DOWN, compose_command, end_of_build, too_
 from sinkbench.stack.composeendpoints import endpoints_of
 from sinkbench.stack.containers import SERVICES, by_service, check_nodes, names_of, state_of
 from sinkbench.stack.engine import Container, Usage
+from sinkbench.stack.hostlimits import Granted
 from sinkbench.stack.readiness import checks
 from sinkbench.topology import Topology, load_topology
 
@@ -289,6 +291,41 @@ def test_what_was_read_for_troubles_is_told_with_the_next_cpu_times_once(monkeyp
     monkeypatch.setattr(compose, "LOOK_SECONDS", 600.0)
     assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
     assert stack.cpu_seconds() == {}
+
+
+class NothingThere(FakeEngine):
+    def containers(self) -> list[Container]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("found", "bytes_free", "said"),
+    [
+        (Granted(maps=65_530, files=1 << 20, here=True), 1 << 40, r"vm\.max_map_count is 65530"),
+        (Granted(maps=1 << 20, files=1 << 20, here=True), 1 << 30, r"the topology published needs .* of memory"),
+    ],
+)
+def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
+    found: Granted, bytes_free: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # This project's commands cannot be run: whoever tried would fail otherwise.
+    monkeypatch.setattr(compose, "DockerEngine", NothingThere)
+    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
+    monkeypatch.setattr(compose, "granted", lambda: found)
+    monkeypatch.setattr(compose.psutil, "virtual_memory", lambda: SimpleNamespace(available=bytes_free))
+    stack = ComposeStack(Settings().with_layout(PUBLISHED), HERE)
+    with pytest.raises(StackError, match=said):
+        stack.up(print)
+
+
+def test_containers_of_another_topology_are_told_as_they_are_and_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compose, "DockerEngine", FakeEngine)
+    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
+    stack = ComposeStack(Settings().with_layout(PUBLISHED), HERE)
+    assert stack.layout is None
+    assert {state.name: state.detail for state in stack.states()}["kafka-2"] == "no container"
+    with pytest.raises(StackError, match="the containers are those of another topology"):
+        stack.up(print)
 
 
 def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
