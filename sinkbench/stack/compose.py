@@ -11,77 +11,29 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import psutil
+
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, Endpoint, Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
+from sinkbench.stack import Allowance, Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
 from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
-from sinkbench.stack.containers import SERVICES, by_service, names_of, state_of
+from sinkbench.stack.composeendpoints import endpoints_of
+from sinkbench.stack.containers import SCALED, SERVICES, by_service, check_nodes, names_of, of_other_nodes, state_of
 from sinkbench.stack.engine import Container, DockerEngine, Usage
+from sinkbench.stack.hostlimits import check_host, granted
 from sinkbench.stack.jvmthreads import JvmClock
+from sinkbench.stack.nodes import check_memory
+from sinkbench.stack.overlay import PORTS
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, entrances_at, running_proxy
 from sinkbench.stack.readiness import checks
+from sinkbench.topology import Topology, service_of
 
-__all__ = ["ComposeStack", "endpoints_of"]
+__all__ = ["ComposeStack"]
 
-ACCOUNT = "sinkbench"
-INDEX = "tides"
-# The ports on the project's network.
-PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}
-METRICS_PORT = 9404
 LOOK_SECONDS = 0.5
 LOG_LINES = 15
-
-
-def endpoints_of(containers: Sequence[Container], inside: bool) -> Endpoints:
-    """How to reach the services: `inside` the project's network by name, else by ports on 127.0.0.1.
-
-    One without its network cannot be reached, and is as one that does not run.
-
-    Raises StackError if a running service publishes no port.
-    """
-    named = names_of([each for each in containers if each.state == "running" and not each.isolated])
-    workers = {name: each for name, each in named.items() if each.service == "connect"}
-    loadgens = {name: each for name, each in named.items() if each.service == "loadgen"}
-
-    def address(name: str) -> tuple[str, int]:
-        container, port = named.get(name), PORTS[name.split("-")[0]]
-        if inside:
-            return (name if name in PORTS or container is None else container.hostname), port
-        if container is None:
-            return "127.0.0.1", 0
-        # Kafka redirects its clients to the address that it advertises, so its port is the same on both sides.
-        published = next(iter(container.ports.values()), None) if name == "kafka" else container.ports.get(port)
-        if published is None:
-            raise StackError(f"{name}: its port {port} is not published on 127.0.0.1; see docker-compose.yml")
-        return "127.0.0.1", published
-
-    def metrics(container: Container) -> str | None:
-        host, port = (container.hostname, METRICS_PORT) if inside else ("127.0.0.1", container.ports.get(METRICS_PORT))
-        return None if port is None else f"http://{host}:{port}/metrics"
-
-    def url(name: str) -> str:
-        host, port = address(name)
-        return f"http://{host}:{port}"
-
-    def dsn(name: str, database: str) -> str:
-        host, port = address(name)
-        return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
-
-    return Endpoints(
-        kafka="{}:{}".format(*address("kafka")),
-        connect={name: url(name) for name in workers},
-        worker_ids={f"{each.hostname}:{PORTS['connect']}": name for name, each in workers.items()},
-        sinks={
-            "elasticsearch": Endpoint(url("elasticsearch"), options={"index": INDEX}),
-            "postgres": Endpoint(dsn("postgres", ACCOUNT)),
-            "pgbouncer": Endpoint(dsn("pgbouncer", "pgbouncer"), shown=dsn("pgbouncer", ACCOUNT)),
-        },
-        connect_metrics={name: shown for name, each in workers.items() if (shown := metrics(each)) is not None},
-        loadgens={name: url(name) for name in loadgens},
-        loadgen_kafka=f"kafka:{PORTS['kafka']}",
-    )
 
 
 class ComposeStack(Stack):
@@ -115,7 +67,13 @@ class ComposeStack(Stack):
 
     @property
     def endpoints(self) -> Endpoints:
-        return endpoints_of(self._engine.containers(), self._inside)
+        return endpoints_of(self._engine.containers(), self._inside, self.settings.layout)
+
+    @property
+    def layout(self) -> Topology | None:
+        found, asked = self._engine.containers(), self.settings.layout
+        # Somebody may have started others with `docker compose`, and more workers.
+        return None if of_other_nodes(found, asked) else asked.with_sizes(self.workers, asked.heaps())
 
     @property
     def lock_file(self) -> Path:
@@ -128,14 +86,22 @@ class ComposeStack(Stack):
 
     def states(self) -> list[ServiceState]:
         named = names_of(self._engine.containers())
-        absent = [s for s in SERVICES if s not in named and not any(name.startswith(f"{s}-") for name in named)]
+        there = {each.service for each in named.values()}
+        # Of a scaled service any number may be there.
+        wanted = [
+            name
+            for service in SERVICES
+            for name in ([service] if service in SCALED else [node.name for node in self.settings.layout.of(service)])
+        ]
+        absent = [name for name in wanted if name not in there]
         return [
             *(state_of(name, container) for name, container in named.items()),
             *(ServiceState(service, "stopped", None, "no container") for service in absent),
         ]
 
     def running(self) -> bool:
-        return any(each.state == "running" and each.service in SERVICES for each in self._engine.containers())
+        found = names_of(self._engine.containers())
+        return any(each.state == "running" for each in found.values())
 
     def start_id(self) -> str | None:
         # A service that has died is started again in its container.
@@ -178,6 +144,9 @@ class ComposeStack(Stack):
             self._start_again(say)
             return
         found = self._engine.containers()
+        check_nodes(found, self.settings.layout)
+        if not self.running():
+            self._check_machine()
         there = Counter(each.service for each in found)
         scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
         for each in found:
@@ -190,13 +159,29 @@ class ComposeStack(Stack):
             if built.returncode != 0:
                 raise StackError("an image could not be built:\n" + end_of_build(built.stdout + built.stderr))
         say("starting containers")
-        started = self._cli.run(*up_arguments(scale))
-        if started.returncode != 0:
-            reason = self._why_not_started(started.stdout + started.stderr)
+        try:
+            self._start_all(self._cli, scale)
+        except StackError:
             if not found:
                 self._cli.run(*DOWN)
-            raise StackError(reason)
+            raise
         self._forget()
+
+    def _start_all(self, cli: ComposeCli, scale: Mapping[str, int]) -> None:
+        """Starts all containers and waits until they are well. Raises StackError."""
+        nodes = [node.name for node in self.settings.layout.nodes if node.service != "connect"]
+        started = cli.run(*up_arguments(scale, [name for name in nodes if name not in SERVICES]))
+        if started.returncode != 0:
+            raise StackError(self._why_not_started(started.stdout + started.stderr))
+        # A node that is well by its container's check need not be one of its cluster's yet.
+        self._wait_until_healthy(list(names_of(self._engine.containers())))
+
+    def _check_machine(self) -> None:
+        """Raises StackError if the engine's machine cannot hold the topology, none of which runs yet."""
+        found = granted()
+        check_host(self.settings.layout, found)
+        if found.here:
+            check_memory(self.settings.layout, psutil.virtual_memory().available)
 
     def down(self) -> None:
         if self._cli is None:
@@ -327,7 +312,7 @@ class ComposeStack(Stack):
         self._looked, self._told = time.monotonic(), False
 
     def _trouble(self, container: Container, starved: bool) -> str | None:
-        setting = f"SINKBENCH_{container.service.upper()}_MEMORY"
+        setting = f"SINKBENCH_{service_of(container.service).upper()}_MEMORY"
         if starved or (container.exit_code == 137 and self._engine.was_out_of_memory(container)):
             limit = (self._engine.allowance(container).memory_bytes or 0) / 2**20
             return f"was killed for memory, in part or whole: its limit is {limit:,.0f} MB ({setting})"
@@ -380,7 +365,10 @@ class ComposeStack(Stack):
                     + self._engine.log_tail(named[late], LOG_LINES)
                 )
             time.sleep(0.25)
-        ours = checks(self.endpoints)
+        found = self._engine.containers()
+        # Whoever starts alone need not wait for nodes that do not run.
+        gone = {name for name, each in names_of(found).items() if each.state != "running" or each.isolated}
+        ours = checks(endpoints_of(found, self._inside, self.settings.layout, gone - set(names)))
         for name in names:
             while name in ours and (reason := ours[name]()) is not None:
                 if time.monotonic() > deadline:

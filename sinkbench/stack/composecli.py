@@ -7,14 +7,16 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
 from sinkbench.errors import StackError
 from sinkbench.settings import Settings
 from sinkbench.stack.containers import SERVICES
+from sinkbench.stack.overlay import BASE, overlay
 from sinkbench.stack.tools import run
+from sinkbench.topology import SHIPPED
 
 __all__ = [
     "DOWN",
@@ -31,30 +33,41 @@ __all__ = [
 READY_SECONDS = 240
 # The first with `up --wait` that waits for health, and with the attribute `attach`.
 LEAST_COMPOSE = "2.20"
+# The first in which an overlay can say that something stands there instead of what is inherited.
+LEAST_FOR_OVERLAY = "2.24.4"
+# What compose reads beside the project's file if nobody names files.
+OVERRIDES = (
+    *("compose.override.yml", "compose.override.yaml"),
+    *("docker-compose.override.yml", "docker-compose.override.yaml"),
+)
 
 DOWN = ("down", "--remove-orphans")
 """Stops and removes all containers, the controller's too; the volumes stay."""
 
 
-def compose_command(checkout: Path, *arguments: str) -> list[str]:
-    """The command line of `docker compose` for the project in the folder `checkout`."""
-    return ["docker", "compose", "--project-directory", str(checkout), "--progress", "plain", *arguments]
+def compose_command(checkout: Path, *arguments: str, files: Sequence[Path] = ()) -> list[str]:
+    """The command line of `docker compose` for the project in the folder `checkout`, of these files if given."""
+    named = [part for file in files for part in ("--file", str(file))]
+    return ["docker", "compose", "--project-directory", str(checkout), *named, "--progress", "plain", *arguments]
 
 
-def up_arguments(scale: Mapping[str, int]) -> list[str]:
-    """Starts all services but the controller, each with its number of containers in `scale`, and waits for health."""
+def up_arguments(scale: Mapping[str, int], further: Sequence[str] = ()) -> list[str]:
+    """Starts all services but the controller, each with its number of containers in `scale`, and waits for health.
+
+    `further` are the nodes that are no service of docker-compose.yml.
+    """
     # Without --scale compose would go back to the numbers in the file.
     scaled = [part for service, count in scale.items() for part in ("--scale", f"{service}={count}")]
-    return ["up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *SERVICES]
+    return ["up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *SERVICES, *further]
 
 
-def too_old(version: str) -> bool:
+def too_old(version: str, least: str = LEAST_COMPOSE) -> bool:
     """Whether this version of compose, as it prints it, lacks what docker-compose.yml needs."""
 
     def parts(text: str) -> list[int]:
-        return [int(part) for part in re.findall(r"\d+", text)[:2]]
+        return [int(part) for part in re.findall(r"\d+", text)[:3]]
 
-    return parts(version) < parts(LEAST_COMPOSE)
+    return parts(version) < parts(least)
 
 
 def end_of_build(output: str, lines: int = 15) -> str:
@@ -90,22 +103,58 @@ class ComposeCli:
                 f"docker compose is {done.stdout.strip()}, {LEAST_COMPOSE} or newer is needed (older ones know no "
                 "`attach` of a service); upgrade it"
             )
+        if self._has_overlay and too_old(done.stdout, LEAST_FOR_OVERLAY):
+            raise StackError(
+                f"docker compose is {done.stdout.strip()}, {LEAST_FOR_OVERLAY} or newer is needed for the topology"
+                f" {settings.layout.name} (older ones know no `!override`); upgrade it, or set SINKBENCH_TOPOLOGY=small"
+            )
+
+    @property
+    def _has_overlay(self) -> bool:
+        return self._settings.layout.name != SHIPPED[0]
+
+    @property
+    def overlay(self) -> Path:
+        """The file that says what the topology changes, which `run` writes; the small one has none."""
+        return self._settings.home / "docker-compose.topology.yml"
 
     def run(self, *arguments: str) -> CompletedProcess[str]:
-        """Runs `docker compose` with these arguments to its end."""
-        return run(compose_command(self._checkout, *arguments), self._environment())
+        """Runs `docker compose` with these arguments to its end. Raises StackError if the overlay cannot be written."""
+        files = self._files() if self._has_overlay else []
+        return run(compose_command(self._checkout, *arguments, files=files), self._environment())
+
+    def _files(self) -> list[Path]:
+        """The project's file, what its owner changes of it, and the overlay, which is written."""
+        text = overlay(self._settings, self._checkout)
+        try:
+            self.overlay.parent.mkdir(parents=True, exist_ok=True)
+            # Another command may read it at this moment.
+            written = self.overlay.with_name(f"{self.overlay.name}.{os.getpid()}")
+            written.write_text(text, encoding="utf-8")
+            written.replace(self.overlay)
+        except OSError as error:
+            raise StackError(
+                f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write"
+            ) from None
+        own = [path for name in OVERRIDES if (path := self._checkout / name).exists()]
+        return [self._checkout / BASE, *own[:1], self.overlay]
 
     def project(self) -> str:
         """The name of the project. Raises StackError if docker-compose.yml cannot be read."""
-        done = self.run("config", "--format", "json")
+        # The overlay does not change it, and whoever only asks which stack runs is to write nothing.
+        done = run(compose_command(self._checkout, "config", "--format", "json"), self._environment())
         if done.returncode != 0:
-            raise StackError(f"{self._checkout / 'docker-compose.yml'}: {last_line(done.stderr)}")
+            raise StackError(f"{self._checkout / BASE}: {last_line(done.stderr)}")
         return str(json.loads(done.stdout)["name"])
 
     def _environment(self) -> dict[str, str]:
         """The caller's environment and the settings in force, so that `.env` and the port offset count here, too."""
         offset = self._settings.port_offset
-        ours = {"home", "dist", "user", "stack", "plan", "thresholds"}
+        ours = {"home", "dist", "user", "stack", "plan", "thresholds", "topology"}
+        # An overlay may have to grant more than the default, so that a heap fits in.
+        ours |= {name for name in type(self._settings).model_fields if name.endswith("_memory")} - (
+            self._settings.model_fields_set
+        )
         given = {
             f"SINKBENCH_{name.upper()}": str(value + offset if name.endswith("_port") else value)
             for name, value in self._settings.model_dump(exclude=ours).items()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sinkbench.errors import StackError
 from sinkbench.stack import Allowance, ServiceState
 from sinkbench.stack.engine import Container
+from sinkbench.topology import Topology, service_of
 
-__all__ = ["SCALED", "SERVICES", "by_service", "names_of", "state_of"]
+__all__ = ["SCALED", "SERVICES", "by_service", "check_nodes", "names_of", "of_other_nodes", "state_of"]
 
 # In starting order. The controller is no part of the stack that it races on.
 SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen")
@@ -16,21 +18,46 @@ SCALED = ("connect", "loadgen")
 
 
 def names_of(containers: Sequence[Container]) -> dict[str, Container]:
-    """The containers by service name, those of scaled services numbered: kafka, connect-1, connect-2."""
+    """The containers by their service in the compose files, those of scaled ones numbered: kafka-2, connect-1."""
     return {
         f"{each.service}-{each.number}" if each.service in SCALED else each.service: each
         for service in SERVICES
         for each in containers
-        if each.service == service
+        if service_of(each.service) == service
     }
+
+
+def of_other_nodes(containers: Sequence[Container], topology: Topology) -> dict[str, tuple[str, ...]]:
+    """The nodes that are there, by service, where they are others than the topology's; no node is no other one."""
+    there = names_of(containers)
+    found = {
+        service: tuple(name for name in there if service_of(name) == service)
+        for service in ("kafka", "elasticsearch", "postgres")
+    }
+    return {
+        service: names
+        for service, names in found.items()
+        if names and set(names) != {node.name for node in topology.of(service)}
+    }
+
+
+def check_nodes(containers: Sequence[Container], topology: Topology) -> None:
+    """Raises StackError if the containers are those of another topology."""
+    for service, names in of_other_nodes(containers, topology).items():
+        asked = ", ".join(node.name for node in topology.of(service))
+        raise StackError(
+            f"the containers are those of another topology: there are {', '.join(names)}, and the topology"
+            f" {topology.name} has {asked}; run `sinkbench down --stack compose` first, or set SINKBENCH_TOPOLOGY to"
+            " that of the containers"
+        )
 
 
 def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:
     """Allowances by service, where all its containers have the same; else by container, as connect-2."""
     found: dict[str, Allowance] = {}
     for name, allowance in allowances.items():
-        service = name.rsplit("-", 1)[0]
-        alike = all(each == allowance for other, each in allowances.items() if other.rsplit("-", 1)[0] == service)
+        service = service_of(name)
+        alike = all(each == allowance for other, each in allowances.items() if service_of(other) == service)
         found[service if alike else name] = allowance
     return found
 

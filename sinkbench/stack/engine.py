@@ -277,9 +277,10 @@ class DockerEngine:
         return text.decode(errors="replace").rstrip()
 
     def kill(self, container: Container) -> None:
-        """Kills a container with SIGKILL."""
+        """Kills a container with SIGKILL and waits for its end: a large process takes a moment to go."""
         with _asking(f"kill {container.service}"):
             self._api.kill(container.id)
+        self._wait_until_gone(container)
 
     def pause(self, container: Container) -> None:
         """Freezes all processes of a container."""
@@ -295,7 +296,10 @@ class DockerEngine:
         """Stops a container and waits for its end."""
         with _asking(f"stop {container.service}"):
             self._api.stop(container.id)
-        # The list of containers may still show it as running for a moment.
+        self._wait_until_gone(container)
+
+    def _wait_until_gone(self, container: Container) -> None:
+        # The list of containers may still show it as running for a moment; whoever starts it then starts nothing.
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline and any(
             each.id == container.id and each.state == "running" for each in self.containers()

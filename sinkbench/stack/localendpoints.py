@@ -10,7 +10,7 @@ from sinkbench.stack.home import ACCOUNT, INDEX
 from sinkbench.stack.nodes import HOST, joined
 from sinkbench.topology import SHIPPED, Topology
 
-__all__ = ["endpoints_of"]
+__all__ = ["endpoints_of", "options_of_an_index"]
 
 
 def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str | None = None) -> Endpoints:
@@ -46,7 +46,7 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str 
 
 def _elasticsearch(settings: Settings, gone: Set[str]) -> Endpoint:
     topology = settings.layout
-    options = {"index": INDEX, **_of_an_index(topology)}
+    options = {"index": INDEX, **options_of_an_index(topology)}
     nodes = topology.of("elasticsearch")
     together = {**options, "nodes": str(len({node.name for node in nodes} - gone))}
     found = {
@@ -57,7 +57,8 @@ def _elasticsearch(settings: Settings, gone: Set[str]) -> Endpoint:
     return Endpoint(first.address, options=options, nodes=found if len(found) > 1 else {})
 
 
-def _of_an_index(topology: Topology) -> dict[str, str]:
+def options_of_an_index(topology: Topology) -> dict[str, str]:
+    """Shards and replicas of an index without a target file, as options of Elasticsearch's endpoint."""
     # In the small one elasticsearch/index.json says it, which somebody may have changed.
     if topology.name == SHIPPED[0]:
         return {}

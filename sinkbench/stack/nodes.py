@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import configparser
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sinkbench.errors import StackError
 from sinkbench.settings import Settings
@@ -21,6 +21,7 @@ __all__ = [
     "needs",
     "shared_environment",
     "supervisor_config",
+    "told_of_nodes",
 ]
 
 HOST = "127.0.0.1"
@@ -51,28 +52,42 @@ def joined(settings: Settings, port: str, service: str) -> str:
 
 
 def shared_environment(settings: Settings) -> dict[str, str]:
-    """What all services of a stack are told of its nodes."""
-    topology = settings.layout
-    voters = ",".join(
-        f"{node.number}@{CONTROLLER_HOST}:{settings.port('kafka_controller_port', node.number)}"
-        for node in topology.of("kafka")
-    )
-    hosts = joined(settings, "elasticsearch_port", "elasticsearch")
-    several = len(topology.of("elasticsearch")) > 1
+    """What all services of a local stack are told of its nodes."""
+
+    def address(node: Node, port: str) -> str:
+        host = CONTROLLER_HOST if port == "kafka_controller_port" else HOST
+        return f"{host}:{settings.port(port, node.number)}"
+
+    return {"KAFKA_CONTROLLER_HOST": CONTROLLER_HOST, **told_of_nodes(settings.layout, address)}
+
+
+def told_of_nodes(topology: Topology, address: Callable[[Node, str], str]) -> dict[str, str]:
+    """What services are told of the nodes, wherever they run.
+
+    Args:
+        topology: which nodes there are.
+        address: host:port of a node as the others reach it, by the setting of its port ("kafka_port").
+    """
+
+    def of(port: str, service: str) -> list[str]:
+        return [address(node, port) for node in topology.of(service)]
+
+    brokers = enumerate(of("kafka_controller_port", "kafka"), start=1)
+    hosts = of("elasticsearch_port", "elasticsearch")
+    several = len(hosts) > 1
     return {
-        "KAFKA_BOOTSTRAP": joined(settings, "kafka_port", "kafka"),
-        "KAFKA_VOTERS": voters,
-        "KAFKA_CONTROLLER_HOST": CONTROLLER_HOST,
+        "KAFKA_BOOTSTRAP": ",".join(of("kafka_port", "kafka")),
+        "KAFKA_VOTERS": ",".join(f"{number}@{where}" for number, where in brokers),
         "KAFKA_REPLICATION": str(topology.kafka.replication),
         "KAFKA_MIN_INSYNC_REPLICAS": str(topology.kafka.min_insync_replicas),
         "CONNECT_REPLICATION": str(topology.kafka.replication),
-        "ELASTICSEARCH_HOSTS": hosts,
+        "ELASTICSEARCH_HOSTS": ",".join(hosts),
         # For connectors that want whole addresses.
-        "ELASTICSEARCH_URLS": ",".join(f"http://{host}" for host in hosts.split(",")),
-        "ELASTICSEARCH_SEEDS": joined(settings, "elasticsearch_transport_port", "elasticsearch") if several else "",
+        "ELASTICSEARCH_URLS": ",".join(f"http://{host}" for host in hosts),
+        "ELASTICSEARCH_SEEDS": ",".join(of("elasticsearch_transport_port", "elasticsearch")) if several else "",
         "ELASTICSEARCH_MASTERS": ",".join(topology.elasticsearch.nodes) if several else "",
         # For connectors that look for the primary among all nodes.
-        "POSTGRES_HOSTS": joined(settings, "postgres_port", "postgres"),
+        "POSTGRES_HOSTS": ",".join(of("postgres_port", "postgres")),
         "POSTGRES_STANDBYS": ",".join(topology.postgres.nodes[1:]),
         "POSTGRES_SYNCHRONOUS": "on" if topology.postgres.synchronous else "",
     }

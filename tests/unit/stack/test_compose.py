@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,11 +12,15 @@ from ruamel.yaml import YAML
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import compose
-from sinkbench.stack.compose import ComposeStack, endpoints_of
+from sinkbench.stack import Allowance, compose
+from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.composecli import DOWN, compose_command, end_of_build, too_old, up_arguments
-from sinkbench.stack.containers import SERVICES, names_of, state_of
+from sinkbench.stack.composeendpoints import endpoints_of
+from sinkbench.stack.containers import SERVICES, by_service, check_nodes, names_of, state_of
 from sinkbench.stack.engine import Container, Usage
+from sinkbench.stack.hostlimits import Granted
+from sinkbench.stack.readiness import checks
+from sinkbench.topology import Topology, load_topology
 
 HERE = Path("/a b/checkout")
 COMPOSE: dict[str, Any] = YAML(typ="safe").load((CHECKOUT / "docker-compose.yml").read_text())
@@ -45,11 +50,32 @@ STACK = [
 ]
 
 
+PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
+CLUSTERS = [
+    *(container("connect", number, p8083=18082 + number) for number in range(1, 7)),
+    container("controller", 1),
+    container("elasticsearch", p9200=19200),
+    container("elasticsearch-2", p9200=19201),
+    container("elasticsearch-3", p9200=19202),
+    container("kafka", p19092=19092),
+    container("kafka-2", p19094=19094),
+    container("kafka-3", p19096=19096),
+    container("loadgen", 1, p8090=32768),
+    container("pgbouncer", p6432=16432),
+    container("postgres", p5432=15432),
+    container("postgres-2", p5432=15433),
+]
+
+
 def test_up_starts_everything_but_the_controller_and_waits() -> None:
     assert up_arguments({"connect": 3, "loadgen": 1}) == [
         *("up", "--detach", "--wait", "--wait-timeout", "240", "--scale", "connect=3", "--scale", "loadgen=1"),
         *("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen"),
     ]
+
+
+def test_up_starts_the_nodes_of_an_overlay_too() -> None:
+    assert up_arguments({}, ["kafka-2", "postgres-2"])[-3:] == ["loadgen", "kafka-2", "postgres-2"]
 
 
 def test_every_command_names_the_project_by_its_folder() -> None:
@@ -126,6 +152,75 @@ def test_the_controller_is_no_part_of_the_stack_it_races_on() -> None:
     ]
 
 
+# --- several nodes ---
+
+
+def test_each_node_has_a_name_of_its_own_in_starting_order() -> None:
+    assert list(names_of(CLUSTERS)) == [
+        *("kafka", "kafka-2", "kafka-3", "elasticsearch", "elasticsearch-2", "elasticsearch-3"),
+        *("postgres", "postgres-2", "pgbouncer", *(f"connect-{n}" for n in range(1, 7)), "loadgen-1"),
+    ]
+
+
+def test_from_outside_each_node_is_reached_by_its_published_port() -> None:
+    found = endpoints_of(CLUSTERS, False, PUBLISHED)
+    assert found.kafka == "127.0.0.1:19092,127.0.0.1:19094,127.0.0.1:19096"
+    assert found.brokers["kafka-3"] == "127.0.0.1:19096"
+    assert found.replication == 3
+    assert found.loadgen_kafka == "kafka:9092,kafka-2:9092,kafka-3:9092"
+    elasticsearch, postgres = found.sinks["elasticsearch"], found.sinks["postgres"]
+    assert [each.address for each in elasticsearch.nodes.values()] == [f"http://127.0.0.1:1920{n}" for n in range(3)]
+    assert elasticsearch.options == {"index": "tides", "shards": "3", "replicas": "1"}
+    assert "port=15433" in postgres.nodes["postgres-2"].address
+    assert postgres.nodes["postgres-2"].options == {"role": "replica"}
+    assert postgres.address == postgres.nodes["postgres"].address
+
+
+def test_from_inside_each_node_is_reached_by_its_name() -> None:
+    found = endpoints_of(CLUSTERS, True, PUBLISHED)
+    assert found.kafka == "kafka:9092,kafka-2:9092,kafka-3:9092"
+    assert found.sinks["elasticsearch"].nodes["elasticsearch-2"].address == "http://elasticsearch-2:9200"
+    assert "host=postgres-2" in found.sinks["postgres"].nodes["postgres-2"].address
+
+
+def test_every_node_and_worker_is_checked() -> None:
+    assert list(checks(endpoints_of(CLUSTERS, False, PUBLISHED))) == [
+        *("kafka", "kafka-2", "kafka-3", "elasticsearch", "elasticsearch-2", "elasticsearch-3"),
+        *("postgres", "postgres-2", "pgbouncer", *(f"connect-{n}" for n in range(1, 7))),
+    ]
+
+
+def test_a_broker_that_does_not_run_is_none_that_clients_begin_with() -> None:
+    others = [each for each in CLUSTERS if each.service != "kafka"]
+    found = endpoints_of(others, False, PUBLISHED)
+    assert found.kafka == "127.0.0.1:19094,127.0.0.1:19096"
+    assert found.brokers["kafka"] == "127.0.0.1:0"
+
+
+def test_a_node_that_starts_alone_waits_for_none_that_is_gone() -> None:
+    found = endpoints_of(CLUSTERS, False, PUBLISHED, {"elasticsearch-3"})
+    assert {each.options["nodes"] for each in found.sinks["elasticsearch"].nodes.values()} == {"2"}
+
+
+def test_containers_of_other_nodes_than_the_topologys_are_refused() -> None:
+    check_nodes(STACK, Topology())
+    check_nodes(CLUSTERS, PUBLISHED)
+    # Workers and load generators may be any number, and what is not there is started.
+    check_nodes([each for each in STACK if each.service not in ("kafka", "connect")], Topology())
+    with pytest.raises(
+        StackError, match=r"there are kafka, kafka-2, kafka-3, and the topology small has kafka; run `sinkbench down"
+    ):
+        check_nodes(CLUSTERS, Topology())
+    with pytest.raises(StackError, match=r"there are kafka, and the topology published has kafka, kafka-2, kafka-3;"):
+        check_nodes(STACK, PUBLISHED)
+
+
+def test_what_containers_of_a_service_may_use_alike_is_told_once() -> None:
+    little, much = Allowance(1.0, 2**30), Allowance(2.0, 2**30)
+    found = by_service({"kafka": little, "kafka-east-1": little, "connect-1": little, "connect-2": much})
+    assert found == {"kafka": little, "connect-1": little, "connect-2": much}
+
+
 @pytest.mark.parametrize(
     ("state", "status", "expected"),
     [
@@ -196,6 +291,41 @@ def test_what_was_read_for_troubles_is_told_with_the_next_cpu_times_once(monkeyp
     monkeypatch.setattr(compose, "LOOK_SECONDS", 600.0)
     assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
     assert stack.cpu_seconds() == {}
+
+
+class NothingThere(FakeEngine):
+    def containers(self) -> list[Container]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("found", "bytes_free", "said"),
+    [
+        (Granted(maps=65_530, files=1 << 20, here=True), 1 << 40, r"vm\.max_map_count is 65530"),
+        (Granted(maps=1 << 20, files=1 << 20, here=True), 1 << 30, r"the topology published needs .* of memory"),
+    ],
+)
+def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
+    found: Granted, bytes_free: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # This project's commands cannot be run: whoever tried would fail otherwise.
+    monkeypatch.setattr(compose, "DockerEngine", NothingThere)
+    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
+    monkeypatch.setattr(compose, "granted", lambda: found)
+    monkeypatch.setattr(compose.psutil, "virtual_memory", lambda: SimpleNamespace(available=bytes_free))
+    stack = ComposeStack(Settings().with_layout(PUBLISHED), HERE)
+    with pytest.raises(StackError, match=said):
+        stack.up(print)
+
+
+def test_containers_of_another_topology_are_told_as_they_are_and_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compose, "DockerEngine", FakeEngine)
+    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
+    stack = ComposeStack(Settings().with_layout(PUBLISHED), HERE)
+    assert stack.layout is None
+    assert {state.name: state.detail for state in stack.states()}["kafka-2"] == "no container"
+    with pytest.raises(StackError, match="the containers are those of another topology"):
+        stack.up(print)
 
 
 def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
