@@ -192,6 +192,7 @@ class CpuClock:
         self.pid = pid
         self._process = psutil.Process(pid)
         self._children: list[psutil.Process] = []
+        self._direct = b""
         self._look_at = -math.inf
 
     @property
@@ -208,13 +209,15 @@ class CpuClock:
     def seconds(self) -> float | None:
         """User and system time so far; None once the process is gone.
 
-        New children count after two seconds, of a process with many threads later.
+        Children of its main thread count at once, as those are that serve PostgreSQL's clients. Others, and where the
+        kernel does not tell of them, count after two seconds, of a process with many threads later.
         """
         # A child's time moves to its parent's when it ends.
         try:
             total = self._read(self.pid)
-            if time.monotonic() >= self._look_at:
-                before = time.thread_time()
+            direct = self._read_direct()
+            if direct != self._direct or time.monotonic() >= self._look_at:
+                self._direct, before = direct, time.thread_time()
                 self._children = descendants(self._process)
                 took = time.thread_time() - before
                 self._look_at = time.monotonic() + max(CHILDREN_SECONDS, took / CHILDREN_SHARE)
@@ -224,6 +227,11 @@ class CpuClock:
             with suppress(OSError):
                 total += self._read(child.pid)
         return total
+
+    def _read_direct(self) -> bytes:
+        with suppress(OSError):
+            return read_file(f"/proc/{self.pid}/task/{self.pid}/children")
+        return b""
 
     @staticmethod
     def _read(pid: int) -> float:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.stack.processes import SERVICES_OF, check_ports_free, is_suspended, resume, suspend
+from sinkbench.stack.processes import SERVICES_OF, CpuClock, check_ports_free, is_suspended, resume, suspend
 
 LISTEN = """
 import socket, time
@@ -77,3 +77,23 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_child_that_began_a_moment_ago_is_counted_at_the_next_reading() -> None:
+    script = "import subprocess, sys; input(); subprocess.run([sys.executable, '-c', 'while True: pass'])"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
+        children: list[psutil.Process] = []
+        try:
+            parent, clock = psutil.Process(process.pid), CpuClock(process.pid)
+            assert clock.seconds() is not None
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            wait_until(lambda: len(parent.children()) == 1)
+            children = parent.children()
+            clock.seconds()
+            assert clock.pids == [process.pid, children[0].pid]
+        finally:
+            for child in children:
+                child.kill()
+            process.kill()
