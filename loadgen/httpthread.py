@@ -86,7 +86,8 @@ class HttpThread:
         """Closes connections that have been idle at every look for long enough."""
         opened = [each for each in self._server.server_state.connections if isinstance(each, H11Protocol)]
         waiting = [each for each in opened if each.cycle is None or each.cycle.response_complete]
-        self._idle = {each: self._idle.get(each, 0) + LOOK_SECONDS for each in waiting}
+        # The first look only sees that one is there: it may have come just now.
+        self._idle = {each: self._idle.get(each, -LOOK_SECONDS) + LOOK_SECONDS for each in waiting}
         for connection, seconds in self._idle.items():
             if seconds >= IDLE_SECONDS:
                 connection.transport.close()

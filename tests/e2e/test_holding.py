@@ -30,8 +30,8 @@ def taken(stack: LocalStack, folder: Path, pipeline: str, target: str = "") -> T
 
 
 def reasons(record: TrialRecord) -> list[Reason]:
-    """Why it does not count, but for a rate that so few records cannot have."""
-    return [each for each in record.reasons if each.code != ReasonCode.TOO_SHORT]
+    """Why it does not count, but for what so few records cannot have: a rate, and a look at tasks once a second."""
+    return [each for each in record.reasons if each.code not in (ReasonCode.TOO_SHORT, ReasonCode.TASKS_NOT_STARTED)]
 
 
 def index(folder: Path, **settings: object) -> str:

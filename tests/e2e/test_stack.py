@@ -76,7 +76,7 @@ def test_services_do_not_run_as_root(stack: LocalStack) -> None:
 
 
 def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: LocalStack, sinkbench: Run) -> None:
-    assert "PgBouncer" in sinkbench("logs", "pgbouncer").stdout
+    assert " LOG " in sinkbench("logs", "pgbouncer").stdout
     done = sinkbench("logs", "pgbounce")
     assert done.returncode == 2
     assert "pgbouncer" in done.stderr

@@ -44,9 +44,11 @@ def served(app: Any) -> Iterator[int]:
     listener = socket.create_server(("127.0.0.1", 0))
     server = HttpThread(app, listener, 2)
     assert server.start()
-    yield listener.getsockname()[1]
-    server.stop()
-    server.join()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.stop()
+        server.join()
 
 
 async def echo(request: Request) -> PlainTextResponse:
@@ -175,7 +177,7 @@ def test_too_large_a_body_is_refused_before_it_is_read_whole() -> None:
 
 
 def test_connections_that_say_nothing_are_closed_and_keep_nobody_out_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(httpthread, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(httpthread, "IDLE_SECONDS", 3)
     with served(make_app(LoadService({}))) as port, contextlib.ExitStack() as held:
         silent = [held.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(200)]
         for half in silent[::2]:
