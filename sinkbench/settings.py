@@ -8,7 +8,7 @@ import io
 import os
 import stat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
@@ -20,10 +20,11 @@ from sinkbench.errors import SettingsError
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import MOST_WORKERS, PORT_STEPS, SHIPPED, Topology, load_topology
 
-__all__ = ["CHECKOUT", "PORTS", "Settings", "existing_part", "load_settings", "reachable_by_others"]
+__all__ = ["CHECKOUT", "HOST", "PORTS", "Settings", "existing_part", "load_settings", "reachable_by_others"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PREFIX = "SINKBENCH_"
+HOST = "127.0.0.1"
 PORTS = (
     *("kafka_port", "kafka_controller_port", "elasticsearch_port", "elasticsearch_transport_port"),
     *("postgres_port", "pgbouncer_port"),
@@ -53,6 +54,13 @@ class Settings(BaseSettings):
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
     topology: str = Field(default=SHIPPED[0], description="which nodes there are: small, published, or a file of yours")
+    security: Literal["off", "on"] = Field(
+        default="off", description="on: TLS, users and passwords for every service of the local stack"
+    )
+    listen: Literal["127.0.0.1", "0.0.0.0"] = Field(  # noqa: S104
+        default=HOST,
+        description="where the local stack's services listen; 0.0.0.0, for all networks, wants SINKBENCH_SECURITY=on",
+    )
     workers: int = Field(
         default=3, ge=1, le=MOST_WORKERS, description="number of Kafka Connect workers; if not set, the topology's"
     )
@@ -232,4 +240,9 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
     settings = settings.model_copy(update={**folders, "user": user})
     settings = settings.with_layout(load_topology(settings.topology, checkout, CHECKOUT))
     settings.ports()
+    if settings.listen != HOST and settings.security == "off":
+        raise SettingsError(
+            f"{PREFIX}LISTEN={settings.listen}: anybody could read and write there; set {PREFIX}SECURITY=on, too, or"
+            f" leave {PREFIX}LISTEN out"
+        )
     return settings

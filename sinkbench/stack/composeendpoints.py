@@ -8,9 +8,10 @@ from sinkbench.errors import StackError
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.containers import SCALED, names_of
 from sinkbench.stack.engine import Container
-from sinkbench.stack.home import ACCOUNT, INDEX
+from sinkbench.stack.home import INDEX
 from sinkbench.stack.localendpoints import options_of_an_index
 from sinkbench.stack.overlay import PORTS
+from sinkbench.stack.security import ACCOUNT
 from sinkbench.topology import Topology, service_of
 
 __all__ = ["endpoints_of"]

@@ -6,22 +6,22 @@ import hashlib
 import os
 import pwd
 import shutil
+import socket
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import PORTS, Settings, reachable_by_others
-from sinkbench.stack import Entrance
+from sinkbench.stack import Entrance, Say
 from sinkbench.stack.nodes import HOST, shared_environment, supervisor_config
 from sinkbench.stack.processes import SERVICES_OF
 from sinkbench.stack.proxyserver import VARIABLES, entrances_at
+from sinkbench.stack.security import ACCOUNT, WITHOUT_SECURITY, Security, prepare_security, security_folder
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
 
 __all__ = ["ACCOUNT", "INDEX", "Home"]
 
-# User, password and database. Everything listens on loopback only.
-ACCOUNT = "sinkbench"
 INDEX = "tides"
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer")
 SERVICE_FOLDERS = ("kafka", "connect", "elasticsearch", "postgres")
@@ -46,10 +46,17 @@ class Home:
     def data(self) -> Path:
         """The services' data: of a stack with other nodes elsewhere, since a cluster keeps in it who belongs to it."""
         topology = self._settings.layout
+        # Users and passwords are in the data, too.
+        kind = "data-secure" if self.is_secure else "data"
         if topology.is_single:
-            return self.path / "data"
+            return self.path / kind
         names = " ".join(node.name for node in topology.nodes if node.service != "connect")
-        return self.path / f"data-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+        return self.path / f"{kind}-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether its services want TLS and passwords."""
+        return self._settings.security == "on"
 
     @property
     def primary_file(self) -> Path:
@@ -105,6 +112,14 @@ class Home:
         for folder in (self.data, self.small_disk):
             os.chown(folder, account.pw_uid, account.pw_gid)
 
+    def secure(self, say: Say) -> Security | None:
+        """Makes the certificates and passwords that are missing; None if the stack wants none."""
+        if not self.is_secure:
+            return None
+        account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
+        owner = None if account is None else (account.pw_uid, account.pw_gid)
+        return prepare_security(security_folder(self._settings), owner, (), say)
+
     def stage(self, checkout: Path) -> None:
         """Copies run scripts and configurations from `checkout`, which the services' account may not enter.
 
@@ -119,13 +134,17 @@ class Home:
         template = (checkout / "local" / "supervisord.conf").read_text(encoding="utf-8")
         self.supervisor_config.write_text(supervisor_config(template, self._settings), encoding="utf-8")
 
-    def environment(self, programs: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, programs: Mapping[str, str], security: Security | None = None) -> dict[str, str]:
         """What the run scripts and `local/supervisord.conf` read; of the caller's own environment only PATH.
 
         Args:
             programs: where the programs are that come from Maven, by the variable that says so.
+            security: what `secure` has made.
         """
         port = self._settings.port
+        listen = self._settings.listen
+        # Clients elsewhere must find it by that.
+        advertised = HOST if listen == HOST else socket.gethostname()
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
@@ -137,17 +156,19 @@ class Home:
             "SINKBENCH_USER": self._settings.user,
             "SINKBENCH_WORKERS": str(self._settings.workers),
             **{f"{service.upper()}_DATA": str(self.data / service) for service in SERVICES},
-            **{f"{service.upper()}_LISTEN": HOST for service in SERVICES},
+            **{f"{service.upper()}_LISTEN": listen for service in SERVICES},
             **{name.upper(): str(port(name)) for name in PORTS},
             **{
                 name: value for each in self.entrances.values() for name, value in each.at(each.host, each.port).items()
             },
             **shared_environment(self._settings),
             **programs,
-            "KAFKA_ADVERTISED_HOST": HOST,
+            "KAFKA_ADVERTISED_HOST": advertised,
             "KAFKA_HEAP": self._settings.kafka_heap,
             "CONNECT_USER_PLUGINS": str(self.path / "services" / "connect" / "plugins"),
             "CONNECT_ADVERTISED_HOST": HOST,
+            # What the workers' metrics show wants no password.
+            "CONNECT_METRICS_LISTEN": HOST,
             "CONNECT_BASE_PORT": str(port("connect_port")),
             "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),
             "CONNECT_HEAP": self._settings.connect_heap,
@@ -161,4 +182,5 @@ class Home:
             "POSTGRES_PASSWORD": ACCOUNT,
             "POSTGRES_PRIMARY_FILE": str(self.primary_file),
             "PGBOUNCER_BIN": str(find_pgbouncer()),
+            **(WITHOUT_SECURITY if security is None else security.environment),
         }

@@ -135,8 +135,9 @@ class LocalStack(Stack):
                 check_memory(self.layout, psutil.virtual_memory().available)
                 programs = ensure_distributions(self.checkout, self.settings.dist, say)
                 self._home.stage(self.checkout)
+                security = self._home.secure(say)
                 try:
-                    self._supervisor.launch(self._home.environment(programs))
+                    self._supervisor.launch(self._home.environment(programs, security))
                     (self.home / "running.env").write_text(self.settings.show(), encoding="utf-8")
                     self._start_missing(say)
                     self._roles.restore(say)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from psycopg.conninfo import make_conninfo
+
+from sinkbench.errors import StackError
+from sinkbench.services.access import Access
 from sinkbench.settings import Settings
 from sinkbench.stack import Endpoint, Endpoints
-from sinkbench.stack.home import ACCOUNT, INDEX
+from sinkbench.stack.home import INDEX
 from sinkbench.stack.nodes import HOST, joined
+from sinkbench.stack.security import ACCOUNT, Security, kept_security, security_folder
 from sinkbench.topology import SHIPPED, Topology
 
 __all__ = ["endpoints_of", "options_of_an_index"]
@@ -20,22 +25,27 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str 
         settings: of the stack.
         gone: those that no other has to wait for until it is ready.
         primary: which node of PostgreSQL is the primary now; None: the first.
+
+    Raises:
+        StackError: it is secured, and has never been started, so that nobody knows its passwords.
     """
-    topology, port = settings.layout, settings.port
+    topology, port, security = settings.layout, settings.port, _security(settings)
     workers = topology.of("connect")
     rest = {node.name: f"{HOST}:{port('connect_port', node.number)}" for node in workers}
     brokers = {node.name: f"{HOST}:{port('kafka_port', node.number)}" for node in topology.of("kafka")}
     return Endpoints(
         kafka=joined(settings, "kafka_port", "kafka"),
-        connect={name: f"http://{address}" for name, address in rest.items()},
+        connect={name: f"{_scheme(security)}://{address}" for name, address in rest.items()},
         worker_ids={address: name for name, address in rest.items()},
         sinks={
-            "elasticsearch": _elasticsearch(settings, gone),
-            "postgres": _postgres(settings, primary),
+            "elasticsearch": _elasticsearch(settings, gone, security),
+            "postgres": _postgres(settings, primary, security),
             "pgbouncer": Endpoint(
-                _dsn(port("pgbouncer_port"), "pgbouncer"), shown=_dsn(port("pgbouncer_port"), ACCOUNT)
+                _dsn(security, port("pgbouncer_port"), "pgbouncer"), shown=_shown(port("pgbouncer_port"), security)
             ),
         },
+        kafka_settings={} if security is None else security.kafka_settings,
+        connect_access=Access() if security is None else security.access("connect"),
         brokers=brokers if len(brokers) > 1 else {},
         replication=topology.kafka.replication,
         connect_metrics={
@@ -44,17 +54,35 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str 
     )
 
 
-def _elasticsearch(settings: Settings, gone: Set[str]) -> Endpoint:
+def _security(settings: Settings) -> Security | None:
+    if settings.security == "off":
+        return None
+    found = kept_security(security_folder(settings))
+    if found is None:
+        raise StackError("the secured stack was never started; `sinkbench up` makes its certificates and passwords")
+    return found
+
+
+def _scheme(security: Security | None) -> str:
+    return "http" if security is None else "https"
+
+
+def _elasticsearch(settings: Settings, gone: Set[str], security: Security | None) -> Endpoint:
     topology = settings.layout
+    access = Access() if security is None else security.access("elasticsearch")
     options = {"index": INDEX, **options_of_an_index(topology)}
     nodes = topology.of("elasticsearch")
     together = {**options, "nodes": str(len({node.name for node in nodes} - gone))}
     found = {
-        node.name: Endpoint(f"http://{HOST}:{settings.port('elasticsearch_port', node.number)}", options=together)
+        node.name: Endpoint(
+            f"{_scheme(security)}://{HOST}:{settings.port('elasticsearch_port', node.number)}",
+            access=access,
+            options=together,
+        )
         for node in nodes
     }
     first = found[nodes[0].name]
-    return Endpoint(first.address, options=options, nodes=found if len(found) > 1 else {})
+    return Endpoint(first.address, access=access, options=options, nodes=found if len(found) > 1 else {})
 
 
 def options_of_an_index(topology: Topology) -> dict[str, str]:
@@ -65,19 +93,44 @@ def options_of_an_index(topology: Topology) -> dict[str, str]:
     return {"shards": str(topology.elasticsearch.shards), "replicas": str(topology.elasticsearch.replicas)}
 
 
-def _postgres(settings: Settings, primary: str | None) -> Endpoint:
+def _postgres(settings: Settings, primary: str | None, security: Security | None) -> Endpoint:
     nodes = settings.layout.of("postgres")
     ports = {node.name: settings.port("postgres_port", node.number) for node in nodes}
-    if len(ports) == 1:
-        return Endpoint(_dsn(ports[nodes[0].name], ACCOUNT))
     found = {
-        name: Endpoint(_dsn(port, ACCOUNT), options={} if name == (primary or nodes[0].name) else {"role": "replica"})
+        name: Endpoint(
+            _dsn(security, port, ACCOUNT),
+            shown=_shown(port, security),
+            options={} if name == (primary or nodes[0].name) else {"role": "replica"},
+        )
         for name, port in ports.items()
     }
+    if len(found) == 1:
+        return found[nodes[0].name]
     # Whoever connects finds the primary of that moment.
     hosts, all_ports = ",".join([HOST] * len(ports)), ",".join(map(str, ports.values()))
-    return Endpoint(f"{_dsn(all_ports, ACCOUNT, hosts)} target_session_attrs=read-write", nodes=found)
+    return Endpoint(
+        f"{_dsn(security, all_ports, ACCOUNT, hosts)} target_session_attrs=read-write",
+        shown=_shown(all_ports, security, hosts),
+        nodes=found,
+    )
 
 
-def _dsn(port: int | str, database: str, host: str = HOST) -> str:
-    return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
+def _dsn(security: Security | None, port: int | str, database: str, host: str = HOST) -> str:
+    if security is None:
+        return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
+    return make_conninfo(
+        host=host,
+        user=ACCOUNT,
+        password=security.passwords["postgres"],
+        port=port,
+        dbname=database,
+        sslmode="verify-full",
+        sslrootcert=str(security.ca),
+    )
+
+
+def _shown(port: int | str, security: Security | None, host: str = HOST) -> str:
+    """For a person: without a password that is none of everybody's."""
+    if security is None:
+        return _dsn(None, port, ACCOUNT, host)
+    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT} sslmode=verify-full"

@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Mapping
 
 from sinkbench.errors import StackError
-from sinkbench.settings import Settings
+from sinkbench.settings import HOST, Settings
 from sinkbench.topology import Node, Topology, needed_bytes
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "told_of_nodes",
 ]
 
-HOST = "127.0.0.1"
 # As the quorum has it since there is one broker: Kafka listens for itself where Java finds this name.
 CONTROLLER_HOST = "localhost"
 # Brokers that stop together may be left without a quorum that lets the last one go; a kill then loses nothing.
@@ -58,15 +57,17 @@ def shared_environment(settings: Settings) -> dict[str, str]:
         host = CONTROLLER_HOST if port == "kafka_controller_port" else HOST
         return f"{host}:{settings.port(port, node.number)}"
 
-    return {"KAFKA_CONTROLLER_HOST": CONTROLLER_HOST, **told_of_nodes(settings.layout, address)}
+    scheme = "https" if settings.security == "on" else "http"
+    return {"KAFKA_CONTROLLER_HOST": CONTROLLER_HOST, **told_of_nodes(settings.layout, address, scheme)}
 
 
-def told_of_nodes(topology: Topology, address: Callable[[Node, str], str]) -> dict[str, str]:
+def told_of_nodes(topology: Topology, address: Callable[[Node, str], str], scheme: str = "http") -> dict[str, str]:
     """What services are told of the nodes, wherever they run.
 
     Args:
         topology: which nodes there are.
         address: host:port of a node as the others reach it, by the setting of its port ("kafka_port").
+        scheme: of Elasticsearch's addresses.
     """
 
     def of(port: str, service: str) -> list[str]:
@@ -83,7 +84,7 @@ def told_of_nodes(topology: Topology, address: Callable[[Node, str], str]) -> di
         "CONNECT_REPLICATION": str(topology.kafka.replication),
         "ELASTICSEARCH_HOSTS": ",".join(hosts),
         # For connectors that want whole addresses.
-        "ELASTICSEARCH_URLS": ",".join(f"http://{host}" for host in hosts),
+        "ELASTICSEARCH_URLS": ",".join(f"{scheme}://{host}" for host in hosts),
         "ELASTICSEARCH_SEEDS": ",".join(of("elasticsearch_transport_port", "elasticsearch")) if several else "",
         "ELASTICSEARCH_MASTERS": ",".join(topology.elasticsearch.nodes) if several else "",
         # For connectors that look for the primary among all nodes.
