@@ -1,13 +1,12 @@
-"""What a secured stack keeps in its home: certificates and keys, and a password of each service.
+"""What a secured stack keeps beside its data: certificates and keys, and a password of each service.
 
-ca.pem       the authority's certificate, which clients trust
-ca.key       its key. Without it the three `ca.pem`, `node.pem` and `node.key` are yours, and are never replaced
-node.pem     the certificate of all nodes, and
-node.key     its key
-node.p12     both, for Java programs that read no PEM
-bundle.pem   both, for Kafka
-passwords    NAME=password for each service
-users-connect, users-elasticsearch   the accounts as these services read them
+- `ca.pem`: the authority's certificate, which clients trust.
+- `ca.key`: its key. Without it `ca.pem`, `node.pem` and `node.key` are yours, and are never replaced.
+- `node.pem`, `node.key`: the certificate of all nodes, and its key.
+- `node.p12`, `ca.p12`: both, and what is trusted, for Java programs that read no PEM.
+- `bundle.pem`: certificate and key in one file, for Kafka.
+- `passwords`: NAME=password for each service.
+- `users-connect`, `users-elasticsearch`: the accounts as these services read them.
 """
 
 from __future__ import annotations
@@ -26,11 +25,19 @@ from urllib.parse import quote
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal
 from sinkbench.services.access import Access
-from sinkbench.settings import Settings
 from sinkbench.stack import Say
-from sinkbench.stack.certificates import SOON, Signed, issue, keystore, make_authority, valid_until, wrong_with
+from sinkbench.stack.certificates import (
+    SOON,
+    Signed,
+    issue,
+    keystore,
+    make_authority,
+    truststore,
+    valid_until,
+    wrong_with,
+)
 
-__all__ = ["ACCOUNT", "WITHOUT_SECURITY", "Security", "kept_security", "prepare_security", "security_folder"]
+__all__ = ["ACCOUNT", "WITHOUT_SECURITY", "Security", "kept_security", "prepare_security"]
 
 ACCOUNT = "sinkbench"
 """The user of every service, and PostgreSQL's database. Without security it is its password, too."""
@@ -98,6 +105,7 @@ class Security:
             "KAFKA_USER": ACCOUNT,
             "KAFKA_PASSWORD": self.passwords["kafka"],
             "CONNECT_KEYSTORE": str(self.folder / "node.p12"),
+            "CONNECT_TRUSTSTORE": str(self.folder / "ca.p12"),
             "CONNECT_KEYSTORE_PASSWORD": self.passwords["keystore"],
             "CONNECT_USERS": str(self.folder / "users-connect"),
             "ELASTICSEARCH_USERS": str(self.folder / "users-elasticsearch"),
@@ -113,11 +121,6 @@ class Security:
         }
 
 
-def security_folder(settings: Settings) -> Path:
-    """Where a local stack keeps what `prepare_security` makes."""
-    return settings.home / "security"
-
-
 def kept_security(folder: Path) -> Security | None:
     """What the folder of a stack holds that was started before; None if it was not."""
     try:
@@ -128,13 +131,12 @@ def kept_security(folder: Path) -> Security | None:
     return Security(folder, passwords) if passwords.keys() >= set(SERVICES) else None
 
 
-def prepare_security(folder: Path, owner: tuple[int, int] | None, names: tuple[str, ...], say: Say) -> Security:
+def prepare_security(folder: Path, owner: tuple[int, int] | None, say: Say) -> Security:
     """Makes what is missing, and renews a certificate of ours that will expire or is not for these nodes.
 
     Args:
         folder: where the files are kept.
         owner: user and group of the services, who get the nodes' key; None if that is who we are.
-        names: what the nodes are called besides this machine's own names.
 
     Raises:
         StackError: certificates of the user's own cannot be used, or a file cannot be written.
@@ -145,14 +147,13 @@ def prepare_security(folder: Path, owner: tuple[int, int] | None, names: tuple[s
         passwords = kept.passwords if kept else {name: secrets.token_urlsafe(PASSWORD_BYTES) for name in SERVICES}
         # Before a file that depends on them, so that a second start finds what the first one has begun.
         _write(folder / "passwords", "".join(f"{name}={each}\n" for name, each in passwords.items()).encode())
-        signed, authority = _certificates(
-            folder, tuple(dict.fromkeys((*LOCAL_NAMES, socket.gethostname(), *names))), say
-        )
+        signed, authority = _certificates(folder, (*LOCAL_NAMES, socket.gethostname()), say)
         of_services = {
             "node.pem": signed.certificate,
             "node.key": signed.key,
             "bundle.pem": signed.key + signed.certificate + authority,
             "node.p12": keystore(signed, authority, passwords["keystore"]),
+            "ca.p12": truststore(authority, passwords["keystore"]),
             "users-connect": f"{ACCOUNT}={passwords['connect']}\n".encode(),
             "users-elasticsearch": f"{ACCOUNT}:{_hashed(passwords['elasticsearch'])}\n".encode(),
         }
