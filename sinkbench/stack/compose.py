@@ -138,6 +138,10 @@ class ComposeStack(Stack):
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
+        if self.settings.security == "on":
+            raise StackError(
+                "SINKBENCH_SECURITY=on: containers have no TLS and no users; use the local stack, or leave it out"
+            )
         self._thaw_all()
         self._rejoin_all()
         if self._cli is None:

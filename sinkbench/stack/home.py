@@ -17,10 +17,10 @@ from sinkbench.stack import Entrance, Say
 from sinkbench.stack.nodes import HOST, shared_environment, supervisor_config
 from sinkbench.stack.processes import SERVICES_OF
 from sinkbench.stack.proxyserver import VARIABLES, entrances_at
-from sinkbench.stack.security import ACCOUNT, WITHOUT_SECURITY, Security, prepare_security, security_folder
+from sinkbench.stack.security import ACCOUNT, WITHOUT_SECURITY, Security, prepare_security
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
 
-__all__ = ["ACCOUNT", "INDEX", "Home"]
+__all__ = ["INDEX", "Home"]
 
 INDEX = "tides"
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer")
@@ -57,6 +57,11 @@ class Home:
     def is_secure(self) -> bool:
         """Whether its services want TLS and passwords."""
         return self._settings.security == "on"
+
+    @property
+    def security(self) -> Path:
+        """Certificates and passwords of a secured stack: beside the data, which knows the passwords, too."""
+        return self.data / "security"
 
     @property
     def primary_file(self) -> Path:
@@ -118,7 +123,7 @@ class Home:
             return None
         account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
         owner = None if account is None else (account.pw_uid, account.pw_gid)
-        return prepare_security(security_folder(self._settings), owner, (), say)
+        return prepare_security(self.security, owner, say)
 
     def stage(self, checkout: Path) -> None:
         """Copies run scripts and configurations from `checkout`, which the services' account may not enter.

@@ -10,9 +10,9 @@ from sinkbench.errors import StackError
 from sinkbench.services.access import Access
 from sinkbench.settings import Settings
 from sinkbench.stack import Endpoint, Endpoints
-from sinkbench.stack.home import INDEX
+from sinkbench.stack.home import INDEX, Home
 from sinkbench.stack.nodes import HOST, joined
-from sinkbench.stack.security import ACCOUNT, Security, kept_security, security_folder
+from sinkbench.stack.security import ACCOUNT, Security, kept_security
 from sinkbench.topology import SHIPPED, Topology
 
 __all__ = ["endpoints_of", "options_of_an_index"]
@@ -57,7 +57,7 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str 
 def _security(settings: Settings) -> Security | None:
     if settings.security == "off":
         return None
-    found = kept_security(security_folder(settings))
+    found = kept_security(Home(settings).security)
     if found is None:
         raise StackError("the secured stack was never started; `sinkbench up` makes its certificates and passwords")
     return found

@@ -44,7 +44,6 @@ ACCOUNT = "sinkbench"
 WITHOUT_SECURITY = {
     "ELASTICSEARCH_CA": "",
     "ELASTICSEARCH_PASSWORD": "",
-    "ELASTICSEARCH_SCHEME": "http",
     "ELASTICSEARCH_TLS": "false",
     "ELASTICSEARCH_USER": "",
     "POSTGRES_CA": "",
@@ -111,7 +110,6 @@ class Security:
             "ELASTICSEARCH_USERS": str(self.folder / "users-elasticsearch"),
             # For connector files.
             "ELASTICSEARCH_CA": f"file:{self.ca}",
-            "ELASTICSEARCH_SCHEME": "https",
             "ELASTICSEARCH_TLS": "true",
             "ELASTICSEARCH_USER": ACCOUNT,
             "ELASTICSEARCH_PASSWORD": self.passwords["elasticsearch"],

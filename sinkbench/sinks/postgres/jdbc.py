@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
@@ -20,7 +21,7 @@ __all__ = ["conninfo_of", "read_only", "refusal"]
 SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
 # Of pgjdbc's many parameters those that libpq has, too, under the same name.
-SHARED = ("user", "password", "sslmode")
+SHARED = ("user", "password", "sslmode", "sslrootcert")
 # libpq would look for a password in the home folder, and send it to whatever host a connector file names.
 NO_FILE = "/nonexistent"
 
@@ -117,8 +118,12 @@ def conninfo_of(config: Mapping[str, str]) -> str | None:
     except ValueError:
         # Several hosts, of which it cannot be told which one was meant; or half an address of IPv6.
         return None
+    shared = {key: value for key, value in parse_qsl(query) if key in SHARED}
+    if shared.get("sslmode", "").startswith("verify-") and not Path(shared.get("sslrootcert", NO_FILE)).is_file():
+        # The file is one of the workers'.
+        shared = {**shared, "sslmode": "require", "sslrootcert": ""}
     parts = {
-        **{key: value for key, value in parse_qsl(query) if key in SHARED},
+        **shared,
         **({"user": user} if user else {}),
         **({"password": password} if password else {}),
         "host": host or "localhost",

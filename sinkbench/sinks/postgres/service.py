@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -66,6 +67,10 @@ class _Dsn(SinkSection):
 
 class Postgres(_Dsn):
     """The database, straight, as the controller reaches it."""
+
+    def variables(self) -> Mapping[str, str]:
+        # The driver's defaults: workers trust other authorities than we do.
+        return {"POSTGRES_SSLMODE": "prefer", "POSTGRES_CA": ""}
 
 
 class PgBouncer(_Dsn):
