@@ -168,8 +168,10 @@ def _certificates(folder: Path, names: tuple[str, ...], say: Say) -> tuple[Signe
     """The nodes' certificate and the authority's, as they are or made anew."""
     now = datetime.now(UTC)
     ca, ca_key, node, node_key = (folder / name for name in ("ca.pem", "ca.key", "node.pem", "node.key"))
-    ours = ca_key.exists() or not node.exists()
-    if not ours:
+    given = [path for path in (ca, node, node_key) if path.exists()]
+    if given and not ca_key.exists():
+        if absent := [path for path in (ca, node, node_key) if path not in given]:
+            raise StackError(f"{absent[0]}: is missing; put it there, or delete {folder} for sinkbench's own")
         signed, authority = Signed(node.read_bytes(), node_key.read_bytes()), ca.read_bytes()
         try:
             problem = wrong_with(signed, authority, (), now)
