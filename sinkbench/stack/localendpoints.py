@@ -6,13 +6,12 @@ from collections.abc import Set
 
 from psycopg.conninfo import make_conninfo
 
-from sinkbench.errors import StackError
 from sinkbench.services.access import Access
 from sinkbench.settings import Settings
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.home import INDEX, Home
 from sinkbench.stack.nodes import HOST, joined
-from sinkbench.stack.security import ACCOUNT, Security, kept_security
+from sinkbench.stack.security import ACCOUNT, SERVICES, Security, kept_security
 from sinkbench.topology import SHIPPED, Topology
 
 __all__ = ["endpoints_of", "options_of_an_index"]
@@ -25,9 +24,6 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str 
         settings: of the stack.
         gone: those that no other has to wait for until it is ready.
         primary: which node of PostgreSQL is the primary now; None: the first.
-
-    Raises:
-        StackError: it is secured, and has never been started, so that nobody knows its passwords.
     """
     topology, port, security = settings.layout, settings.port, _security(settings)
     workers = topology.of("connect")
@@ -57,10 +53,9 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str 
 def _security(settings: Settings) -> Security | None:
     if settings.security == "off":
         return None
-    found = kept_security(Home(settings).security)
-    if found is None:
-        raise StackError("the secured stack was never started; `sinkbench up` makes its certificates and passwords")
-    return found
+    folder = Home(settings).security
+    # One that was never started has no passwords yet, and nobody who would ask for them.
+    return kept_security(folder) or Security(folder, dict.fromkeys(SERVICES, ""))
 
 
 def _scheme(security: Security | None) -> str:

@@ -37,7 +37,7 @@ from sinkbench.stack.certificates import (
     wrong_with,
 )
 
-__all__ = ["ACCOUNT", "WITHOUT_SECURITY", "Security", "kept_security", "prepare_security"]
+__all__ = ["ACCOUNT", "SERVICES", "WITHOUT_SECURITY", "Security", "kept_security", "prepare_security"]
 
 ACCOUNT = "sinkbench"
 """The user of every service, and PostgreSQL's database. Without security it is its password, too."""
