@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -27,6 +27,7 @@ from sinkbench.errors import StackError
 __all__ = [
     "SOON",
     "Signed",
+    "as_pkcs8",
     "issue",
     "keystore",
     "make_authority",
@@ -93,7 +94,7 @@ def keystore(signed: Signed, authority: bytes, password: str) -> bytes:
     signer = x509.load_pem_x509_certificate(authority)
     certificate = x509.load_pem_x509_certificate(signed.certificate)
     return pkcs12.serialize_key_and_certificates(
-        b"sinkbench", _key_of(signed.key), certificate, [signer], BestAvailableEncryption(password.encode())
+        b"sinkbench", _any_key_of(signed.key), certificate, [signer], BestAvailableEncryption(password.encode())
     )
 
 
@@ -101,6 +102,11 @@ def truststore(authority: bytes, password: str) -> bytes:
     """The authority's certificate as PKCS #12, as Java wants what it trusts."""
     trusted = pkcs12.PKCS12Certificate(x509.load_pem_x509_certificate(authority), b"authority")
     return pkcs12.serialize_java_truststore([trusted], BestAvailableEncryption(password.encode()))
+
+
+def as_pkcs8(key: bytes) -> bytes:
+    """A private key as Java reads it from PEM: not in the formats of RSA's or of elliptic curves' own."""
+    return _any_key_of(key).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def valid_until(certificate: bytes) -> datetime:
@@ -176,4 +182,12 @@ def _key_of(pem: bytes) -> ec.EllipticCurvePrivateKey:
     key = load_pem_private_key(pem, None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise StackError("the key is none for an elliptic curve, as sinkbench makes them")
+    return key
+
+
+def _any_key_of(pem: bytes) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
+    """Of a user's own certificate, too."""
+    key = load_pem_private_key(pem, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise StackError("the key is neither RSA's nor of an elliptic curve; have the certificate made for such a one")
     return key

@@ -29,6 +29,7 @@ from sinkbench.stack import Say
 from sinkbench.stack.certificates import (
     SOON,
     Signed,
+    as_pkcs8,
     issue,
     keystore,
     make_authority,
@@ -42,10 +43,7 @@ __all__ = ["ACCOUNT", "SERVICES", "WITHOUT_SECURITY", "Security", "kept_security
 ACCOUNT = "sinkbench"
 """The user of every service, and PostgreSQL's database. Without security it is its password, too."""
 WITHOUT_SECURITY = {
-    "ELASTICSEARCH_CA": "",
-    "ELASTICSEARCH_PASSWORD": "",
     "ELASTICSEARCH_TLS": "false",
-    "ELASTICSEARCH_USER": "",
     "POSTGRES_CA": "",
     "POSTGRES_SSLMODE": "prefer",
 }
@@ -109,10 +107,16 @@ class Security:
             "CONNECT_USERS": str(self.folder / "users-connect"),
             "ELASTICSEARCH_USERS": str(self.folder / "users-elasticsearch"),
             # For connector files.
-            "ELASTICSEARCH_CA": f"file:{self.ca}",
+            "ELASTICSEARCH_CA": str(self.ca),
             "ELASTICSEARCH_TLS": "true",
             "ELASTICSEARCH_USER": ACCOUNT,
             "ELASTICSEARCH_PASSWORD": self.passwords["elasticsearch"],
+            # Camel reads these by itself. In a connector file they could not be left out where there is no TLS, and Camel
+            # refuses empty ones; user and password it does not take from a sink's address.
+            "CAMEL_COMPONENT_ELASTICSEARCH_ENABLESSL": "true",
+            "CAMEL_COMPONENT_ELASTICSEARCH_CERTIFICATEPATH": f"file:{self.ca}",
+            "CAMEL_COMPONENT_ELASTICSEARCH_USER": ACCOUNT,
+            "CAMEL_COMPONENT_ELASTICSEARCH_PASSWORD": self.passwords["elasticsearch"],
             "POSTGRES_CA": quote(str(self.ca)),
             "POSTGRES_PASSWORD": self.passwords["postgres"],
             "POSTGRES_SSLMODE": "verify-full",
@@ -149,7 +153,7 @@ def prepare_security(folder: Path, owner: tuple[int, int] | None, say: Say) -> S
         of_services = {
             "node.pem": signed.certificate,
             "node.key": signed.key,
-            "bundle.pem": signed.key + signed.certificate + authority,
+            "bundle.pem": as_pkcs8(signed.key) + signed.certificate + authority,
             "node.p12": keystore(signed, authority, passwords["keystore"]),
             "ca.p12": truststore(authority, passwords["keystore"]),
             "users-connect": f"{ACCOUNT}={passwords['connect']}\n".encode(),
@@ -157,6 +161,8 @@ def prepare_security(folder: Path, owner: tuple[int, int] | None, say: Say) -> S
         }
         for name, content in of_services.items():
             _write(folder / name, content, owner)
+        # The user's own may be readable by nobody else.
+        _write(folder / "ca.pem", authority, mode=0o644)
     except OSError as error:
         raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write") from None
     for each in passwords.values():

@@ -119,7 +119,7 @@ def test_the_pipelines_of_every_stack_run_and_show_no_secret(
     assert (record.audit.lost, record.audit.duplicates, record.audit.stored) == (0, 0, RECORDS)
     texts = {path.name: path.read_text(errors="replace") for path in (secured.home / "log").iterdir()}
     texts["the trial"] = repr(record)
-    texts |= dict.fromkeys(watch.seen, " ".join(watch.seen))
+    texts |= {line: line for line in watch.seen}
     for service, password in security.passwords.items():
         assert [name for name, text in texts.items() if password in text] == [], service
 

@@ -46,14 +46,7 @@ class ElasticsearchSection(HttpSection, SinkSection):
         return Endpoint(self.url, access=replace(self.access, api_key=self.api_key), options={"index": self.index})
 
     def variables(self) -> Mapping[str, str]:
-        # Whoever has workers write by another account, or trust another authority, gives that as variables of theirs.
-        return {
-            "ELASTICSEARCH_INDEX": self.index,
-            "ELASTICSEARCH_TLS": "true" if self.url.startswith("https:") else "false",
-            "ELASTICSEARCH_CA": "",
-            "ELASTICSEARCH_USER": "",
-            "ELASTICSEARCH_PASSWORD": "",
-        }
+        return {"ELASTICSEARCH_INDEX": self.index}
 
 
 def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:

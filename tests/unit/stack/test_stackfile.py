@@ -108,6 +108,8 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
         "POSTGRES_HOST": "db.internal",
         "POSTGRES_PORT": "5432",
         "POSTGRES_PASSWORD": SECRET,
+        "POSTGRES_SSLMODE": "prefer",
+        "POSTGRES_CA": "",
     }
     assert found.sinks["elasticsearch"].access == Access(api_key=SECRET, ca=ca)
     assert found.sinks["elasticsearch"].options == {"index": "others"}
