@@ -111,7 +111,7 @@ class Security:
             "ELASTICSEARCH_TLS": "true",
             "ELASTICSEARCH_USER": ACCOUNT,
             "ELASTICSEARCH_PASSWORD": self.passwords["elasticsearch"],
-            # Camel reads these by itself. In a connector file they could not be left out where there is no TLS, and Camel
+            # Camel reads these by itself. Connector files could not leave them out where there is no TLS, and Camel
             # refuses empty ones; user and password it does not take from a sink's address.
             "CAMEL_COMPONENT_ELASTICSEARCH_ENABLESSL": "true",
             "CAMEL_COMPONENT_ELASTICSEARCH_CERTIFICATEPATH": f"file:{self.ca}",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
 from sinkbench.errors import StackError
 from sinkbench.stack.certificates import (
     Signed,
+    as_pkcs8,
     issue,
     keystore,
     make_authority,
@@ -73,3 +75,10 @@ def test_java_programs_find_key_and_authority_in_their_stores() -> None:
     assert len(pkcs12.load_pkcs12(truststore(ROOT.certificate, "hush"), b"hush").additional_certs) == 1
     with pytest.raises(ValueError, match=r"."):
         pkcs12.load_key_and_certificates(keystore(NODE, ROOT.certificate, "hush"), b"other")
+
+
+def test_a_key_of_ones_own_may_be_of_rsa_and_in_its_own_format() -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    own = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    assert own.startswith(b"-----BEGIN RSA PRIVATE KEY-----")
+    assert as_pkcs8(own) == key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

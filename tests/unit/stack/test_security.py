@@ -15,7 +15,7 @@ from sinkbench.secrets import redacted
 from sinkbench.settings import load_settings
 from sinkbench.stack.certificates import issue, make_authority, valid_until
 from sinkbench.stack.localendpoints import endpoints_of
-from sinkbench.stack.security import LOCAL_NAMES, Security, kept_security, prepare_security
+from sinkbench.stack.security import LOCAL_NAMES, WITHOUT_SECURITY, Security, kept_security, prepare_security
 
 SECRET = ("ca.key", "node.key", "node.p12", "bundle.pem", "passwords", "users-connect", "users-elasticsearch")
 
@@ -64,6 +64,20 @@ def test_passwords_are_shown_nowhere(tmp_path: Path) -> None:
     for password in security.passwords.values():
         assert password not in repr(security)
         assert password not in redacted(f"login of {password} failed")
+
+
+def test_camel_is_told_how_to_reach_elasticsearch_by_the_environment_alone(tmp_path: Path) -> None:
+    security, _ = made(tmp_path / "a security")
+    prefix = "CAMEL_COMPONENT_ELASTICSEARCH_"
+    told = {name.removeprefix(prefix): v for name, v in security.environment.items() if name.startswith(prefix)}
+    assert told == {
+        "ENABLESSL": "true",
+        "CERTIFICATEPATH": f"file:{tmp_path}/a security/ca.pem",
+        "USER": "sinkbench",
+        "PASSWORD": security.passwords["elasticsearch"],
+    }
+    # Camel refuses empty ones.
+    assert not any(name.startswith("CAMEL_") for name in WITHOUT_SECURITY)
 
 
 def test_elasticsearch_gets_a_hash(tmp_path: Path) -> None:
