@@ -51,6 +51,7 @@ WITHOUT_SECURITY = {
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "keystore")
 """What has a password; PgBouncer's users are those of PostgreSQL."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+FOR_OURS = "delete ca.pem, node.pem and node.key there for certificates of sinkbench's own"
 RENEWED = timedelta(days=30)
 """A certificate of ours that lasts no longer than that is made anew at a start."""
 # Of Elasticsearch's file realm: its own default.
@@ -165,6 +166,9 @@ def prepare_security(folder: Path, owner: tuple[int, int] | None, say: Say) -> S
         _write(folder / "ca.pem", authority, mode=0o644)
     except OSError as error:
         raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write") from None
+    except ValueError:
+        files = "ca.pem, ca.key, node.pem and node.key"
+        raise StackError(f"{folder}: holds a damaged certificate or key; delete {files} there") from None
     for each in passwords.values():
         conceal(each)
     return Security(folder, passwords)
@@ -177,14 +181,14 @@ def _certificates(folder: Path, names: tuple[str, ...], say: Say) -> tuple[Signe
     given = [path for path in (ca, node, node_key) if path.exists()]
     if given and not ca_key.exists():
         if absent := [path for path in (ca, node, node_key) if path not in given]:
-            raise StackError(f"{absent[0]}: is missing; put it there, or delete {folder} for sinkbench's own")
+            raise StackError(f"{absent[0]}: is missing; put it there, or {FOR_OURS}")
         signed, authority = Signed(node.read_bytes(), node_key.read_bytes()), ca.read_bytes()
         try:
             problem = wrong_with(signed, authority, (), now)
         except StackError as error:
             problem = str(error)
         if problem is not None:
-            raise StackError(f"{node}: {problem}; replace it, or delete {folder} for certificates of sinkbench's own")
+            raise StackError(f"{node}: {problem}; replace it, or {FOR_OURS}")
         if (end := valid_until(signed.certificate)) - now < SOON:
             say(f"warning: {node} expires at {end:%Y-%m-%d %H:%M} UTC; replace it before")
         return signed, authority

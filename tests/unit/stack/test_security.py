@@ -115,7 +115,14 @@ def test_a_certificate_of_ones_own_stays_and_its_end_is_foretold(tmp_path: Path)
 
 def test_one_that_has_expired_is_refused(tmp_path: Path) -> None:
     own(tmp_path / "security", timedelta(days=9))
-    with pytest.raises(StackError, match=r"node.pem: it has expired at .*; replace it, or delete"):
+    with pytest.raises(StackError, match=r"node.pem: it has expired at .*; replace it, or delete ca.pem"):
+        made(tmp_path / "security")
+
+
+def test_a_damaged_certificate_of_ours_is_named(tmp_path: Path) -> None:
+    made(tmp_path / "security")
+    (tmp_path / "security" / "ca.pem").write_text("gone")
+    with pytest.raises(StackError, match=r"security: holds a damaged certificate or key; delete ca.pem"):
         made(tmp_path / "security")
 
 
