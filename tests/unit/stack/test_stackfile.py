@@ -115,7 +115,7 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     assert "password=from-a-file" in found.sinks["postgres"].address
     assert found.loadgens == {"loadgen-1": "http://gen1:18090", "loadgen-2": "http://gen2:18090"}
     assert found.loadgen_access == Access()
-    assert file.loadgen_lines["loadgen-2"] == f"{folder / 'mine.yaml'}:29"
+    assert file.loadgen_lines["loadgen-2"] == f"{folder / 'mine.yaml'}:32"
 
 
 def test_load_generators_may_want_a_user_and_have_a_certificate(folder: Path) -> None:
