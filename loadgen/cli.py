@@ -6,16 +6,19 @@ Exit codes: 0 every record was acknowledged; 1 some were not; 2 the options, the
 
 from __future__ import annotations
 
+import ssl
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
+from loadgen.basicauth import read_users
 from loadgen.clientconfig import read_client_config
 from loadgen.dataset.held import Dataset
 from loadgen.engine import run as run_load
@@ -23,7 +26,7 @@ from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from
 from loadgen.progress import Show, show_bar, show_json, show_lines
 from loadgen.reading import printable
-from loadgen.serve import DEFAULT_LISTEN, handle_signals, hosts_of
+from loadgen.serve import DEFAULT_LISTEN, handle_signals, hosts_of, lacking
 from loadgen.serve import serve as serve_http
 from loadgen.server import make_app
 from loadgen.service import LoadService
@@ -114,12 +117,50 @@ def serve(
         list[str] | None,
         typer.Option(help="A name by which clients call this machine, besides its own and its addresses; repeatable"),
     ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="A file (PEM) with its certificate, and those that sign it: it then speaks TLS")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="A file (PEM) with the certificate's key, which its owner alone may use")
+    ] = None,
+    users: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with a line user:password for each user, which its owner alone may use: whoever asks for more"
+            " than /health must be one of them"
+        ),
+    ] = None,
+    private_network: Annotated[
+        bool,
+        typer.Option(
+            "--private-network",
+            help="Nobody else is on its network: it may listen elsewhere than on loopback without TLS and users",
+        ),
+    ] = False,
     exit_on_eof: Annotated[bool, typer.Option("--exit-on-eof", help="End when standard input closes, too")] = False,
 ) -> None:
     """Takes loads by HTTP, one at a time, until it is told to end."""
     service = LoadService(_read_settings(client_config))
-    interface = make_app(service, bootstrap, hosts=[*hosts_of(listen), *(host or ())])
-    raise typer.Exit(serve_http(listen, interface, service, exit_on_eof=exit_on_eof))
+    tls = _read_tls(tls_certificate, tls_key)
+    known = None if users is None else read_users(users)
+    interface = make_app(service, bootstrap, hosts=[*hosts_of(listen), *(host or ())], users=known)
+    lacks = lacking(tls=tls is not None, users=known is not None, private_network=private_network)
+    raise typer.Exit(serve_http(listen, interface, service, exit_on_eof=exit_on_eof, tls=tls, lacks=lacks))
+
+
+def _read_tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    """The server's side of TLS; standard error tells if that will not do for long. None if nobody asks for it."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise OptionsError("tls-certificate, tls-key: found one without the other; give both")
+    # What reads certificates takes its time to be imported.
+    from loadgen.certificate import read_server_tls
+
+    tls = read_server_tls(certificate, key, datetime.now(UTC))
+    if tls.warning is not None:
+        print("loadgen:", printable(tls.warning), file=sys.stderr)
+    return tls.context
 
 
 def _open_dataset(load: Load, client_config: Path | None) -> Dataset:

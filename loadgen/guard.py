@@ -61,7 +61,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self._refusal(headers.get("host", ""), headers.getlist("origin"))
+        refused = self._refusal(scope["scheme"], headers.get("host", ""), headers.getlist("origin"))
         if refused is None:
             await self._app(scope, self._until(receive), send)
             return
@@ -70,12 +70,12 @@ class Guard:
         answer = JSONResponse({"error": error}, status, {"connection": "close"})
         await answer(scope, receive, send)
 
-    def _refusal(self, host: str, origins: Collection[str]) -> tuple[int, str] | None:
+    def _refusal(self, scheme: str, host: str, origins: Collection[str]) -> tuple[int, str] | None:
         if not self._is_ours(host):
             known = "" if not self._any_address else "; use an IP address, or begin it with --host NAME"
             return 400, f"Host: {_shown(host)} is no name of this server{known}"
         for origin in origins:
-            if origin.lower() != f"http://{host}".lower():
+            if origin.lower() != f"{scheme}://{host}".lower():
                 return 403, f"Origin: {_shown(origin)} is another site; its pages get no answer here"
         if not self._takes_another():
             return 429, f"more than {MOST_PER_SECOND:g} requests a second; ask less often"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,6 +22,8 @@ MOST_CONNECTIONS = 64
 IDLE_SECONDS = 10
 """A connection that brings no whole request for so long is closed."""
 LOOK_SECONDS = 1
+GOODBYE_SECONDS = 1
+"""How long a client has to end TLS in good order."""
 
 
 class _Protocol(H11Protocol):
@@ -31,17 +36,35 @@ class _Protocol(H11Protocol):
             super().send_400_response(msg)
 
 
+class TlsLoop(asyncio.SelectorEventLoop):
+    """Waits for a client within TLS no longer than without: asyncio gives it a minute to begin and half of one to end.
+
+    A connection is known to `HttpThread` only after the beginning, and until the end.
+    """
+
+    async def create_server(self, *arguments: Any, **options: Any) -> asyncio.Server:
+        """As asyncio's, for a server with TLS."""
+        limits = {"ssl_handshake_timeout": IDLE_SECONDS, "ssl_shutdown_timeout": GOODBYE_SECONDS}
+        return await super().create_server(*arguments, **options, **limits)
+
+
 class HttpThread:
     """Answers requests until it is stopped. Handles no signals and keeps no process alive."""
 
     def __init__(
-        self, app: ASGIApp, listener: socket.socket, grace_seconds: int, at_end: Callable[[], None] = lambda: None
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        grace_seconds: int,
+        at_end: Callable[[], None] = lambda: None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """
         Args:
             listener: the socket; it is closed in the end.
             grace_seconds: how long an answer may take after `stop`.
             at_end: called in the thread when it ends, for whatever reason.
+            tls: the server's side of TLS; None for plain HTTP.
         """
         self._listener = listener
         self._grace_seconds = grace_seconds
@@ -57,6 +80,10 @@ class HttpThread:
             lifespan="off",
             ws="none",
             server_header=False,
+            # No proxy stands before it, so nobody else is to say by which scheme a client comes.
+            proxy_headers=False,
+            loop="auto" if tls is None else f"{__name__}:{TlsLoop.__name__}",
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             timeout_graceful_shutdown=grace_seconds,
             limit_concurrency=MOST_CONNECTIONS,
             callback_notify=self._close_idle,

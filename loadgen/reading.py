@@ -27,16 +27,21 @@ _UNPRINTABLE = {
     code: repr(chr(code))[1:-1]
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
+# What a group or everybody may do with a file.
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _KIND = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def read_bytes(path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES) -> bytes:
+def read_bytes(
+    path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES, *, private: bool = False
+) -> bytes:
     """The content of a file, or of a pipe without a name, as in `<(...)`.
 
     Args:
         path: the file.
         error: makes the exception of a line that names the file, says what was found and what to do.
         most_bytes: a file with more is refused.
+        private: whether it holds a secret; one that others than its owner may use is refused.
 
     Raises:
         FileNotFoundError: there is none; each caller has its own advice.
@@ -51,6 +56,8 @@ def read_bytes(path: Path, error: Callable[[str], Exception], most_bytes: int = 
             # A pipe from another command has no name in the file system.
             if kind != stat.S_IFREG and (kind != stat.S_IFIFO or path.resolve().exists()):
                 raise error(f"{path}: is {_KIND.get(kind, 'no file')}; name a file")
+            if private and stat.S_IMODE(found.st_mode) & _OTHERS:
+                raise error(f"{path}: holds a secret and is not its owner's alone; run chmod 600 on it")
             os.set_blocking(descriptor, True)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 content = b"" if found.st_size > most_bytes else file.read(most_bytes + 1)
@@ -68,9 +75,11 @@ def read_bytes(path: Path, error: Callable[[str], Exception], most_bytes: int = 
     return content
 
 
-def read_text(path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES) -> str:
+def read_text(
+    path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES, *, private: bool = False
+) -> str:
     """The text in a file, which is UTF-8; arguments and exceptions as of `read_bytes`."""
-    content = read_bytes(path, error, most_bytes)
+    content = read_bytes(path, error, most_bytes, private=private)
     try:
         text = content.decode("utf-8-sig")
         wrong = text.find("\0")

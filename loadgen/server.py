@@ -7,7 +7,9 @@
     GET    /load     the newest load: `loadgen.state.LoadState`
     DELETE /load     stops the load; with ?run=RUN only that run's, so that nobody stops somebody else's
 
-A request that is refused gets {"error": one line}; `loadgen.guard` says which are not looked at.
+A request that is refused gets {"error": one line}; `loadgen.guard` says which are not looked at. Where there are users,
+all but /health want one with a password. That one tells nothing that is worth one, and whoever looks whether a service
+is well, such as a container's engine, would have to write the password where others see it.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from loadgen.basicauth import BasicAuth
 from loadgen.dataset.facts import HELD_BYTES
 from loadgen.dataset.held import Dataset
 from loadgen.errors import DatasetError, OptionsError
@@ -37,6 +40,7 @@ from loadgen.state import LoadState
 
 __all__ = ["CANCEL_SECONDS", "make_app"]
 
+HEALTH = "/health"
 MOST_BODY_BYTES = 64 << 10
 # A data set whose first record is longer than may be held has that alone.
 MOST_RECORDS_BYTES = HELD_BYTES + (32 << 20)
@@ -50,6 +54,7 @@ def make_app(
     bootstrap: str | None = None,
     cancel_seconds: float = CANCEL_SECONDS,
     hosts: Collection[str] = (),
+    users: Mapping[str, str] | None = None,
 ) -> Starlette:
     """The interface of `service`.
 
@@ -57,7 +62,13 @@ def make_app(
         bootstrap: for loads that name none.
         cancel_seconds: how long a DELETE waits at most.
         hosts: names by which clients call it, besides IP addresses.
+        users: the password of each user; without any, everybody is answered.
     """
+
+    # First what costs least, so that guesses at a password come no faster than other requests.
+    middleware = [Middleware(Guard, hosts=hosts, any_address=True)]
+    if users:
+        middleware.append(Middleware(BasicAuth, users=users, open_paths=[HEALTH]))
 
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok", "version": _version()})
@@ -94,14 +105,14 @@ def make_app(
 
     return Starlette(
         routes=[
-            Route("/health", health, methods=["GET"]),
+            Route(HEALTH, health, methods=["GET"]),
             Route("/records", take_records, methods=["PUT"]),
             Route("/records", show_records, methods=["GET"]),
             Route("/load", start, methods=["POST"]),
             Route("/load", show, methods=["GET"]),
             Route("/load", cancel, methods=["DELETE"]),
         ],
-        middleware=[Middleware(Guard, hosts=hosts, any_address=True)],
+        middleware=middleware,
         exception_handlers=dict.fromkeys(
             (HTTPException, OptionsError, DatasetError, BusyError, ClientDisconnect), _refuse
         ),

@@ -13,6 +13,7 @@ from loadgen.state import LoadName, LoadState
 from loadgen.summary import Summary
 from sinkbench.errors import ServiceError, ServiceTimeout, TrialFailed
 from sinkbench.load.records import KeptRecords
+from sinkbench.secrets import redacted
 from sinkbench.services.http import http_errors
 
 __all__ = ["ANSWER_SECONDS", "Part"]
@@ -50,6 +51,7 @@ class Part:
         try:
             with http_errors():
                 there = self._client.get(f"{self._url}/records")
+                self._check_let_in(there)
                 if there.is_success and (there.json() or {}).get("sha256") == records.facts.sha256:
                     return
                 with records.path.open("rb") as file:
@@ -76,11 +78,12 @@ class Part:
                 answer = self._client.post(f"{self._url}/load", json=body)
         except ServiceError as error:
             raise TrialFailed(
-                f"{self._name} at {self._url} cannot be reached ({error}); start it, or correct its address"
+                f"{self._name} at {self._url} cannot be reached ({error}); start it, or correct its address or its CA"
             ) from None
         if answer.status_code == 201:
             return
         self._begun = False
+        self._check_let_in(answer)
         what = {409: "is busy", 400: "refuses the load"}.get(answer.status_code)
         raise TrialFailed(f"{self._name} {what}: {_error(answer)}" if what else self._strange("POST", answer))
 
@@ -117,7 +120,14 @@ class Part:
                 timeout=httpx.Timeout(CANCEL_SECONDS, connect=REACH_SECONDS),
             )
 
+    def _check_let_in(self, answer: httpx.Response) -> None:
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise TrialFailed(
+                f"{self._name} at {self._url} does not let us in ({_error(answer)}); correct user and password"
+            )
+
     def _state_in(self, answer: httpx.Response) -> LoadState:
+        self._check_let_in(answer)
         with suppress(ValidationError):
             if answer.status_code == 200:
                 return LoadState.model_validate_json(answer.content)
@@ -151,4 +161,5 @@ def _error(answer: httpx.Response) -> str:
     try:
         return str(answer.json()["error"])
     except (ValueError, KeyError, TypeError):
-        return " ".join(answer.text[:100].split()) or "no text"
+        # Before it is cut: half a secret would not be found any more.
+        return " ".join(redacted(answer.text)[:100].split()) or "no text"

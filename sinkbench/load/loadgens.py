@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import httpx
-
 from loadgen.state import LoadName
 from loadgen.summary import Summary
-from sinkbench.errors import TrialFailed
+from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.load.client import ANSWER_SECONDS, Part
 from sinkbench.load.process import LoadgenChild
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
+from sinkbench.services.access import Access
+from sinkbench.services.http import http_client
 from sinkbench.stack import Endpoints
 
 __all__ = ["LoadResult", "Loadgens", "add", "split"]
@@ -131,7 +131,11 @@ class Loadgens:
         sharing = 1 if options.get("pace") == "recorded" else len(generators)
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
         # A new client for each load: the other side may have closed an older connection.
-        with httpx.Client(trust_env=False, timeout=ANSWER_SECONDS) as client:
+        try:
+            client = http_client(self._access, ANSWER_SECONDS)
+        except ServiceError as error:
+            raise TrialFailed(f"the load generators cannot be asked: {error}") from None
+        with client:
             parts = [
                 Part(client, name, url, LoadName(run=run, topic=topic, first_seq=first_seq, count=count))
                 for (name, url), (first_seq, count) in zip(generators, split(records, sharing), strict=False)
@@ -167,6 +171,11 @@ class Loadgens:
         if self._child is None:
             self._child = LoadgenChild(self._endpoints.kafka_settings)
         return {CHILD: self._child.url}
+
+    @property
+    def _access(self) -> Access:
+        # The child wants nothing, so it is shown nothing.
+        return self._endpoints.loadgen_access if self._endpoints.loadgens else Access()
 
     def _last_words(self) -> str:
         if self._child is None or self._child.answers():

@@ -72,6 +72,7 @@ class Endpoints:
         connect_variables: what ${env:NAME} in a connector file stands for, where the workers do not know it themselves.
         connect_metrics: address of each worker's metrics (Prometheus text) by the worker's name, if they are shown.
         loadgens: address of each load generator that runs as a service; where there is none, the controller starts one.
+        loadgen_access: what these want before they answer.
         loadgen_kafka: bootstrap servers as the load generators reach them; None if that is `kafka`, too.
         shared: whether others use these clusters, so that nothing may be touched but what a trial surely has made.
         stack_file: the file that describes them, for messages; None where sinkbench itself knows them.
@@ -88,6 +89,7 @@ class Endpoints:
     connect_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_metrics: Mapping[str, str] = field(default_factory=dict)
     loadgens: Mapping[str, str] = field(default_factory=dict)
+    loadgen_access: Access = field(default_factory=Access)
     loadgen_kafka: str | None = None
     shared: bool = False
     stack_file: Path | None = None

@@ -14,7 +14,7 @@ from typing import NoReturn
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints, Say, ServiceState, Stack
-from sinkbench.stack.readiness import Check, checks
+from sinkbench.stack.readiness import Check, checks, loadgen_checks
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
 from sinkbench.stack.support import unsupported
@@ -79,6 +79,7 @@ class ExternalStack(Stack):
             "kafka": self._file.where("kafka", "bootstrap"),
             **{name: self._file.where(name, sink_service(name).section.address_key) for name in self._endpoints.sinks},
             **{name: self._file.where("connect", "urls", n) for n, name in enumerate(self._endpoints.connect)},
+            **self._file.loadgen_lines,
         }
 
     @property
@@ -120,7 +121,8 @@ class ExternalStack(Stack):
 
     def up(self, say: Say) -> None:
         """Checks every endpoint with its credentials, and its version. Raises StackError, a line for each failure."""
-        where, found = self.addresses(), _at_once(self._checks())
+        asked = self._checks() | loadgen_checks(self._endpoints, TIMEOUT_SECONDS)
+        where, found = self.addresses(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
         problems = [

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Mapping
 
 import httpx
+from pydantic import ValidationError
 
+from loadgen.state import LoadState
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.access import Access
@@ -16,7 +18,7 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import sink_service
 
-__all__ = ["Check", "checks", "refusal", "said", "shared_client"]
+__all__ = ["Check", "checks", "loadgen_checks", "refusal", "said", "shared_client"]
 
 Check = Callable[[], str | None]
 """None when ready, else what is missing."""
@@ -88,6 +90,28 @@ def _connect(url: str, plugins: frozenset[str], access: Access, timeout_seconds:
             f"{url}: this worker has no plugin {', '.join(sorted(absent))}; see its log, and its plugin.path"
         )
     return None
+
+
+def _loadgen(url: str, access: Access, timeout_seconds: float) -> str | None:
+    http = shared_client(access, timeout_seconds)
+    try:
+        # Not its /health, which answers everybody.
+        answer = http.get(f"{url}/load")
+    except httpx.HTTPError as error:
+        return str(error) or type(error).__name__
+    if (problem := refusal(answer)) is not None:
+        return problem
+    try:
+        LoadState.model_validate_json(answer.content)
+    except ValidationError:
+        return f"it is no load generator of this version: {said(answer, 100)}"
+    return None
+
+
+def loadgen_checks(endpoints: Endpoints, timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Check]:
+    """The check of each load generator that runs as a service, by its name: whether it lets us in."""
+    access = endpoints.loadgen_access
+    return {name: functools.partial(_loadgen, url, access, timeout_seconds) for name, url in endpoints.loadgens.items()}
 
 
 def checks(

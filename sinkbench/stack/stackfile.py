@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, ValidationE
 
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal_misplaced, redacted
+from sinkbench.services.access import Access
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import sink_services
 from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url
@@ -54,14 +55,27 @@ class ConnectSection(HttpSection):
         return self
 
 
+class LoadgenSection(HttpSection):
+    """Load generators that run as services."""
+
+    urls: Annotated[tuple[Url, ...], Field(strict=False, min_length=1), BeforeValidator(several)]
+
+
 class StackFile(StackSection):
     """A whole stack file but for the sections of the sinks; `load_stack_file` makes one with these."""
 
     kafka: KafkaSection
     connect: ConnectSection
     loadgens: Annotated[tuple[Url, ...], Field(strict=False), BeforeValidator(several)] = ()
+    loadgen: LoadgenSection | None = None
 
     _source: YamlFile = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _loadgens_are_given_once(self) -> Self:
+        if self.loadgen is not None and self.loadgens:
+            raise mistake("{name} has both 'loadgens' and 'loadgen'; put all urls under 'loadgen'", "loadgens")
+        return self
 
     def where(self, *path: str | int) -> str:
         """`file:line` of a key or list item."""
@@ -76,6 +90,16 @@ class StackFile(StackSection):
     def workers(self) -> int:
         """Number of Connect workers."""
         return self.connect.workers or len(self.connect.urls)
+
+    @property
+    def loadgen_lines(self) -> dict[str, str]:
+        """`file:line` of each load generator's address, by its name."""
+        key = ("loadgens",) if self.loadgen is None else ("loadgen", "urls")
+        return {name: self.where(*key, index) for index, name in enumerate(self._named_loadgens())}
+
+    def _named_loadgens(self) -> dict[str, str]:
+        urls = self.loadgens if self.loadgen is None else self.loadgen.urls
+        return {f"loadgen-{number}": url for number, url in enumerate(urls, start=1)}
 
     def endpoints(self) -> Endpoints:
         """How to reach each service. Worker ids are not in the file, so Connect's own (host:port) stand for them."""
@@ -92,7 +116,8 @@ class StackFile(StackSection):
             connect_access=connect.access,
             connect_metrics={f"connect-{number}": url for number, url in enumerate(connect.metrics, start=1)},
             connect_variables={**needed, **connect.variables},
-            loadgens={f"loadgen-{number}": url for number, url in enumerate(self.loadgens, start=1)},
+            loadgens=self._named_loadgens(),
+            loadgen_access=Access() if self.loadgen is None else self.loadgen.access,
             shared=True,
             stack_file=self.path,
         )
@@ -111,7 +136,8 @@ def load_stack_file(path: Path) -> StackFile:
     try:
         file = model.model_validate(source.content, context={"folder": path.absolute().parent})
     except ValidationError as invalid:
-        models: dict[str, type[BaseModel]] = {"": model, "kafka": KafkaSection, "connect": ConnectSection, **sections}
+        ours = {"kafka": KafkaSection, "connect": ConnectSection, "loadgen": LoadgenSection}
+        models: dict[str, type[BaseModel]] = {"": model, **ours, **sections}
         raise StackError(redacted(source.explain(invalid, models))) from None
     file._source = source
     return file

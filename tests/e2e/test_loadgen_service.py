@@ -11,6 +11,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from confluent_kafka import Consumer, TopicPartition
 from sinkbench.errors import TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.plan.plan import PlanLoad
+from sinkbench.services.access import Access
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Endpoints
 from tests.support.endpoints import endpoints as kafka_alone
+from tests.support.tlsserver import issue
 
 ADDRESS = "loadgen: listening on "
 # More than can be produced before a test has had its way; the load never comes to its end.
@@ -200,6 +203,33 @@ def test_the_run_script_starts_one_that_knows_its_broker(
         httpx.post(f"{service.url}/load", json={"topic": topic, "count": 10}, trust_env=False)
         wait_until(lambda: service.state["state"] == "done")
         assert sum(kafka.end_offsets(topic).values()) == 10
+    finally:
+        assert service.end(signal.SIGTERM) == 0
+
+
+def test_on_a_network_it_takes_a_load_of_its_user_alone(
+    bootstrap: str, kafka: Kafka, topic: str, tmp_path: Path
+) -> None:
+    files, users = issue(tmp_path), tmp_path / "users"
+    users.touch(mode=0o600)
+    users.write_text("bench:hunter2-hunter2\n")
+    service = Service(
+        *(sys.executable, "-m", "loadgen", "serve", "--listen", "0.0.0.0:0", "--users", str(users)),
+        *("--tls-certificate", str(files.certificate), "--tls-key", str(files.key)),
+    )
+    url = service.url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
+    access = Access(user="bench", password="hunter2-hunter2", ca=files.ca)  # noqa: S106
+    try:
+        with Loadgens(kafka_alone(bootstrap, loadgens={"loadgen-1": url}, loadgen_access=access)) as loadgens:
+            assert loadgens.load(topic, "secured", 1_000, load(), lambda _: None).acknowledged == 1_000
+        assert seqs(kafka, topic) == Counter(range(1_000))
+        other = replace(access, password="wrong-wrong")  # noqa: S106
+        with (
+            Loadgens(kafka_alone(bootstrap, loadgens={"loadgen-1": url}, loadgen_access=other)) as loadgens,
+            pytest.raises(TrialFailed, match="does not let us in"),
+        ):
+            loadgens.load(topic, "other", 1_000, load(), lambda _: None)
+        assert not any("hunter2" in argument for argument in psutil.Process(service.process.pid).cmdline())
     finally:
         assert service.end(signal.SIGTERM) == 0
 

@@ -65,7 +65,7 @@ connect:
 elasticsearch: {url: "http://e:1", index: tides, api_key: {env: HOME}}
 postgres: {dsn: host=p port=1 dbname=d user=u, password: {file: secret}}
 pgbouncer: {dsn: host=p port=2 dbname=pgbouncer user=u}
-loadgens: ["http://l:1"]
+loadgen: {urls: ["https://l:1"], user: u, password: {file: secret}}
 """
 CONNECTOR = b"""{"name": "jdbc", "config": {"connector.class": "io.x", "batch.size": 500, "connection.password": "hush",
 "connection.url": "jdbc:postgresql://db:5432/d?user=u&sslmode=require&password=hush", "connection.username": "u"}}"""

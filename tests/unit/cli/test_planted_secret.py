@@ -53,6 +53,7 @@ connect: {urls: ["http://127.0.0.1:HTTP"], user: bench, password: {file: planted
 elasticsearch: {url: "http://127.0.0.1:HTTP", user: bench, password: {env: PLANTED}}
 postgres: {dsn: host=127.0.0.1 port=SQL dbname=d user=bench sslmode=disable, password: {file: planted}}
 pgbouncer: {dsn: host=127.0.0.1 port=SQL dbname=pgbouncer user=bench, password: {env: PLANTED}}
+loadgen: {urls: ["http://127.0.0.1:HTTP"], user: bench, password: {env: PLANTED}}
 """
 
 
@@ -80,7 +81,7 @@ def test_services_that_repeat_a_secret_in_their_errors_are_quoted_without_it(
         said = "".join(capfd.readouterr())
         assert main(["status", "--stack", str(file)]) in (0, 1, 2)
         said += "".join(capfd.readouterr())
-    for service in ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer"):
+    for service in ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer", "loadgen"):
         assert f"{service} " in said or f"{service}-1" in said, said
     # They did say it.
     assert f"who is Basic {HIDDEN}, or {USER}:{HIDDEN}?" in said

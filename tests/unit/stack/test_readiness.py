@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from loadgen.server import make_app
+from loadgen.service import LoadService
 from sinkbench.errors import ServiceError
+from sinkbench.services.access import Access
 from sinkbench.sinks.elasticsearch import service as elasticsearch
 from sinkbench.sinks.postgres import service as postgres
 from sinkbench.stack import Endpoint, readiness
-from sinkbench.stack.readiness import checks
+from sinkbench.stack.readiness import checks, loadgen_checks
 from tests.support.endpoints import endpoints
+from tests.support.tlsserver import issue, served
 
 Answering = Callable[[dict[str, Any]], None]
 
@@ -119,3 +124,25 @@ def test_one_broker_alone_is_asked_whether_it_answers_whatever_its_number_is(mon
     monkeypatch.setattr(readiness, "Kafka", Broker)
     monkeypatch.setattr(Broker, "there", frozenset({1001}))
     assert [check() for check in checks(endpoints("h:1")).values()] == [None]
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "problem"),
+    [("bench", "hunter2-hunter2", None), ("bench", "wrong-wrong", "HTTP 401 "), (None, None, "HTTP 401 ")],
+)
+def test_a_load_generator_is_ready_for_those_whom_it_lets_in(
+    tmp_path: Path, user: str | None, password: str | None, problem: str | None
+) -> None:
+    files = issue(tmp_path)
+    with served(make_app(LoadService({}), users={"bench": "hunter2-hunter2"}), files) as port:
+        access = Access(user=user, password=password, ca=files.ca)
+        where = endpoints(loadgens={"loadgen-1": f"https://127.0.0.1:{port}"}, loadgen_access=access)
+        found = loadgen_checks(where)["loadgen-1"]()
+    assert found is None if problem is None else found is not None and found.startswith(problem)
+
+
+def test_what_is_no_load_generator_is_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="hello")))
+    monkeypatch.setattr(readiness, "shared_client", lambda *_: client)
+    where = endpoints(loadgens={"loadgen-1": "http://g:1"})
+    assert loadgen_checks(where)["loadgen-1"]() == "it is no load generator of this version: hello"

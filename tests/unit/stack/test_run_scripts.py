@@ -118,3 +118,33 @@ def test_a_checksum_of_an_archive_that_is_not_there_is_named(plugins: Path, tmp_
         2,
         "connect/run: vendor-2.0.zip.sha256: there is no vendor-2.0.zip beside it\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("environment", "options"),
+    [
+        ({}, []),
+        ({"LOADGEN_PRIVATE_NETWORK": "false"}, []),
+        ({"LOADGEN_PRIVATE_NETWORK": "true"}, ["--private-network"]),
+        (
+            {"LOADGEN_TLS_CERTIFICATE": "a b.pem", "LOADGEN_TLS_KEY": "k", "LOADGEN_USERS": "u"},
+            ["--tls-certificate", "a b.pem", "--tls-key", "k", "--users", "u"],
+        ),
+    ],
+)
+def test_a_load_generator_is_told_by_its_environment_who_may_ask_it(
+    tmp_path: Path, environment: dict[str, str], options: list[str]
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    bare = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LOADGEN_LISTEN": "127.0.0.1", "LOADGEN_PORT": "0"}
+    done = subprocess.run(
+        [CHECKOUT / "loadgen" / "run"],
+        env={**bare, "KAFKA_BOOTSTRAP": "k:1", **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    whole = ["-m", "loadgen", "serve", "--listen", "127.0.0.1:0", "--bootstrap", "k:1"]
+    assert done.stdout.splitlines() == [*whole, *options]

@@ -116,6 +116,20 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     assert f"sslrootcert={ca}" in found.sinks["postgres"].address
     assert "password=from-a-file" in found.sinks["postgres"].address
     assert found.loadgens == {"loadgen-1": "http://gen1:18090", "loadgen-2": "http://gen2:18090"}
+    assert found.loadgen_access == Access()
+    assert file.loadgen_lines["loadgen-2"] == f"{folder / 'mine.yaml'}:32"
+
+
+def test_load_generators_may_want_a_user_and_have_a_certificate(folder: Path) -> None:
+    section = "loadgen:\n  urls: [https://gen1:18090/]\n  user: bench\n  password: {file: password}\n  ca: ca.pem\n"
+    (folder / "mine.yaml").write_text(LEAST + section)
+    file = load_stack_file(folder / "mine.yaml")
+    found = file.endpoints()
+    assert found.loadgens == {"loadgen-1": "https://gen1:18090"}
+    assert found.loadgen_access == Access(user="bench", password="from-a-file", ca=folder / "ca.pem")  # noqa: S106
+    assert file.loadgen_lines == {"loadgen-1": f"{folder / 'mine.yaml'}:4"}
+    assert "from-a-file" not in repr(file) + repr(found)
+    assert secrets.redacted("from-a-file") == "***"
 
 
 def test_neither_the_file_nor_its_endpoints_print_a_secret(folder: Path) -> None:
@@ -191,6 +205,18 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
             r"mine.yaml:7: elasticsearch has both 'user' and 'api_key'",
         ),
         (LEAST + "elasticsearch: {url: 'http://e:1', index: Tides}", r"mine.yaml:3: elasticsearch.index must match"),
+        (LEAST + "loadgen: {urls: []}", r"mine.yaml:3: loadgen.urls must not be empty"),
+        (LEAST + "loadgen: {url: 'http://g:1'}", r"mine.yaml:3: unknown key 'url' in loadgen; did you mean 'urls'\?"),
+        (LEAST + "loadgen: [http://g:1]", r"mine.yaml:3: loadgen must be a mapping"),
+        (LEAST + "loadgen:\n  urls: http://g:1\n  user: x", r"mine.yaml:5: loadgen has 'user' and no 'password'"),
+        (
+            LEAST + f"loadgen:\n  urls: http://g:1\n  user: x\n  password: {SECRET}",
+            rf"mine.yaml:6: loadgen.password must not stand .*; {AS_REFERENCE}",
+        ),
+        (
+            LEAST + "loadgen: {urls: 'http://g:1'}\nloadgens: ['http://g:2']\n",
+            r"mine.yaml:4: stack file has both 'loadgens' and 'loadgen'",
+        ),
         (SASL.format("acks: 1"), r"mine.yaml:4: kafka.settings.acks is not a setting for SASL, TLS or addresses"),
         (SASL.format("sasl.pasword: x"), r"mine.yaml:4: .*sasl.pasword must not"),
         (SASL.format("ssl_ca_location: x"), r"mine.yaml:4: .*; did you mean 'ssl.ca.location'\?"),
