@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import uvicorn
@@ -45,7 +45,8 @@ class TlsLoop(asyncio.SelectorEventLoop):
     async def create_server(self, *arguments: Any, **options: Any) -> asyncio.Server:
         """As asyncio's, for a server with TLS."""
         limits = {"ssl_handshake_timeout": IDLE_SECONDS, "ssl_shutdown_timeout": GOODBYE_SECONDS}
-        return await super().create_server(*arguments, **options, **limits)
+        create: Callable[..., Coroutine[Any, Any, asyncio.Server]] = super().create_server
+        return await create(*arguments, **options, **limits)
 
 
 class HttpThread:

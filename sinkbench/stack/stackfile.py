@@ -136,7 +136,7 @@ def load_stack_file(path: Path) -> StackFile:
     try:
         file = model.model_validate(source.content, context={"folder": path.absolute().parent})
     except ValidationError as invalid:
-        ours = {"kafka": KafkaSection, "connect": ConnectSection, "loadgen": LoadgenSection}
+        ours: dict[str, type[BaseModel]] = {"kafka": KafkaSection, "connect": ConnectSection, "loadgen": LoadgenSection}
         models: dict[str, type[BaseModel]] = {"": model, **ours, **sections}
         raise StackError(redacted(source.explain(invalid, models))) from None
     file._source = source

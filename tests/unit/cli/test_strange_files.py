@@ -290,8 +290,8 @@ VALUES = st.recursive(
 KEYS = st.sampled_from(
     [
         *("name", "pipelines", "mode", "multiples", "trials", "until", "sustain", "capacity", "load", "drain", "seed"),
-        *("prices", "kafka", "connect", "elasticsearch", "postgres", "loadgens", "loadgen", "currency", "core_hour", "plan"),
-        *("cells", "limits", "probe_interval_ms", "tables"),
+        *("prices", "kafka", "connect", "elasticsearch", "postgres", "loadgens", "loadgen", "currency"),
+        *("core_hour", "plan", "cells", "limits", "probe_interval_ms", "tables"),
     ]
 )
 
