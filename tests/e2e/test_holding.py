@@ -12,6 +12,8 @@ import psycopg
 import pytest
 
 from sinkbench.errors import ReasonCode
+from sinkbench.plan.plan import PlanDrain
+from sinkbench.race.sizes import is_too_short
 from sinkbench.results import Reason, TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
@@ -30,8 +32,10 @@ def taken(stack: LocalStack, folder: Path, pipeline: str, target: str = "") -> T
 
 
 def reasons(record: TrialRecord) -> list[Reason]:
-    """Why it does not count, but for what so few records cannot have: a rate, and a look at tasks once a second."""
-    return [each for each in record.reasons if each.code not in (ReasonCode.TOO_SHORT, ReasonCode.TASKS_NOT_STARTED)]
+    """Why it does not count, but that so few records are gone before there is a rate, or the tasks were looked at."""
+    if is_too_short(record, PlanDrain().window_seconds):
+        return []
+    return [each for each in record.reasons if each.code != ReasonCode.TOO_SHORT]
 
 
 def index(folder: Path, **settings: object) -> str:
