@@ -8,7 +8,7 @@ import io
 import os
 import stat
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
@@ -24,7 +24,7 @@ __all__ = ["CHECKOUT", "HOST", "PORTS", "Settings", "existing_part", "load_setti
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PREFIX = "SINKBENCH_"
-HOST = "127.0.0.1"
+HOST: Final = "127.0.0.1"
 PORTS = (
     *("kafka_port", "kafka_controller_port", "elasticsearch_port", "elasticsearch_transport_port"),
     *("postgres_port", "pgbouncer_port"),
