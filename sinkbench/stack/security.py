@@ -7,6 +7,7 @@
 - `bundle.pem`: certificate and key in one file, for Kafka.
 - `passwords`: NAME=password for each service.
 - `users-connect`, `users-elasticsearch`: the accounts as these services read them.
+- `camel.properties`: how Camel reaches Elasticsearch.
 """
 
 from __future__ import annotations
@@ -112,12 +113,10 @@ class Security:
             "ELASTICSEARCH_TLS": "true",
             "ELASTICSEARCH_USER": ACCOUNT,
             "ELASTICSEARCH_PASSWORD": self.passwords["elasticsearch"],
-            # Camel reads these by itself. Connector files could not leave them out where there is no TLS, and Camel
-            # refuses empty ones; user and password it does not take from a sink's address.
-            "CAMEL_COMPONENT_ELASTICSEARCH_ENABLESSL": "true",
-            "CAMEL_COMPONENT_ELASTICSEARCH_CERTIFICATEPATH": f"file:{self.ca}",
-            "CAMEL_COMPONENT_ELASTICSEARCH_USER": ACCOUNT,
-            "CAMEL_COMPONENT_ELASTICSEARCH_PASSWORD": self.passwords["elasticsearch"],
+            # Camel reads this file by itself. Connector files could not leave out what is in it where there is no TLS,
+            # and Camel refuses empty values. Camel 3.21 overlooks a component's own variables, but not these.
+            "CAMEL_COMPONENT_PROPERTIES_LOCATION": f"file:{self.folder / 'camel.properties'}",
+            "CAMEL_COMPONENT_PROPERTIES_ENCODING": "UTF-8",
             "POSTGRES_CA": quote(str(self.ca)),
             "POSTGRES_PASSWORD": self.passwords["postgres"],
             "POSTGRES_SSLMODE": "verify-full",
@@ -159,6 +158,7 @@ def prepare_security(folder: Path, owner: tuple[int, int] | None, say: Say) -> S
             "ca.p12": truststore(authority, passwords["keystore"]),
             "users-connect": f"{ACCOUNT}={passwords['connect']}\n".encode(),
             "users-elasticsearch": f"{ACCOUNT}:{_hashed(passwords['elasticsearch'])}\n".encode(),
+            "camel.properties": _for_camel(folder / "ca.pem", passwords["elasticsearch"]),
         }
         for name, content in of_services.items():
             _write(folder / name, content, owner)
@@ -204,6 +204,13 @@ def _certificates(folder: Path, names: tuple[str, ...], say: Say) -> tuple[Signe
             return signed, root.certificate
         say("making a new certificate of the nodes")
     return issue(root, names, now), root.certificate
+
+
+def _for_camel(ca: Path, password: str) -> bytes:
+    """What Camel's component for Elasticsearch is told, as Java's properties."""
+    settings = {"enableSSL": "true", "certificatePath": f"file:{ca}", "user": ACCOUNT, "password": password}
+    escaped = {key: value.replace("\\", "\\\\") for key, value in settings.items()}
+    return "".join(f"camel.component.elasticsearch.{key}={value}\n" for key, value in escaped.items()).encode()
 
 
 def _hashed(password: str) -> str:

@@ -17,7 +17,16 @@ from sinkbench.stack.certificates import issue, make_authority, valid_until
 from sinkbench.stack.localendpoints import endpoints_of
 from sinkbench.stack.security import LOCAL_NAMES, WITHOUT_SECURITY, Security, kept_security, prepare_security
 
-SECRET = ("ca.key", "node.key", "node.p12", "bundle.pem", "passwords", "users-connect", "users-elasticsearch")
+SECRET = (
+    "ca.key",
+    "node.key",
+    "node.p12",
+    "bundle.pem",
+    "passwords",
+    "users-connect",
+    "users-elasticsearch",
+    "camel.properties",
+)
 
 
 class Said(list[str]):
@@ -66,16 +75,17 @@ def test_passwords_are_shown_nowhere(tmp_path: Path) -> None:
         assert password not in redacted(f"login of {password} failed")
 
 
-def test_camel_is_told_how_to_reach_elasticsearch_by_the_environment_alone(tmp_path: Path) -> None:
-    security, _ = made(tmp_path / "a security")
-    prefix = "CAMEL_COMPONENT_ELASTICSEARCH_"
-    told = {name.removeprefix(prefix): v for name, v in security.environment.items() if name.startswith(prefix)}
-    assert told == {
-        "ENABLESSL": "true",
-        "CERTIFICATEPATH": f"file:{tmp_path}/a security/ca.pem",
-        "USER": "sinkbench",
-        "PASSWORD": security.passwords["elasticsearch"],
-    }
+def test_camel_is_told_how_to_reach_elasticsearch_by_a_file_that_the_environment_names(tmp_path: Path) -> None:
+    security, _ = made(tmp_path / "a \\ security")
+    scheme, _, path = security.environment["CAMEL_COMPONENT_PROPERTIES_LOCATION"].partition(":")
+    assert scheme == "file"
+    assert Path(path).read_text(encoding="utf-8").splitlines() == [
+        "camel.component.elasticsearch.enableSSL=true",
+        # Java's properties have escapes.
+        f"camel.component.elasticsearch.certificatePath=file:{tmp_path}/a \\\\ security/ca.pem",
+        "camel.component.elasticsearch.user=sinkbench",
+        f"camel.component.elasticsearch.password={security.passwords['elasticsearch']}",
+    ]
     # Camel refuses empty ones.
     assert not any(name.startswith("CAMEL_") for name in WITHOUT_SECURITY)
 
