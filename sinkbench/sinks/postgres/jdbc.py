@@ -119,7 +119,10 @@ def conninfo_of(config: Mapping[str, str]) -> str | None:
         # Several hosts, of which it cannot be told which one was meant; or half an address of IPv6.
         return None
     shared = {key: value for key, value in parse_qsl(query) if key in SHARED}
-    if shared.get("sslmode", "").startswith("verify-") and not Path(shared.get("sslrootcert", NO_FILE)).is_file():
+    if not shared.get("sslmode", "").startswith("verify-"):
+        # Neither does the driver read it then.
+        shared.pop("sslrootcert", None)
+    elif not Path(shared.get("sslrootcert", NO_FILE)).is_file():
         # The file is one of the workers'.
         shared = {**shared, "sslmode": "require", "sslrootcert": ""}
     parts = {
