@@ -660,6 +660,8 @@ class TrialRecord(_OfCell):
     """Cores that were busy with what is no part of the stack while the trial drained, or stolen; None if not known."""
     stolen_cores: Amount | None = None
     """Those of them that a hypervisor gave to other machines."""
+    read_ahead_records: Whole | None = None
+    """The most records at one moment that tasks had read and the sink had not stored; None if that is not known."""
     stalled_seconds: Amount | None = None
     """How long no new record was seen in the stalls of the drain, all together; None if nobody looked."""
     looking_cores: Amount | None = None

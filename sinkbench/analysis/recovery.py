@@ -55,7 +55,7 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     rises = times[1:][np.diff(counts) > 0]
     since = _warm_since(samples, rises)
     before = _rate(times, counts, since, began)
-    gaps = _standstills(rises, since, began, float(times[-1]) if times.size and _is_behind(samples) else None)
+    gaps = _standstills(rises, since, began, _due_until(samples))
     rate_seconds = None if before is None else _until_rate(times, counts, began, before)
     if rate_seconds is not None and gaps and rises.size and rises[-1] >= gaps[-1][1]:
         # A window around the end of a standstill may hold enough records.
@@ -123,6 +123,21 @@ def _is_behind(samples: Sequence[Sample]) -> bool:
     return bool(known) and known[-1] > 0
 
 
+def _due_until(samples: Sequence[Sample]) -> float | None:
+    """Until when records that were never stored were due; None if there are none.
+
+    Where all was read, and some lost, it is until the last came: what was committed later tells nothing of the sink.
+    """
+    seen = [each.seconds for each in samples if each.stored is not None]
+    if not seen or _is_behind(samples):
+        return seen[-1] if seen else None
+    lags = [lag for each in samples if (lag := _lag(each)) is not None]
+    if not lags or lags[-1] <= 0:
+        return None
+    sent = [(each.seconds, each.in_topic) for each in samples if each.in_topic is not None]
+    return next(at for at, count in sent if count == sent[-1][1])
+
+
 def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | None:
     """Records stored a second between two times; None if these are less than a second apart."""
     if times.size < 2 or end - start < _LEAST_BEFORE_SECONDS:
@@ -134,8 +149,7 @@ def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | 
 def _standstills(rises: Numbers, since: float, began: float, still_to: float | None) -> list[tuple[float, float]]:
     """The times in which nothing was stored though it was due, from the moment of the fault on.
 
-    Each is longer than the gaps that the pipeline usually has. `still_to` is the end of the samples if records were
-    left to read then.
+    Each is longer than the gaps that the pipeline usually has. `still_to` is `_due_until`.
     """
     usual = [to - at for at, to in pairwise(rises[(rises >= since) & (rises < began)].tolist())]
     shortest = max(_SHORTEST_SECONDS, _USUAL_GAPS * statistics.median(usual)) if usual else _SHORTEST_SECONDS
@@ -146,7 +160,7 @@ def _standstills(rises: Numbers, since: float, began: float, still_to: float | N
 def _first_record(gaps: Sequence[tuple[float, float]], rises: Numbers, began: float) -> float | None:
     if not gaps:
         return 0.0
-    # The end of the samples, without a record, ends a gap, too.
+    # What nothing was stored of ends a gap, too.
     return round(gaps[0][1] - began, 3) if rises.size and rises[-1] >= gaps[0][1] else None
 
 

@@ -11,6 +11,7 @@ from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, spr
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR, lag_in_words
 from sinkbench.analysis.latency import merged
 from sinkbench.analysis.rates import median_known, median_low_high, most, total_known, usable_median
+from sinkbench.analysis.readahead import is_far_ahead
 from sinkbench.analysis.scalability import scaling_of
 from sinkbench.bottleneck.verdict import shared_cause
 from sinkbench.errors import INTERRUPTIONS, ReasonCode
@@ -322,6 +323,13 @@ def _notes(trials: Sequence[TrialRecord]) -> list[str]:
     unsteady = sum(trial.steady is False for trial in rated(valid))
     if unsteady:
         notes.append(f"{unsteady} of {len(rated(valid))} trials never became steady")
+    far = [trial for trial in valid if is_far_ahead(trial.read_ahead_records, trial.records)]
+    if far:
+        furthest = max(far, key=lambda trial: trial.read_ahead_records or 0)
+        notes.append(
+            f"its tasks do not wait for the sink: up to {furthest.read_ahead_records:,} of {furthest.records:,} records"
+            " were read and not stored, so a longer load may have another rate"
+        )
     return notes
 
 

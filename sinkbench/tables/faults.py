@@ -175,6 +175,8 @@ def _in_short(cell: CellSummary | None) -> str:
     lines += ["content\nnot checked"] if _is_unchecked(cell) else []
     if not found.recovered:
         lines.append("NOT RECOVERED")
+    elif found.rate_seconds is None and found.first_record_seconds is None:
+        lines.append("nothing stored\nany more")
     elif found.rate_seconds is None:
         lines += [f"flows {tenths(found.first_record_seconds)} s"] if found.first_record_seconds else []
         lines.append(_slower(found) or "rate not seen")

@@ -38,6 +38,7 @@ class Figures(TypedDict, total=False):
     offered_records_per_second: float | None
     pilot: bool
     reads: Reads | None
+    read_ahead_records: int | None
     records_per_second: float | None
     recovery: Recovery | None
     rescale: Rescale | None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,17 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, SeqNoTimes
 from sinkbench.sinks.elasticsearch.client import buckets_of, highest_numbers
 
-__all__ = ["SeqNoWatch"]
+__all__ = ["SeqNoWatch", "highest_found"]
 
 END_SECONDS = 10.0
 # An index is refreshed once a second unless it is told otherwise; records found later than this are not waited for.
 REFRESH_SECONDS = 3.0
+
+
+def highest_found(answers: Sequence[Mapping[str, Any]]) -> list[float]:
+    """The highest `_seq_no` by the answer for each shard; -1 of an empty one. LookupError if a shard did not answer."""
+    values = [answer["aggregations"]["last"]["value"] for answer in answers]
+    return [-1.0 if value is None else float(value) for value in values]
 
 
 @maps_exceptions(ApiError, TransportError)
@@ -107,11 +114,10 @@ class SeqNoWatch:
         for shard in range(self._shards):
             asked.append({"index": self._index, "preference": f"_shards:{shard}"})
             asked.append({"size": 0, "track_total_hits": False, "aggs": {"last": {"max": {"field": "_seq_no"}}}})
-        answers: Any = self._client.msearch(searches=asked, filter_path="responses.aggregations.last.value")
-        return [
-            -1.0 if (value := answer["aggregations"]["last"]["value"]) is None else float(value)
-            for answer in answers["responses"]
-        ]
+        # With its status each search has an answer, in the order of the shards; without, one that failed is left out.
+        path = "responses.status,responses.aggregations.last.value"
+        answers: Any = self._client.msearch(searches=asked, filter_path=path)
+        return highest_found(answers["responses"])
 
     def read(self, run: str, one_in: int) -> Arrivals:
         """See `ArrivalWatch`. Raises StackError if a shard cannot be read."""

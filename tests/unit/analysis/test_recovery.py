@@ -94,6 +94,19 @@ def test_a_pipeline_that_never_comes_back_has_no_time_of_return() -> None:
     assert found.rate_seconds is None
 
 
+def test_a_sink_that_stores_nothing_any_more_of_what_is_read_stands_still_until_the_last_record() -> None:
+    samples = [
+        sample(each.seconds, min(each.stored or 0, 10_000), in_topic=each.in_topic,
+               uncommitted=0 if each.seconds > LOAD + 4 else 5, tasks_running=3, tasks_failed=0)
+        for each in load(lambda at: RATE * at)
+    ]  # fmt: skip
+    found = recovery_of(samples, 10, 15, 3)
+    assert found.first_record_seconds is None
+    assert found.rate_seconds is None
+    assert found.standstill_seconds == pytest.approx(20, abs=2 * EVERY)
+    assert found.stuck_seconds == pytest.approx(20, abs=2 * EVERY)
+
+
 def test_what_is_lost_is_no_lag_for_ever() -> None:
     samples = [
         sample(each.seconds, max((each.stored or 0) - 400 * (each.seconds >= 12), 0), in_topic=each.in_topic,
@@ -102,6 +115,7 @@ def test_what_is_lost_is_no_lag_for_ever() -> None:
     ]  # fmt: skip
     found = recovery_of(samples, 10, 11, 3)
     assert found.lag_seconds is not None
+    assert (found.first_record_seconds, found.standstill_seconds) == (0, 0)
 
 
 def test_what_connect_says_is_set_against_what_is_stored() -> None:

@@ -288,6 +288,21 @@ def test_a_cell_without_a_rate_above_0_has_no_ratio(rate: float | None) -> None:
     assert (first.model_dump_json() + second.model_dump_json()).count("NaN") == 0
 
 
+def test_tasks_that_do_not_wait_for_their_sink_are_noted_by_the_furthest_trial() -> None:
+    taken = [
+        trial(records=700_000, read_ahead_records=60_000),
+        trial(records=500_000, read_ahead_records=286_296),
+        trial(records=400_000, read_ahead_records=250_000),
+    ]
+    (note,) = cell_of(*taken).notes
+    assert note.startswith("its tasks do not wait for the sink: up to 286,296 of 500,000 records")
+
+
+def test_polls_on_their_way_and_what_is_not_known_are_no_note() -> None:
+    taken = [trial(records=400_000, read_ahead_records=15_000), trial(records=400_000, read_ahead_records=None)]
+    assert cell_of(*taken).notes == []
+
+
 def test_trials_that_never_became_steady_are_noted_and_used() -> None:
     cell = cell_of(trial(steady=False), trial(steady=True), trial(steady=None), trial(invalid=["x"], steady=False))
     assert cell.notes == ["1 of 4 trials invalid: x", "1 of 3 trials never became steady"]
