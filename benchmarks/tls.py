@@ -23,6 +23,7 @@ from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block
 from sinkbench.results import TrialRecord
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.summary.standing import total_cpu_seconds
 
 OFFSET = 3000
 SECURITY = ("off", "on")
@@ -70,12 +71,6 @@ def raced(security: str, plan: Path, results: Path) -> list[TrialRecord]:
     return [each for each in found if not (each.pilot or each.reasons) and each.warm is not False]
 
 
-def cpu_of(trial: TrialRecord) -> float | None:
-    """CPU seconds a million records of all services; None if one of them was not measured."""
-    values = list(trial.cpu_seconds_per_million.values())
-    return None if not values or None in values else sum(each for each in values if each is not None)
-
-
 def shown(to: str, above: Mapping[int, float], below: Mapping[int, float]) -> str:
     found = ratio_by_block(to, above, below)
     if found is None:
@@ -100,7 +95,7 @@ def main() -> None:
                         continue
                     if trial.records_per_second is not None:
                         rates[security][trial.label][block] = trial.records_per_second
-                    if (used := cpu_of(trial)) is not None:
+                    if (used := total_cpu_seconds(trial)) is not None:
                         cpu[security][trial.label][block] = used
     for label in rates["off"]:
         print(f"{label}: rate {shown(label, rates['on'][label], rates['off'][label])}")

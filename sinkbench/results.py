@@ -482,6 +482,11 @@ class Recovery(_Record):
     acts: list[Act] = []
     """Empty if nobody had to do anything."""
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing was stored any more, though all may have been read."""
+        return self.rate_seconds is None and self.first_record_seconds is None
+
 
 class Reason(_Record):
     """Why figures must not be used, or what is wrong with a cell: a code for programs, a text for people."""

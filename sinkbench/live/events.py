@@ -107,7 +107,7 @@ def _recovery(found: Recovery) -> str:
     """What became of a pipeline after a fault, in a few words."""
     if not found.recovered:
         return "did not recover"
-    if found.rate_seconds is None and found.first_record_seconds is None:
+    if found.is_silent:
         return "nothing was stored any more"
     back = "recovered" if found.rate_seconds is None else f"rate as before after {found.rate_seconds:.1f} s"
     return f"{back}, restarted by hand" if found.acts else back

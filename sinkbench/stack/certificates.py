@@ -25,7 +25,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from sinkbench.errors import StackError
 
 __all__ = [
-    "SOON",
     "Signed",
     "as_pkcs8",
     "issue",
@@ -42,8 +41,6 @@ AUTHORITY_LASTS, NODES_LAST = timedelta(days=3650), timedelta(days=397)
 """The second is the longest that clients of the web accept."""
 EARLIER = timedelta(hours=1)
 """Clocks of machines differ."""
-SOON = timedelta(days=2)
-"""Who has a certificate that ends so soon is warned."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,7 @@ def truststore(authority: bytes, password: str) -> bytes:
 
 def as_pkcs8(key: bytes) -> bytes:
     """A private key as Java reads it from PEM: not in the formats of RSA's or of elliptic curves' own."""
-    return _any_key_of(key).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return _pkcs8(_any_key_of(key))
 
 
 def valid_until(certificate: bytes) -> datetime:
@@ -174,8 +171,11 @@ def _signed(
     made: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, signing: ec.EllipticCurvePrivateKey
 ) -> Signed:
     certificate = made.sign(signing, hashes.SHA256()).public_bytes(Encoding.PEM)
-    # Java reads private keys as PKCS #8 only.
-    return Signed(certificate, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return Signed(certificate, _pkcs8(key))
+
+
+def _pkcs8(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _key_of(pem: bytes) -> ec.EllipticCurvePrivateKey:

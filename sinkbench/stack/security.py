@@ -23,12 +23,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
+from loadgen.certificate import WARN_BEFORE
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal
 from sinkbench.services.access import Access
 from sinkbench.stack import Say
 from sinkbench.stack.certificates import (
-    SOON,
     Signed,
     as_pkcs8,
     issue,
@@ -189,7 +189,7 @@ def _certificates(folder: Path, names: tuple[str, ...], say: Say) -> tuple[Signe
             problem = str(error)
         if problem is not None:
             raise StackError(f"{node}: {problem}; replace it, or {FOR_OURS}")
-        if (end := valid_until(signed.certificate)) - now < SOON:
+        if (end := valid_until(signed.certificate)) - now < WARN_BEFORE:
             say(f"warning: {node} expires at {end:%Y-%m-%d %H:%M} UTC; replace it before")
         return signed, authority
     if ca_key.exists() and ca.exists() and valid_until(ca.read_bytes()) - now > RENEWED:

@@ -118,6 +118,7 @@ def fault_line(summary: RunSummary) -> str:
     keeping = [cell for cell in broken if cell not in losing and cell not in unknown]
     by_hand = [cell for cell in broken if cell.recovery is not None and cell.recovery.acts]
     down = [cell for cell in broken if cell.recovery is not None and not cell.recovery.recovered]
+    silent = [cell for cell in broken if cell not in down and cell.recovery is not None and cell.recovery.is_silent]
     said = [f"{len(keeping)} of {how_many(len(broken), 'cell')} lost no record"]
     if losing:
         worst = max(losing, key=_lost)
@@ -126,9 +127,11 @@ def fault_line(summary: RunSummary) -> str:
         said.append(f"of {len(unknown)} it is not known, since not every trial could be audited")
     if down:
         said.append(f"{len(down)} did not recover at all")
+    if silent:
+        said.append(f"{len(silent)} stored nothing any more")
     if by_hand:
         said.append(f"{len(by_hand)} did not recover without a person")
-    if broken and not down and not by_hand:
+    if broken and not down and not silent and not by_hand:
         said.append("all recovered without a person")
     return f"{'; '.join(said)}."
 
@@ -175,7 +178,7 @@ def _in_short(cell: CellSummary | None) -> str:
     lines += ["content\nnot checked"] if _is_unchecked(cell) else []
     if not found.recovered:
         lines.append("NOT RECOVERED")
-    elif found.rate_seconds is None and found.first_record_seconds is None:
+    elif found.is_silent:
         lines.append("nothing stored\nany more")
     elif found.rate_seconds is None:
         lines += [f"flows {tenths(found.first_record_seconds)} s"] if found.first_record_seconds else []

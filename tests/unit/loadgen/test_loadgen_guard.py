@@ -24,7 +24,6 @@ from starlette.routing import Route
 
 from loadgen import guard, httpthread
 from loadgen.guard import Guard
-from loadgen.httpthread import HttpThread
 from loadgen.serve import hosts_of
 from loadgen.server import MOST_BODY_BYTES, make_app
 from loadgen.service import LoadService
@@ -32,23 +31,11 @@ from sinkbench.live.page import make_app as make_page
 from sinkbench.live.state import LiveRun
 from tests.support.liverun import began
 from tests.support.mutation import changed_bytes, changed_json
+from tests.support.tlsserver import served
 
 EXAMPLES = 1_000
 OF_A_SEED = 50
 LOAD = {"topic": "tides", "count": 5, "bootstrap": "127.0.0.1:9", "run": "r", "rate": 10.5, "acks": "1", "first_seq": 0}
-
-
-@contextlib.contextmanager
-def served(app: Any) -> Iterator[int]:
-    """The port that the application listens on."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = HttpThread(app, listener, 2)
-    assert server.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.stop()
-        server.join()
 
 
 async def echo(request: Request) -> PlainTextResponse:

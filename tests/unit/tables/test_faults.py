@@ -80,6 +80,16 @@ def test_the_matrix_has_a_row_for_each_fault_and_a_column_for_each_pipeline() ->
     assert "by hand 15 s after the fault: POST /connectors/x/restart" in text
 
 
+def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_person() -> None:
+    silent = Recovery(whom="elasticsearch", recovered=True, stuck_seconds=8.25)
+    lost = Audit(produced=20_000, stored=11_000, lost=9_000, duplicates=0)
+    cell = CELLS[0]
+    text = render(run_summary(*summarize([cell], [trial(None, cell, recovery=silent, audit=lost)])))
+    assert "1 stored nothing any more" in text
+    assert "all recovered" not in text
+    assert "no break" not in text
+
+
 def test_every_cell_stands_there_in_full_too() -> None:
     summary, _ = run()
     (row,) = [line for line in render(summary).splitlines() if "elasticsearch/camel-bulk" in line and "12.2" in line]
