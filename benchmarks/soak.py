@@ -2,8 +2,10 @@
 change, as slopes.
 
     .venv/bin/python -m benchmarks.soak [--minutes MINUTES] [--stack STACK]
+    .venv/bin/python -m benchmarks.soak --plan plans/faults.yaml [--stack STACK]
 
-The controller is looked at every second for MINUTES (30). Its first tenth, in which it imports and connects, is left
+The controller is looked at every second for MINUTES (30), or, of a PLAN, until its race ends; that run is kept in
+results/. The first tenth, in which it imports and connects, is left
 out. What a minute's readings have in common is their median, since readings that follow each other are alike. The slope
 through these medians is Theil's and Sen's, with its 95 % interval. Exit code 1: something grows, that is, the whole
 interval is above zero, and what it adds in an hour is more than a hundredth of what there was.
@@ -81,17 +83,23 @@ def browse(address: str) -> None:
             pass
 
 
-def soak(minutes: float, stack: str) -> tuple[list[float], list[dict[str, float]], str]:
+def soak(
+    minutes: float, stack: str, plan: Path | None = None
+) -> tuple[list[float], list[dict[str, float]], str]:
     """The readings with their seconds since the start, and what the race printed."""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "soak.yaml").write_text(PLAN)
-        command = [sys.executable, "-m", "sinkbench", "race", "soak.yaml", "--live-port", "0", "--stack", stack]
+        if plan is None:
+            (Path(folder) / "soak.yaml").write_text(PLAN)
+            raced = ["soak.yaml"]
+        else:
+            raced = [str(plan.resolve()), "--results", str(Path("results").resolve())]
+        command = [sys.executable, "-m", "sinkbench", "race", *raced, "--live-port", "0", "--stack", stack]
         log = Path(folder) / "log"
         with log.open("w") as out, subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT) as race:
             process, times, readings = psutil.Process(race.pid), [], []
             browser: threading.Thread | None = None
             began = time.monotonic()
-            while (now := time.monotonic() - began) < 60 * minutes and race.poll() is None:
+            while ((now := time.monotonic() - began) < 60 * minutes or plan is not None) and race.poll() is None:
                 try:
                     readings.append(reading(process))
                 except psutil.Error:
@@ -103,7 +111,8 @@ def soak(minutes: float, stack: str) -> tuple[list[float], list[dict[str, float]
                     browser = threading.Thread(target=browse, args=(at.removeprefix(LIVE).strip(),), daemon=True)
                     browser.start()
                 time.sleep(LOOK_SECONDS)
-            race.send_signal(signal.SIGINT)
+            if race.poll() is None:
+                race.send_signal(signal.SIGINT)
             race.wait(120)
         return times, readings, log.read_text()
 
@@ -121,12 +130,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--stack", default="local", help="local, compose, or a stack file")
+    parser.add_argument("--plan", type=Path, help="race this to its end, instead of MINUTES of two pipelines")
     asked = parser.parse_args()
-    times, readings, said = soak(asked.minutes, asked.stack)
-    if not times or times[-1] < 54 * asked.minutes:
+    times, readings, said = soak(asked.minutes, asked.stack, asked.plan)
+    if asked.plan is not None:
+        print(said)
+    elif not times or times[-1] < 54 * asked.minutes:
         print(said)
         raise SystemExit("the race ended before its time")
-    print(f"{times[-1] / 60:.1f} minutes, {said.count('records/s')} lines of trials")
+    print(f"{times[-1] / 60:.1f} minutes, {said.count('records/s')} lines with a rate")
     slopes = slopes_of(times, readings)
     for name, slope in slopes.items():
         print(
