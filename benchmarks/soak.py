@@ -83,9 +83,7 @@ def browse(address: str) -> None:
             pass
 
 
-def soak(
-    minutes: float, stack: str, plan: Path | None = None
-) -> tuple[list[float], list[dict[str, float]], str]:
+def soak(minutes: float, stack: str, plan: Path | None = None) -> tuple[list[float], list[dict[str, float]], str]:
     """The readings with their seconds since the start, and what the race printed."""
     with tempfile.TemporaryDirectory() as folder:
         if plan is None:

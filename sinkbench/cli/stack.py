@@ -11,6 +11,7 @@ import typer
 from sinkbench import __version__
 from sinkbench.cli.options import OnRunningStack, OnStack, commands, running_stack, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
+from sinkbench.race.lock import race_on
 from sinkbench.race.starter import StarterNote
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.settings import load_settings
@@ -23,10 +24,14 @@ app = commands()
 
 @app.command()
 def up(stack_name: OnStack = None) -> None:
-    """Starts the stack and returns when all of it is ready. A second call changes nothing."""
+    """Starts the stack and returns when all of it is ready. A second call changes nothing, nor one during a race."""
     stack = the_stack(stack_name)
     # Whoever asks for it wants it up, whatever race may have started it.
     StarterNote(stack).remove()
+    if (racing := race_on(stack.lock_file)) is not None and stack.running():
+        # What is down, frozen or has another role may be so on purpose.
+        say(f"a race is running ({racing}): the stack is left as it is, and stays up after it")
+        return
     stack.up(say)
     if stack.endpoints.shared:
         say("every endpoint answers; `sinkbench status` asks them again")

@@ -18,7 +18,7 @@ from typing import TextIO
 from loadgen.reading import parse_json
 from sinkbench.errors import ResultsError, StackError
 
-__all__ = ["CHECKOUT_LOCK", "held_folder", "only_race"]
+__all__ = ["CHECKOUT_LOCK", "held_folder", "only_race", "race_on"]
 
 CHECKOUT_LOCK = Path("results") / ".race.lock"
 """Below the checkout; containers share this folder with the machine, and no other."""
@@ -67,6 +67,21 @@ def only_race(
 
         tell(None)
         yield tell
+
+
+def race_on(stack_lock: Path) -> str | None:
+    """Who holds the lock of a stack, as a refused race is told it; None if nobody does."""
+    try:
+        file = stack_lock.open(encoding="utf-8")
+    except OSError:
+        return None
+    with file:
+        try:
+            # Shared: who asks at the same time is not taken for a race.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _holder(file)
+    return None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.errors import ResultsError, StackError
-from sinkbench.race.lock import CHECKOUT_LOCK, held_folder, only_race
+from sinkbench.race.lock import CHECKOUT_LOCK, held_folder, only_race, race_on
 
 
 def test_a_second_race_on_the_stack_is_told_who_holds_it_and_since_when(tmp_path: Path) -> None:
@@ -95,4 +95,16 @@ def test_the_folder_of_a_run_is_held_while_trials_are_taken(tmp_path: Path) -> N
     with held_folder(tmp_path), pytest.raises(ResultsError, match="its race still goes on"), held_folder(tmp_path):
         pass
     with held_folder(tmp_path):
+        pass
+
+
+def test_whoever_asks_is_told_who_races_on_a_stack_and_takes_no_lock_from_anybody(tmp_path: Path) -> None:
+    lock = tmp_path / "race.lock"
+    assert race_on(lock) is None
+    assert not lock.exists()
+    with only_race(lock, tmp_path, "quick") as tell:
+        tell("20261121T034800Z-quick")
+        assert f"pid {os.getpid()}, plan quick, run 20261121T034800Z-quick" in str(race_on(lock))
+    assert race_on(lock) is None
+    with only_race(lock, tmp_path, "mine"):
         pass
