@@ -27,11 +27,14 @@ MOST_SLICES = 1_024
 
 
 def connect(endpoint: Endpoint, **more: Any) -> Elasticsearch:
-    """A client with one connection; `more` are options of its own. Raises ServiceError if the CA cannot be used."""
+    """A client with one connection to each node; `more` are options of its own.
+
+    It asks the nodes in turn, and another one where one is gone. Raises ServiceError if the CA cannot be used.
+    """
     access = endpoint.access
     options: dict[str, Any] = {"ssl_context": tls(access)} if endpoint.address.startswith("https:") else {}
     return Elasticsearch(
-        endpoint.address,
+        [node.address for node in endpoint.nodes.values()] or endpoint.address,
         request_timeout=TIMEOUT_SECONDS,
         connections_per_node=1,
         headers={"user-agent": USER_AGENT},
