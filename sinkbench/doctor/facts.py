@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from sinkbench.sinks.jdbcurl import JdbcUrl
@@ -149,6 +150,8 @@ class Facts:
         connectors: those that are there, then those of the plan's cells.
         left: groups of connectors that are gone.
         behind: brokers whose copy of a topic is not in sync, or that lead nothing since they are gone, by the topic.
+        certificates: until when that of each server is valid, by the server's name; those without TLS are absent.
+        now: when this was; None if no certificate was seen.
         unseen: what could not be looked at, and why.
     """
 
@@ -165,6 +168,8 @@ class Facts:
     behind: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
     machine: Machine = field(default_factory=Machine)
+    certificates: Mapping[str, datetime] = field(default_factory=dict)
+    now: datetime | None = None
     unseen: Mapping[Area, str] = field(default_factory=dict)
 
     @property

@@ -7,7 +7,9 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -24,6 +26,7 @@ from sinkbench.race.validation import validate_configs
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka, PartitionCopies, group_of
+from sinkbench.services.servercert import certificate_until
 from sinkbench.sinks import SinkState, settable_of_sinks, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
@@ -84,6 +87,7 @@ class Look:
             refusals += self._refusals(self._plan, cells)
         topics, left, behind = self._read(there)
         machine = self._machine(up)
+        certificates = self._certificates(states) if up else {}
         load = None if self._plan is None else self._plan.load
         return Facts(
             workers=self._stack.workers,
@@ -99,6 +103,8 @@ class Look:
             behind=behind,
             sinks=states,
             machine=machine,
+            certificates=certificates,
+            now=datetime.now(UTC) if certificates else None,
             unseen=self._unseen,
         )
 
@@ -202,6 +208,20 @@ class Look:
                 told = (state.unseen[name] for state in found.values() if name in state.unseen)
                 self._unseen[area] = next(told, "; ".join(silent) or f"this stack has no {name}")
         return found
+
+    # --- TLS ---
+
+    def _certificates(self, states: Mapping[str, SinkState]) -> dict[str, datetime]:
+        """Until when the certificate of each server is valid that shows one."""
+        ends = self._endpoints
+        places = {name: urlsplit(url) for name, url in {**ends.connect, **ends.loadgens}.items()}
+        places = {name: place for name, place in places.items() if place.scheme == "https"}
+        if ends.kafka_settings.get("security.protocol", "").upper().endswith("SSL"):
+            brokers = ends.brokers or {f"kafka at {each.strip()}": each.strip() for each in ends.kafka.split(",")}
+            places |= {name: urlsplit(f"//{address}") for name, address in brokers.items()}
+        until = {name: certificate_until(each.hostname or "", each.port or 443) for name, each in places.items()}
+        found = {name: seen for name, seen in until.items() if seen is not None}
+        return {**found, **{name: seen for state in states.values() for name, seen in state.certificates.items()}}
 
     # --- the machine ---
 

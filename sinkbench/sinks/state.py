@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from sinkbench.analysis.holding import Standby
@@ -138,6 +139,7 @@ class SinkState:
     Attributes:
         target: what a connector that is posted by hand writes to.
         unsafe: what makes records that the server acknowledges be lost in a crash, each for a person.
+        certificates: until when each of its servers' is valid, by the name of the server; those without TLS are absent.
         unseen: what could not be seen, and why, by the name of the field.
     """
 
@@ -146,6 +148,7 @@ class SinkState:
     cluster: SearchCluster | None = None
     target: Target | None = None
     unsafe: tuple[str, ...] = ()
+    certificates: Mapping[str, datetime] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -20,9 +21,13 @@ import pytest
 import trustme
 from psycopg.conninfo import make_conninfo
 
+from sinkbench.doctor.diagnosis import Finding, diagnose
+from sinkbench.doctor.facts import Facts
+from sinkbench.doctor.look import look
+from sinkbench.doctor.rules import RULES
 from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import load_settings
+from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
@@ -196,3 +201,18 @@ def test_controllers_of_kafka_let_in_only_whom_the_authority_has_signed(
     assert is_let_in(security.folder / "node.pem", security.folder / "node.key")
     assert not is_let_in(None)
     assert not is_let_in(tmp_path / "stranger.pem")
+
+
+def test_the_doctor_sees_when_certificates_expire(secured: LocalStack) -> None:
+    seen = look(secured, CHECKOUT)
+    assert seen.certificates.keys() == {"connect-1", "kafka", "elasticsearch", "postgres", "pgbouncer"}
+    assert "expiring-certificate" in diagnose(seen, RULES).looked_at
+    assert not expiring(seen)
+    # The same, a day before they do.
+    assert len(expiring(replace(seen, now=min(seen.certificates.values()) - timedelta(days=1)))) == len(
+        seen.certificates
+    )
+
+
+def expiring(seen: Facts) -> list[Finding]:
+    return [each for each in diagnose(seen, RULES).findings if each.code == "expiring-certificate"]

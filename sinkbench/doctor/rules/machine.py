@@ -1,10 +1,11 @@
-"""The machine: memory, open files, disk. Pure."""
+"""The machine: memory, open files, disk, and certificates that run out. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from loadgen.certificate import WARN_BEFORE
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
 from sinkbench.doctor.facts import Area, Facts
 from sinkbench.sinks.state import SearchCluster
@@ -18,6 +19,7 @@ LEAST_AVAILABLE_BYTES = 500_000_000
 TIGHT = 4 / 3
 # Elasticsearch does not start off loopback with fewer; others open a file for each segment of each partition.
 ELASTICSEARCH_FILES, LEAST_FILES = 65_535, 4_096
+WITH_TLS = (Area.CONNECT, Area.KAFKA, Area.SINKS)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -86,8 +88,25 @@ def little_disk(facts: Facts) -> Iterator[Found]:
         )
 
 
+def expiring_certificate(facts: Facts) -> Iterator[Found | NotSeen]:
+    # Whoever shows one that has expired may be seen by nobody else.
+    yield from (NotSeen(facts.unseen[area]) for area in WITH_TLS if area in facts.unseen)
+    for server, until in facts.certificates.items():
+        if facts.now is None or until - facts.now > WARN_BEFORE:
+            continue
+        over = until <= facts.now
+        yield Found(
+            server,
+            f"its certificate {'has expired' if over else 'expires'} at {until:%Y-%m-%d %H:%M} UTC",
+            "from then on clients that verify it are refused, connectors' tasks too, in the middle of a trial",
+            "replace it, and start the server again; of a stack of ours: `sinkbench down`, then `up`, which renews it",
+            spoils=over,
+        )
+
+
 RULES = (
     Rule("little-memory", (Area.MEMORY,), little_memory),
     Rule("few-files", (), few_files),
     Rule("little-disk", (Area.DISK,), little_disk),
+    Rule("expiring-certificate", (), expiring_certificate),
 )

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions
+from sinkbench.services.servercert import certificate_until
 from sinkbench.sinks.elasticsearch.asked import flat_settings, seconds_of
 from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.state import Checkup, DataNode, SearchCluster, SinkState, Target
-from sinkbench.stack import Endpoints
+from sinkbench.stack import Endpoint, Endpoints
 
 __all__ = ["CHECKUP", "index_of", "node_of", "replicas_of", "target_of", "watermarks_of"]
 
@@ -47,7 +50,18 @@ def look(endpoints: Endpoints) -> SinkState:
             target = _behind(client, alias)
         except ApiError as error:
             unseen["target"] = in_one_line(error)
-    return SinkState(cluster=cluster, target=target, unseen=unseen)
+    return SinkState(cluster=cluster, target=target, certificates=_certificates(endpoint), unseen=unseen)
+
+
+def _certificates(endpoint: Endpoint) -> dict[str, datetime]:
+    nodes = endpoint.nodes or {"elasticsearch": endpoint}
+    places = {name: urlsplit(node.address) for name, node in nodes.items()}
+    until = {
+        name: certificate_until(place.hostname or "", place.port or 443)
+        for name, place in places.items()
+        if place.scheme == "https"
+    }
+    return {name: found for name, found in until.items() if found is not None}
 
 
 def _cluster(client: Elasticsearch, address: str) -> SearchCluster:

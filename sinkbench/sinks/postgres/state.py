@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from loadgen.reading import read_text
 from sinkbench.analysis.holding import waited_for
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions
+from sinkbench.services.servercert import POSTGRES, certificate_until
 from sinkbench.services.versions import numbers_of
 from sinkbench.sinks.postgres import holding, jdbc
 from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
@@ -71,7 +73,30 @@ def look(endpoints: Endpoints) -> SinkState:
             pooler, pooled = _pooler(endpoints.sinks["pgbouncer"], database)
         except ServiceError as error:
             unseen["pooler"] = in_one_line(error)
-    return SinkState(database_of(asked, sessions, pooled, following), pooler, unsafe=unsafe, unseen=unseen)
+    return SinkState(
+        database_of(asked, sessions, pooled, following),
+        pooler,
+        unsafe=unsafe,
+        certificates=_certificates(endpoints),
+        unseen=unseen,
+    )
+
+
+def _certificates(endpoints: Endpoints) -> dict[str, datetime]:
+    postgres = endpoints.sinks["postgres"]
+    servers = dict(postgres.nodes) or {"postgres": postgres}
+    if "pgbouncer" in endpoints.sinks:
+        servers["pgbouncer"] = endpoints.sinks["pgbouncer"]
+    parts = {name: conninfo_to_dict(server.address) for name, server in servers.items()}
+    until = {
+        name: certificate_until(
+            str(each["host"]).split(",")[0], int(str(each.get("port") or 5432).split(",")[0]), POSTGRES
+        )
+        for name, each in parts.items()
+        # Not a socket of this machine.
+        if each.get("host") and not str(each["host"]).startswith(("/", "@"))
+    }
+    return {name: found for name, found in until.items() if found is not None}
 
 
 def _connected(address: str) -> psycopg.Connection[DictRow]:

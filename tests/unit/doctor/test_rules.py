@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -53,6 +54,13 @@ def of_plan(*connectors: Connector, **given: Any) -> Facts:
 
 def camel(**config: str) -> Connector:
     return search(config=config)
+
+
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
+
+
+def until(ends: timedelta) -> Facts:
+    return facts(certificates={"kafka": NOW + ends}, now=NOW)
 
 
 # Facts that show a rule, what its finding says, and whether that spoils a race.
@@ -316,6 +324,18 @@ SHOWN = [
         "1.0 GB free where the services keep their data, at least 4 GB",
         True,
     ),
+    (
+        "expiring-certificate",
+        until(timedelta(days=1)),
+        "kafka: its certificate expires at 2026-11-26 00:00 UTC",
+        False,
+    ),
+    (
+        "expiring-certificate",
+        until(-timedelta(hours=1)),
+        "kafka: its certificate has expired at 2026-11-24 23:00 UTC",
+        True,
+    ),
 ]
 
 
@@ -349,6 +369,7 @@ QUIET = [
     facts(connectors=(jdbc(config={"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dlq"}),)),
     facts(sinks={"elasticsearch": SinkState(cluster=cluster(files=8_192))}),
     facts(connectors=(jdbc(name="new"),), left=(Group("old", {"another": 2_000}),)),
+    until(timedelta(days=3)),
 ]
 
 
