@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
@@ -21,12 +22,15 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from sinkbench.errors import ServiceError, StackError
+from sinkbench.errors import ServiceError, ServiceTimeout, StackError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
 
 __all__ = ["Kafka", "PartitionCopies", "group_of", "kafka_errors"]
 
 TIMEOUT_SECONDS = 10.0
+# librdkafka ends a request itself, after the time that it is given, or its 60 s; but it forgets some of those whose
+# group's coordinator is gone (librdkafka's issue 5511), and then that client's next ones, too.
+FORGOTTEN_SECONDS, LATEST_SECONDS = TIMEOUT_SECONDS + 2.0, 65.0
 # What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
 LOOK_SECONDS = 2.0
@@ -78,9 +82,25 @@ class Kafka:
         self._told: deque[Any] = deque(maxlen=50)
         self._settings = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
         try:
-            self._admin = AdminClient(self._settings, logger=SILENT)
+            self._admin = self._client()
         except KafkaException as error:
             raise StackError(f"Kafka's settings cannot be used: {error.args[0].str()}") from None
+        # Those that hang are kept: to destroy one would wait for what it has forgotten.
+        self._hung: list[AdminClient] = []
+
+    def _client(self) -> AdminClient:
+        return AdminClient(self._settings, logger=SILENT)
+
+    def _answer(self, asked: Future[Any], seconds: float = FORGOTTEN_SECONDS) -> Any:
+        """What comes of a request; ServiceTimeout if nothing does, and whoever asks next has another client."""
+        client = self._admin
+        try:
+            return asked.result(seconds)
+        except TimeoutError:
+            if self._admin is client:
+                self._hung.append(client)
+                self._admin = self._client()
+            raise ServiceTimeout(f"Kafka at {self.bootstrap}: no answer for {seconds:g} s") from None
 
     def problem(self, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
         """What keeps the cluster from answering, in librdkafka's words; None if it answers."""
@@ -119,11 +139,11 @@ class Kafka:
         None for what it does not tell: others' clusters may let us see no settings.
         """
         found: Mapping[str, Any] = {}
-        with suppress(KafkaException, ValueError):
+        with suppress(KafkaException, ServiceTimeout, ValueError):
             broker = min(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
             asked = [ConfigResource(ConfigResource.Type.BROKER, str(broker))]
             (answer,) = self._admin.describe_configs(asked, request_timeout=TIMEOUT_SECONDS).values()
-            found = answer.result()
+            found = self._answer(answer)
         return {name: (found[name].value or "not set") if name in found else None for name in names}
 
     def copies(self, topic: str | None = None) -> tuple[frozenset[int], dict[str, dict[int, PartitionCopies]]]:
@@ -147,7 +167,7 @@ class Kafka:
         described = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
         answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS)
-        return {partition.partition: future.result().offset for partition, future in answers.items()}
+        return {partition.partition: self._answer(future).offset for partition, future in answers.items()}
 
     def some_records(
         self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS, *, last: bool = False
@@ -210,7 +230,7 @@ class Kafka:
         for partition, future in self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS).items():
             # A topic may be deleted meanwhile, or be none of what we may see.
             with suppress(KafkaException):
-                counts[partition.topic] = counts.get(partition.topic, 0) + future.result().offset
+                counts[partition.topic] = counts.get(partition.topic, 0) + self._answer(future).offset
         return counts
 
     def committed(self, group: str, topic: str) -> int:
@@ -222,7 +242,7 @@ class Kafka:
         asked = [ConsumerGroupTopicPartitions(group)]
         answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
         counts: dict[str, int] = {}
-        found = _unless_absent(answer[group])
+        found = self._unless_absent(answer[group])
         for each in found.topic_partitions if found is not None else ():
             if each.error is None and each.offset > 0:
                 counts[each.topic] = counts.get(each.topic, 0) + each.offset
@@ -244,7 +264,7 @@ class Kafka:
 
     def groups(self) -> list[str]:
         """Names of all consumer groups that this user may see."""
-        listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS).result()
+        listed = self._answer(self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS))
         return sorted(each.group_id for each in listed.valid)
 
     def is_empty(self, group: str) -> bool:
@@ -255,7 +275,7 @@ class Kafka:
     def members(self, group: str) -> int | None:
         """How many members a stable `group` has; None while it rebalances, and of a group that is not there."""
         described = None
-        with suppress(KafkaException):
+        with suppress(KafkaException, ServiceTimeout):
             described = self._described(group)
         if described is None or described.state != ConsumerGroupState.STABLE:
             return None
@@ -264,7 +284,7 @@ class Kafka:
     def _described(self, group: str) -> Any:
         """What the cluster says of `group`; None of one that is not there."""
         answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
-        return _unless_absent(answer[group])
+        return self._unless_absent(answer[group])
 
     def create_topic(
         self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -272,7 +292,7 @@ class Kafka:
         """Makes a topic with these settings of its own; one that exists is left as it is."""
         wanted = [NewTopic(topic, partitions, replication, config=dict(config or {}))]
         futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
-        _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
+        self._finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 
     def produce(self, topic: str, values: Iterable[bytes]) -> int:
         """Puts these values into a topic, without keys, and waits until they are there.
@@ -303,29 +323,27 @@ class Kafka:
     def delete_topic(self, topic: str) -> None:
         """Deletes a topic; one that is not there is fine."""
         futures = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)
-        _finish(futures, "delete", "UNKNOWN_TOPIC_OR_PART")
+        self._finish(futures, "delete", "UNKNOWN_TOPIC_OR_PART")
 
     def delete_group(self, group: str) -> None:
         """Deletes a consumer group's offsets; one that is not there is fine."""
         futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
-        _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
+        self._finish(futures, "delete", "GROUP_ID_NOT_FOUND")
 
-
-def _unless_absent(future: Any) -> Any:
-    """What was asked of a consumer group; None if it is not there, or is none of what we may see."""
-    try:
-        return future.result()
-    except KafkaException as error:
-        if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
-            return None
-        raise
-
-
-def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:
-    """Waits for what was asked. Raises StackError unless it is done, or failed as is `harmless`."""
-    for name, future in futures.items():
+    def _unless_absent(self, future: Future[Any]) -> Any:
+        """What was asked of a consumer group; None if it is not there, or is none of what we may see."""
         try:
-            future.result()
+            return self._answer(future)
         except KafkaException as error:
-            if error.args[0].name() != harmless:
-                raise StackError(f"Kafka did not {what} {name}: {error.args[0].str()}") from None
+            if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
+                return None
+            raise
+
+    def _finish(self, futures: Mapping[str, Future[Any]], what: str, harmless: str) -> None:
+        """Waits for what was asked. Raises StackError unless it is done, or failed as is `harmless`."""
+        for name, future in futures.items():
+            try:
+                self._answer(future, LATEST_SECONDS)
+            except KafkaException as error:
+                if error.args[0].name() != harmless:
+                    raise StackError(f"Kafka did not {what} {name}: {error.args[0].str()}") from None
