@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sinkbench.analysis.words import percent
-from sinkbench.bottleneck.evidence import Evidence
+from sinkbench.bottleneck.evidence import Circumstances, Evidence
 from sinkbench.topology import service_of
 
 __all__ = [
     "Finding",
     "Rule",
+    "absent_tasks",
     "connections_used_up",
     "generator",
     "idle_tasks",
@@ -163,6 +164,9 @@ def idle_tasks(seen: Evidence) -> Finding | None:
     around = seen.around
     unassigned = seen.levels.get("tasks_without_partitions", 0.0)
     idle = seen.levels.get("tasks_without_records")
+    if idle is not None and _enough_partitions(around):
+        # The topic has one for these: they never asked.
+        idle, unassigned = idle - unassigned, 0.0
     if idle is None and around.partitions_with_records is not None:
         # Without metrics of the tasks: so many at least.
         unassigned = float(max(around.tasks - (around.partitions or around.tasks), 0))
@@ -176,13 +180,32 @@ def idle_tasks(seen: Evidence) -> Finding | None:
     return Finding("topic", "idle tasks", text, min(idle / around.tasks, 1.0))
 
 
+def absent_tasks(seen: Evidence) -> Finding | None:
+    """A tenth of the tasks and more have no partition, though there is one for each: they never asked for it.
+
+    Such a task waits in its start, for a connection to the sink for instance, and Connect calls it RUNNING.
+    """
+    around = seen.around
+    absent = seen.levels.get("tasks_without_partitions", 0.0)
+    if not _enough_partitions(around) or absent < 1 or absent / around.tasks < IDLE:
+        return None
+    text = f"{absent:.0f} of {around.tasks} tasks never asked for one of the {around.partitions} partitions"
+    return Finding("connect", "absent tasks", text, min(absent / around.tasks, 1.0))
+
+
+def _enough_partitions(around: Circumstances) -> bool:
+    return around.partitions is not None and around.partitions >= around.tasks
+
+
 def uneven_records(seen: Evidence) -> Finding | None:
     """One task has half as many records again as an even share would be: too few keys, or partitions, to divide.
 
     Where tasks have none at all, that says it better.
     """
     share, tasks = seen.levels.get("tasks_busiest_share"), seen.around.tasks
-    if share is None or tasks < 2 or share * tasks < UNEVEN or idle_tasks(seen) is not None:
+    if share is None or tasks < 2 or share * tasks < UNEVEN:
+        return None
+    if idle_tasks(seen) is not None or absent_tasks(seen) is not None:
         return None
     text = f"one task has {percent(share)} of the records, {percent(1 / tasks)} would be even"
     return Finding("topic", "uneven records", text, share - 1 / tasks)

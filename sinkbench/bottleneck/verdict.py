@@ -28,7 +28,14 @@ def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
         (rules.request_a_record,),
         # With no CPU left, whatever else waits does so for that reason.
         (rules.machine_saturated,),
-        (rules.service_saturated, *of_sink, rules.idle_tasks, rules.uneven_records, rules.uneven_placement),
+        (
+            rules.service_saturated,
+            *of_sink,
+            rules.idle_tasks,
+            rules.absent_tasks,
+            rules.uneven_records,
+            rules.uneven_placement,
+        ),
         # These are true of most of the above, and left where nothing explains it.
         (rules.stalled,),
         (rules.waits_for_sink, rules.waits_for_records),

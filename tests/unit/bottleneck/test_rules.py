@@ -201,6 +201,13 @@ CASES: list[tuple[rules.Rule, Evidence, str, str, Evidence]] = [
         seen(tasks=4, partitions=4, partitions_with_records=4),
     ),
     (
+        rules.absent_tasks,
+        seen(tasks=12, tasks_without_records=8.0, tasks_without_partitions=8.0, partitions=24),
+        "connect",
+        "8 of 12 tasks never asked for one of the 24 partitions",
+        seen(tasks=12, tasks_without_records=8.0, tasks_without_partitions=8.0, partitions=4),
+    ),
+    (
         rules.uneven_records,
         seen(tasks_busiest_share=0.6),
         "topic",
@@ -283,6 +290,13 @@ def test_tasks_without_any_records_are_told_once() -> None:
     found = cause_of(evidence)
     assert found is not None
     assert (found.cause, found.also) == ("idle tasks", [])
+
+
+def test_tasks_that_never_asked_for_a_partition_are_not_the_topics() -> None:
+    levels = {"tasks_without_records": 8.0, "tasks_without_partitions": 8.0, "tasks_busiest_share": 0.5}
+    found = cause_of(seen(tasks=12, partitions=24, partitions_with_records=24, **levels))
+    assert found is not None
+    assert (found.component, found.cause, found.also) == ("connect", "absent tasks", [])
 
 
 def test_cpu_that_others_than_the_stack_use_up_is_told() -> None:
