@@ -1,0 +1,90 @@
+"""Services that are killed, stopped or frozen at random moments of a race: it ends all the same, and its report counts
+only what was whole.
+
+FAULT_TRIALS says how many trials of each of two pipelines (CI: 1), FAULT_SEED at which moments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sinkbench.errors import StackError
+from sinkbench.stack.local import LocalStack
+from tests.e2e.races import SOON_MISSED, a_race, left_behind
+from tests.support.commands import Run
+from tests.support.latest import summary_of, trials_of
+
+TRIALS = int(os.environ.get("FAULT_TRIALS", "1"))
+SEED = int(os.environ.get("FAULT_SEED", random.SystemRandom().randrange(1_000_000)))
+PLAN = f"""
+pipelines: [{SOON_MISSED}, elasticsearch/camel-bulk]
+trials: {TRIALS}
+drain: {{compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2, timeout_seconds: 60}}
+"""
+DEEDS = ("kill", "stop", "freeze")
+
+
+@contextlib.contextmanager
+def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list[str]]:
+    """Breaks one service after the other, until the block ends; lists what was done, and when."""
+    done: list[str] = []
+    over = threading.Event()
+
+    def break_one() -> None:
+        service, deed = moments.choice(stack.service_names()), moments.choice(DEEDS)
+        # It may be dead already, or just be started again.
+        with contextlib.suppress(StackError):
+            if deed == "freeze":
+                stack.freeze(service)
+                over.wait(moments.uniform(0.5, 6))
+                with contextlib.suppress(StackError):
+                    stack.thaw(service)
+            else:
+                getattr(stack, deed)(service)
+            done.append(f"{time.monotonic() - began:.1f} s: {deed} {service}")
+
+    def go_on() -> None:
+        while not over.wait(moments.uniform(3, 12)):
+            break_one()
+
+    began = time.monotonic()
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.long
+def test_a_race_under_random_faults_ends_with_a_valid_report(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
+    print(f"FAULT_SEED={SEED}")
+    there = left_behind(stack)
+    with a_race(tmp_path, PLAN) as race, broken_at_random(stack, random.Random(SEED)) as done:
+        output, _ = race.communicate(timeout=900)
+    print("\n".join(done))
+    assert done
+    assert race.returncode in (0, 1), output
+    assert "Traceback" not in output
+    summary, trials = summary_of(tmp_path), trials_of(tmp_path)
+    assert summary["complete"] is True
+    assert len(trials) == 2 * TRIALS, output
+    for trial in trials:
+        counts = trial["records_per_second"] is not None
+        print(trial["pipeline"], trial["records_per_second"], trial["invalid"])
+        assert counts is (trial["invalid"] == []), trial
+        if counts:
+            assert trial["audit"]["produced"] == trial["records"], trial
+    assert sinkbench("report", "results/latest").returncode == 0
+    stack.up(lambda line: None)
+    assert all(state.state == "running" for state in stack.states())
+    assert left_behind(stack) == there
