@@ -28,9 +28,9 @@ from sinkbench.services.failures import map_exceptions, maps_exceptions
 __all__ = ["Kafka", "PartitionCopies", "group_of", "kafka_errors"]
 
 TIMEOUT_SECONDS = 10.0
-# librdkafka ends a request itself, after the time that it is given, or its 60 s; but it forgets some of those whose
-# group's coordinator is gone (librdkafka's issue 5511), and then that client's next ones, too.
-FORGOTTEN_SECONDS, LATEST_SECONDS = TIMEOUT_SECONDS + 2.0, 65.0
+# librdkafka ends a request by itself once its time is over, a little late.
+MORE_SECONDS = 2.0
+LATEST_SECONDS = 65.0
 # What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
 LOOK_SECONDS = 2.0
@@ -69,38 +69,50 @@ def group_of(connector: str) -> str:
 class Kafka:
     """One Kafka cluster, asked by an admin client. Raises ServiceError where it does not answer."""
 
-    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, settings: Mapping[str, str] | None = None, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> None:
         """
         Args:
             bootstrap: host:port of brokers, separated by commas.
             settings: further settings of librdkafka, such as those for SASL and TLS.
+            timeout_seconds: how long an answer about offsets and groups is waited for.
 
         Raises:
             StackError: librdkafka knows no such setting, or cannot use its value.
         """
         self.bootstrap = bootstrap
+        self._seconds = timeout_seconds
         self._told: deque[Any] = deque(maxlen=50)
         self._settings = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
         try:
             self._admin = self._client()
         except KafkaException as error:
             raise StackError(f"Kafka's settings cannot be used: {error.args[0].str()}") from None
-        # Those that hang are kept: to destroy one would wait for what it has forgotten.
-        self._hung: list[AdminClient] = []
 
     def _client(self) -> AdminClient:
         return AdminClient(self._settings, logger=SILENT)
 
-    def _answer(self, asked: Future[Any], seconds: float = FORGOTTEN_SECONDS) -> Any:
-        """What comes of a request; ServiceTimeout if nothing does, and whoever asks next has another client."""
+    def _answer(self, asked: Future[Any], seconds: float | None = None) -> Any:
+        """What comes of a request. Whoever asks after one without an answer has another client.
+
+        After a broker was killed a client may never find a group's coordinator again (librdkafka's issue 5511).
+        """
         client = self._admin
         try:
-            return asked.result(seconds)
+            return asked.result(self._seconds + MORE_SECONDS if seconds is None else seconds)
         except TimeoutError:
-            if self._admin is client:
-                self._hung.append(client)
-                self._admin = self._client()
-            raise ServiceTimeout(f"Kafka at {self.bootstrap}: no answer for {seconds:g} s") from None
+            self._renew(client)
+            raise ServiceTimeout(f"Kafka at {self.bootstrap}: no answer in time") from None
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._TIMED_OUT:
+                self._renew(client)
+            raise
+
+    def _renew(self, client: AdminClient) -> None:
+        # Threads that waited for the same one take the same next one.
+        if self._admin is client:
+            self._admin = self._client()
 
     def problem(self, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
         """What keeps the cluster from answering, in librdkafka's words; None if it answers."""
@@ -164,9 +176,9 @@ class Kafka:
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The end offset of each partition of `topic`, by the partition's number."""
-        described = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
+        described = self._admin.list_topics(topic, timeout=self._seconds).topics[topic]
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
-        answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS)
+        answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
         return {partition.partition: self._answer(future).offset for partition, future in answers.items()}
 
     def some_records(
@@ -240,7 +252,7 @@ class Kafka:
     def read_by(self, group: str) -> dict[str, int]:
         """Sum of the offsets that `group` has committed, by topic; empty of one that has committed nothing."""
         asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
+        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=self._seconds)
         counts: dict[str, int] = {}
         found = self._unless_absent(answer[group])
         for each in found.topic_partitions if found is not None else ():
@@ -264,7 +276,7 @@ class Kafka:
 
     def groups(self) -> list[str]:
         """Names of all consumer groups that this user may see."""
-        listed = self._answer(self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS))
+        listed = self._answer(self._admin.list_consumer_groups(request_timeout=self._seconds))
         return sorted(each.group_id for each in listed.valid)
 
     def is_empty(self, group: str) -> bool:
@@ -283,7 +295,7 @@ class Kafka:
 
     def _described(self, group: str) -> Any:
         """What the cluster says of `group`; None of one that is not there."""
-        answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+        answer = self._admin.describe_consumer_groups([group], request_timeout=self._seconds)
         return self._unless_absent(answer[group])
 
     def create_topic(

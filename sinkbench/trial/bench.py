@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from loadgen.topic import topic_config
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content, documents_of
 from sinkbench.analysis.versions import VersionAudit
-from sinkbench.errors import PlanError, ReasonCode, ServiceError, ServiceTimeout, TargetError, TrialFailed
+from sinkbench.errors import PlanError, ReasonCode, ServiceError, TargetError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
@@ -451,6 +450,7 @@ class Bench:
         own.connect.close()
         endpoints = self.stack.endpoints
         own.connect = ConnectCluster(self._workers, endpoints.connect_access, ASIDE_SECONDS)
+        own.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings, ASIDE_SECONDS)
 
         def read() -> SinkReading:
             try:
@@ -460,19 +460,10 @@ class Bench:
                 own.forget_sink(cell.sink)
                 raise
 
-        def of_kafka(ask: Callable[[Names], int]) -> int:
-            began = time.monotonic()
-            found = ask(names())
-            if time.monotonic() - began > ASIDE_SECONDS:
-                # After a broker was killed an old client may never find the group's coordinator again.
-                own.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings)
-                raise ServiceTimeout(f"Kafka: no answer for {ASIDE_SECONDS:g} s")
-            return found
-
         sources = Sources(
             sink=read,
-            in_topic=lambda: of_kafka(own.in_topic),
-            consumed=lambda: of_kafka(own.consumed),
+            in_topic=lambda: own.in_topic(names()),
+            consumed=lambda: own.consumed(names()),
             status=lambda: own.status(names()),
             cpu_seconds=self.stack.cpu_seconds,
             machine=self.stack.machine_cpu,
