@@ -6,7 +6,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
@@ -22,15 +21,12 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from sinkbench.errors import ServiceError, ServiceTimeout, StackError
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
 
 __all__ = ["Kafka", "PartitionCopies", "group_of", "kafka_errors"]
 
 TIMEOUT_SECONDS = 10.0
-# librdkafka ends a request by itself once its time is over, a little late.
-MORE_SECONDS = 2.0
-LATEST_SECONDS = 65.0
 # What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
 LOOK_SECONDS = 2.0
@@ -76,43 +72,20 @@ class Kafka:
         Args:
             bootstrap: host:port of brokers, separated by commas.
             settings: further settings of librdkafka, such as those for SASL and TLS.
-            timeout_seconds: how long an answer about offsets and groups is waited for.
+            timeout_seconds: how long an answer about offsets is waited for.
 
         Raises:
             StackError: librdkafka knows no such setting, or cannot use its value.
         """
         self.bootstrap = bootstrap
         self._seconds = timeout_seconds
+        self._readers: dict[tuple[str, str], _Reader] = {}
         self._told: deque[Any] = deque(maxlen=50)
         self._settings = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
         try:
-            self._admin = self._client()
+            self._admin = AdminClient(self._settings, logger=SILENT)
         except KafkaException as error:
             raise StackError(f"Kafka's settings cannot be used: {error.args[0].str()}") from None
-
-    def _client(self) -> AdminClient:
-        return AdminClient(self._settings, logger=SILENT)
-
-    def _answer(self, asked: Future[Any], seconds: float | None = None) -> Any:
-        """What comes of a request. Whoever asks after one without an answer has another client.
-
-        After a broker was killed a client may never find a group's coordinator again (librdkafka's issue 5511).
-        """
-        client = self._admin
-        try:
-            return asked.result(self._seconds + MORE_SECONDS if seconds is None else seconds)
-        except TimeoutError:
-            self._renew(client)
-            raise ServiceTimeout(f"Kafka at {self.bootstrap}: no answer in time") from None
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError._TIMED_OUT:
-                self._renew(client)
-            raise
-
-    def _renew(self, client: AdminClient) -> None:
-        # Threads that waited for the same one take the same next one.
-        if self._admin is client:
-            self._admin = self._client()
 
     def problem(self, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
         """What keeps the cluster from answering, in librdkafka's words; None if it answers."""
@@ -151,11 +124,11 @@ class Kafka:
         None for what it does not tell: others' clusters may let us see no settings.
         """
         found: Mapping[str, Any] = {}
-        with suppress(KafkaException, ServiceTimeout, ValueError):
+        with suppress(KafkaException, ValueError):
             broker = min(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
             asked = [ConfigResource(ConfigResource.Type.BROKER, str(broker))]
             (answer,) = self._admin.describe_configs(asked, request_timeout=TIMEOUT_SECONDS).values()
-            found = self._answer(answer)
+            found = answer.result()
         return {name: (found[name].value or "not set") if name in found else None for name in names}
 
     def copies(self, topic: str | None = None) -> tuple[frozenset[int], dict[str, dict[int, PartitionCopies]]]:
@@ -179,7 +152,7 @@ class Kafka:
         described = self._admin.list_topics(topic, timeout=self._seconds).topics[topic]
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
         answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
-        return {partition.partition: self._answer(future).offset for partition, future in answers.items()}
+        return {partition.partition: future.result().offset for partition, future in answers.items()}
 
     def some_records(
         self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS, *, last: bool = False
@@ -242,19 +215,27 @@ class Kafka:
         for partition, future in self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS).items():
             # A topic may be deleted meanwhile, or be none of what we may see.
             with suppress(KafkaException):
-                counts[partition.topic] = counts.get(partition.topic, 0) + self._answer(future).offset
+                counts[partition.topic] = counts.get(partition.topic, 0) + future.result().offset
         return counts
 
     def committed(self, group: str, topic: str) -> int:
         """Sum of the offsets that `group` has committed for `topic`; 0 for a group that has committed nothing."""
-        return self.read_by(group).get(topic, 0)
+        reader = self._readers.get((group, topic))
+        if reader is None:
+            reader = _Reader(self._settings, group, topic)
+            # One trial comes after the other; a reader of an earlier one would keep its threads.
+            self._readers = {(group, topic): reader}
+        return reader.committed(self._seconds)
 
     def read_by(self, group: str) -> dict[str, int]:
-        """Sum of the offsets that `group` has committed, by topic; empty of one that has committed nothing."""
+        """Sum of the offsets that `group` has committed, by topic; empty of one that has committed nothing.
+
+        Not for the time in which a broker may die: see `committed`.
+        """
         asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=self._seconds)
+        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
         counts: dict[str, int] = {}
-        found = self._unless_absent(answer[group])
+        found = _unless_absent(answer[group])
         for each in found.topic_partitions if found is not None else ():
             if each.error is None and each.offset > 0:
                 counts[each.topic] = counts.get(each.topic, 0) + each.offset
@@ -276,7 +257,7 @@ class Kafka:
 
     def groups(self) -> list[str]:
         """Names of all consumer groups that this user may see."""
-        listed = self._answer(self._admin.list_consumer_groups(request_timeout=self._seconds))
+        listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS).result()
         return sorted(each.group_id for each in listed.valid)
 
     def is_empty(self, group: str) -> bool:
@@ -287,7 +268,7 @@ class Kafka:
     def members(self, group: str) -> int | None:
         """How many members a stable `group` has; None while it rebalances, and of a group that is not there."""
         described = None
-        with suppress(KafkaException, ServiceTimeout):
+        with suppress(KafkaException):
             described = self._described(group)
         if described is None or described.state != ConsumerGroupState.STABLE:
             return None
@@ -295,8 +276,8 @@ class Kafka:
 
     def _described(self, group: str) -> Any:
         """What the cluster says of `group`; None of one that is not there."""
-        answer = self._admin.describe_consumer_groups([group], request_timeout=self._seconds)
-        return self._unless_absent(answer[group])
+        answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+        return _unless_absent(answer[group])
 
     def create_topic(
         self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -304,7 +285,7 @@ class Kafka:
         """Makes a topic with these settings of its own; one that exists is left as it is."""
         wanted = [NewTopic(topic, partitions, replication, config=dict(config or {}))]
         futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
-        self._finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
+        _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 
     def produce(self, topic: str, values: Iterable[bytes]) -> int:
         """Puts these values into a topic, without keys, and waits until they are there.
@@ -335,27 +316,53 @@ class Kafka:
     def delete_topic(self, topic: str) -> None:
         """Deletes a topic; one that is not there is fine."""
         futures = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)
-        self._finish(futures, "delete", "UNKNOWN_TOPIC_OR_PART")
+        _finish(futures, "delete", "UNKNOWN_TOPIC_OR_PART")
 
     def delete_group(self, group: str) -> None:
         """Deletes a consumer group's offsets; one that is not there is fine."""
         futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
-        self._finish(futures, "delete", "GROUP_ID_NOT_FOUND")
+        _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
 
-    def _unless_absent(self, future: Future[Any]) -> Any:
-        """What was asked of a consumer group; None if it is not there, or is none of what we may see."""
+
+class _Reader:
+    """Reads what a group has committed for a topic, as a consumer that never joins the group.
+
+    An admin client would tell the same in one request. But if the group's coordinator dies meanwhile, it may never find
+    another one (librdkafka's issue 5511), or end the whole process (issue 4605).
+    """
+
+    def __init__(self, settings: Mapping[str, Any], group: str, topic: str) -> None:
+        self._consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False}, logger=SILENT)
+        self._topic = topic
+        self._partitions: list[TopicPartition] = []
+
+    def committed(self, timeout_seconds: float) -> int:
+        # What librdkafka reports would pile up.
+        self._consumer.poll(0)
+        if not self._partitions:
+            described = self._consumer.list_topics(self._topic, timeout=timeout_seconds).topics[self._topic]
+            self._partitions = [TopicPartition(self._topic, number) for number in described.partitions]
+        if not self._partitions:
+            return 0
+        found = self._consumer.committed(self._partitions, timeout=timeout_seconds)
+        return sum(each.offset for each in found if each.error is None and each.offset > 0)
+
+
+def _unless_absent(future: Any) -> Any:
+    """What was asked of a consumer group; None if it is not there, or is none of what we may see."""
+    try:
+        return future.result()
+    except KafkaException as error:
+        if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
+            return None
+        raise
+
+
+def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:
+    """Waits for what was asked. Raises StackError unless it is done, or failed as is `harmless`."""
+    for name, future in futures.items():
         try:
-            return self._answer(future)
+            future.result()
         except KafkaException as error:
-            if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
-                return None
-            raise
-
-    def _finish(self, futures: Mapping[str, Future[Any]], what: str, harmless: str) -> None:
-        """Waits for what was asked. Raises StackError unless it is done, or failed as is `harmless`."""
-        for name, future in futures.items():
-            try:
-                self._answer(future, LATEST_SECONDS)
-            except KafkaException as error:
-                if error.args[0].name() != harmless:
-                    raise StackError(f"Kafka did not {what} {name}: {error.args[0].str()}") from None
+            if error.args[0].name() != harmless:
+                raise StackError(f"Kafka did not {what} {name}: {error.args[0].str()}") from None
