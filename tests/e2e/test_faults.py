@@ -15,12 +15,14 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.runs.store import read_summary
+from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_kind
 from sinkbench.stack.local import LocalStack
@@ -361,3 +363,35 @@ def test_a_worker_that_is_killed_takes_its_tasks_back(sinkbench: Run, stack: Loc
     assert cell.recovery.rate_seconds != 0
     assert all(state.state == "running" for state in stack.states())
     assert left_behind(stack) == []
+
+
+@pytest.mark.long
+def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(stack: LocalStack) -> None:
+    asked, topic, group = Kafka(stack.endpoints.kafka, timeout_seconds=2), "committed_by_hand", "connect-by-hand"
+    asked.create_topic(topic, 2)
+    committing = Consumer({"bootstrap.servers": stack.endpoints.kafka, "group.id": group})
+    committing.commit(offsets=[TopicPartition(topic, number, 7) for number in range(2)], asynchronous=False)
+    committing.close()
+    try:
+        assert asked.committed(group, topic) == 14
+        stack.kill("kafka")
+        for _ in range(2):
+            with pytest.raises(ServiceError):
+                asked.committed(group, topic)
+        stack.start("kafka")
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                assert asked.committed(group, topic) == 14
+                break
+            except ServiceError:
+                assert time.monotonic() < deadline
+    finally:
+        stack.up(lambda line: None)
+        asked.delete_group(group)
+        asked.delete_topic(topic)
+    # Workers are a while without their group, too.
+    ready = checks(stack.endpoints)
+    deadline = time.monotonic() + 60
+    while any(ready[name]() is not None for name in stack.endpoints.connect) and time.monotonic() < deadline:
+        time.sleep(0.5)
