@@ -158,7 +158,7 @@ class ReasonCode(StrEnum):
     """Not all copies of the topic's partitions are in sync."""
     PROBES_SILENT = "probes_silent"
     RAN_DRY = "ran_dry"
-    """The topic was empty before the new number of tasks ran."""
+    """The topic was empty before the new number of tasks ran, or before the fault began."""
     RISING = "rising"
     """Each trial was faster than the one before."""
     SEARCH_FAILED = "search_failed"

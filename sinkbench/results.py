@@ -609,6 +609,8 @@ class _OfCell(_Record):
     """None of an earlier sinkbench, and if nobody could look; of a cell also where its trials did not agree."""
     fault: str | None = None
     """What was broken while the load was offered, by its name in the plan; None: nothing was to be."""
+    backlog_records: Whole | None = None
+    """Under a fault, records that were in the topic before the connector started; None: they came at a rate."""
     reasons: list[Reason] = []
     """Why the numbers must not be used; empty if they may be."""
 
