@@ -146,6 +146,7 @@ class Trial:
             self.stop()
             self.audit()
             kind.read(self)
+            self._read_bloat()
             self._read_disk()
             self._ask()
         if recover is not None and self._was_interrupted:
@@ -466,6 +467,14 @@ class Trial:
         except (TrialFailed, ServiceError, OSError) as error:
             self.not_audited = f"it could not be finished: {in_one_line(error)}"
 
+    def _read_bloat(self) -> None:
+        """What changes have left in the sink, also without an audit: it may be deadlocks that have ended the trial.
+
+        That it cannot be told spoils nothing else.
+        """
+        with suppress(ServiceError, OSError):
+            self._bloat = self._bloat_since()
+
     def _read_disk(self) -> None:
         """What the records take on the sink's disk. That it cannot be told spoils nothing else."""
         # A sink of somebody's own may be older than this question.
@@ -473,7 +482,6 @@ class Trial:
         if ask is None or self.audited is None or not self.audited.stored:
             return
         with suppress(ServiceError, OSError):
-            self._bloat = self._bloat_since()
             if (size := ask(self.names.target)) is not None and self._disk_before is not None:
                 self._disk_bytes_per_record = round(max(size - self._disk_before, 0) / self.audited.stored, 1)
 

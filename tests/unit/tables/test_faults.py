@@ -165,7 +165,9 @@ def test_a_drain_says_when_it_flowed_again_and_nothing_of_rates() -> None:
     )
     cells = expand(plan, 3)
     flows = Recovery(whom="postgres", recovered=True, first_record_seconds=7.25, standstill_seconds=7.25)
-    never_still, down = (flows.model_copy(update=each) for each in ({"first_record_seconds": 0.0}, {"recovered": False}))
+    never_still, down = (
+        flows.model_copy(update=each) for each in ({"first_record_seconds": 0.0}, {"recovered": False})
+    )
     found = [flows, never_still, down, flows]
     clean = Audit(produced=90_000, stored=90_000, lost=0, duplicates=0)
     taken = [trial(None, cell, recovery=each, audit=clean) for cell, each in zip(cells, found, strict=True)]
