@@ -729,8 +729,8 @@ class CellSummary(_OfCell):
     disk_bytes_per_record: Spread | None = None
     """What the sink's index or table took on its disk after a flush, for each stored row."""
     bloat: Bloat | None = None
-    """Of a load of changes: the medians of rows and bytes of the valid trials, and the sums of deadlocks and rollbacks of
-    all, valid or not."""
+    """Of a load of changes: medians of rows and bytes of the valid trials, and sums of deadlocks and rollbacks of all
+    trials, valid or not."""
     cost: Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
     foreign_cores: Amount | None = None
