@@ -455,9 +455,9 @@ def _of_deadlocks(trials: Sequence[TrialRecord]) -> list[str]:
     found = [count for trial in trials if trial.bloat is not None and (count := trial.bloat.deadlocks)]
     if not found:
         return []
-    count = "1 deadlock" if sum(found) == 1 else f"{sum(found):,} deadlocks"
+    total = "1 deadlock" if sum(found) == 1 else f"{sum(found):,} deadlocks"
     return [
-        f"{count} in {len(found)} of {len(trials)} trials: tasks wrote the same rows, each in an order of its own, and"
+        f"{total} in {len(found)} of {len(trials)} trials: tasks wrote the same rows, each in an order of its own, and"
         " of each the database rolled one transaction back; have one task write each row (key the topic by what is"
         " upserted), commit fewer rows at once, or run fewer tasks"
     ]

@@ -360,12 +360,12 @@ class Trial:
         """Adds the reason if not every task ran to the end, or if they were spread unevenly over the workers."""
         tasks, workers, placed = self.cell.tasks, self.cell.workers, self._placement()
         if failed := self._failed_tasks:
-            text, figures = f"{failed} of {tasks} tasks FAILED: {self._failure()}", {"failed": failed, "tasks": tasks}
+            text = f"{failed} of {tasks} tasks FAILED: {self._failure()}"
+            self.note(ReasonCode.TASKS_FAILED, text, failed=failed, tasks=tasks)
             if self._is_out_of_memory:
                 # What else was seen follows from it.
-                self.reasons.insert(0, Reason(code=ReasonCode.OUT_OF_MEMORY, text=text, figures=figures))
-            else:
-                self.note(ReasonCode.TASKS_FAILED, text, **figures)
+                cause = self.reasons.pop().model_copy(update={"code": ReasonCode.OUT_OF_MEMORY})
+                self.reasons.insert(0, cause)
         elif sum(placed.values()) != tasks:
             text = f"{tasks} tasks were asked for, but not all of them started"
             self.note(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
