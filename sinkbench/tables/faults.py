@@ -138,13 +138,16 @@ def fault_line(summary: RunSummary) -> str:
 
 def fault_lines(summary: RunSummary) -> list[str]:
     """What a person had to do, a line for each cell in which that was so, and how to read the matrix."""
+    backlogs = [cell.backlog_records is not None for cell in summary.cells]
+    came = ["back: until the rate was as before."] if not all(backlogs) else []
+    came += ["flows: until records came again."] if any(backlogs) else []
     acts = [(cell, act) for cell in summary.cells if cell.recovery is not None for act in cell.recovery.acts]
     return [
         *(
             f"{cell.label}, {cell.fault}: by hand {act.seconds:.0f} s after the fault: {act.command}"
             for cell, act in acts
         ),
-        "back: until the rate was as before. stuck: nothing was stored while Connect called every task RUNNING."
+        f"{' '.join(came)} stuck: nothing was stored while Connect called every task RUNNING."
         " poison 0/9 in, 7 dead: of 9 bad records none is stored, 7 are dead letters; of the others there is no word.",
     ]
 
@@ -180,6 +183,9 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append("NOT RECOVERED")
     elif found.is_silent:
         lines.append("nothing stored\nany more")
+    elif cell.backlog_records is not None:
+        # In a drain no rate could be as before.
+        lines.append(f"flows {tenths(found.first_record_seconds)} s" if found.first_record_seconds else "no break")
     elif found.rate_seconds is None:
         lines += [f"flows {tenths(found.first_record_seconds)} s"] if found.first_record_seconds else []
         lines.append(_slower(found) or "rate not seen")

@@ -395,3 +395,44 @@ def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(s
     deadline = time.monotonic() + 60
     while any(ready[name]() is not None for name in stack.endpoints.connect) and time.monotonic() < deadline:
         time.sleep(0.5)
+
+
+KILLED_DRAIN = """
+mode: faults
+pipelines:
+  - pipeline: postgres/jdbc-idempotent
+    target: postgres/targets/positions.sql
+    overrides: {consumer.override.session.timeout.ms: "6000"}
+  - pipeline: elasticsearch/camel-bulk
+    backlog_records: 150_000
+    overrides: {consumer.override.session.timeout.ms: "6000"}
+sustain: {backlog_records: 300_000}
+faults:
+  - {what: kill, whom: worker, at_share: 0.2, seconds: 1}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cell", [0, 1], ids=["what replaces itself", "what reads ahead"])
+def test_a_worker_that_is_killed_in_a_drain_loses_what_was_committed_and_not_stored(
+    stack: LocalStack, tmp_path: Path, cell: int
+) -> None:
+    record, samples = one_trial(stack, tmp_path, KILLED_DRAIN, cell=cell)
+    assert record.reasons == []
+    assert record.backlog_records == record.records
+    # All of them were there before anything was stored.
+    assert {each.in_topic for each in samples} - {None} == {record.records}
+    found, audit = record.recovery, record.audit
+    assert found is not None
+    assert found.recovered, record
+    assert found.whom.startswith("connect-")
+    assert found.began_seconds is not None
+    at_fault = max(each.stored or 0 for each in samples if each.seconds <= found.began_seconds)
+    assert 0.2 * record.records <= at_fault < record.records
+    assert (found.rate_seconds, found.lag_seconds, found.late_records) == (None, None, None)
+    assert audit is not None
+    if cell == 0:
+        assert (audit.lost, audit.duplicates) == (0, 0)
+    assert audit.stored == record.records - audit.lost + audit.duplicates
+    assert all(state.state == "running" for state in stack.states())
+    assert left_behind(stack) == []

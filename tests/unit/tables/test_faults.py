@@ -156,3 +156,23 @@ def test_what_was_slower_to_the_end_says_how_slow() -> None:
     clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
     taken = [trial(None, cell, trial=cell.key, recovery=slow, audit=clean) for cell in CELLS]
     assert "133 of 200/s" in render(run_summary(*summarize(CELLS, taken)))
+
+
+def test_a_drain_says_when_it_flowed_again_and_nothing_of_rates() -> None:
+    plan = PLAN.model_copy(update={"sustain": PLAN.sustain.model_copy(update={"backlog_records": 90_000})})
+    plan = plan.model_copy(
+        update={"sustain": plan.sustain.model_copy(update={"records_per_second": None}), "faults": PLAN.faults[:2]}
+    )
+    cells = expand(plan, 3)
+    flows = Recovery(whom="postgres", recovered=True, first_record_seconds=7.25, standstill_seconds=7.25)
+    never_still, down = (
+        flows.model_copy(update=each) for each in ({"first_record_seconds": 0.0}, {"recovered": False})
+    )
+    found = [flows, never_still, down, flows]
+    clean = Audit(produced=90_000, stored=90_000, lost=0, duplicates=0)
+    taken = [trial(None, cell, recovery=each, audit=clean) for cell, each in zip(cells, found, strict=True)]
+    text = render(run_summary(*summarize(cells, taken)))
+    for shown in ("flows 7.2 s", "no break", "NOT RECOVERED", "flows: until records came again"):
+        assert shown in text, text
+    assert "rate not seen" not in text
+    assert "back:" not in text
