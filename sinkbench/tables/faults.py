@@ -141,6 +141,8 @@ def fault_lines(summary: RunSummary) -> list[str]:
     backlogs = [cell.backlog_records is not None for cell in summary.cells]
     came = ["back: until the rate was as before."] if not all(backlogs) else []
     came += ["flows: until records came again."] if any(backlogs) else []
+    if any(_is_uneven(cell.recovery) for cell in summary.cells if cell.recovery is not None):
+        came.append("uneven: without a fault it took so long, too; a shorter time of that pipeline is no recovery.")
     acts = [(cell, act) for cell in summary.cells if cell.recovery is not None for act in cell.recovery.acts]
     return [
         *(
@@ -183,6 +185,10 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append("NOT RECOVERED")
     elif found.is_silent:
         lines.append("nothing stored\nany more")
+    elif not found.whom:
+        # Nothing was broken.
+        lines += [f"uneven {tenths(found.rate_seconds)} s"] if _is_uneven(found) else []
+        return "\n".join(lines)
     elif cell.backlog_records is not None:
         # In a drain no rate could be as before.
         lines.append(f"flows {tenths(found.first_record_seconds)} s" if found.first_record_seconds else "no break")
@@ -196,6 +202,11 @@ def _in_short(cell: CellSummary | None) -> str:
     lines += ["by hand"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if (found.stuck_seconds or 0.0) >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)
+
+
+def _is_uneven(found: Recovery) -> bool:
+    """Whether the rate was below the one before though nothing was broken."""
+    return not found.whom and bool(found.rate_seconds)
 
 
 def _slower(found: Recovery) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.report.page import sections_of
@@ -13,7 +15,7 @@ from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.tables.export import export
-from sinkbench.tables.faults import fault_line
+from sinkbench.tables.faults import fault_line, matrix_texts
 from tests.support.trials import run_summary, trial
 
 PLAN = Plan.model_validate(
@@ -32,7 +34,7 @@ PLAN = Plan.model_validate(
 )
 CELLS = expand(PLAN, 3)
 GOOD = Recovery(
-    whom="", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
+    whom="postgres", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
 )
 BAD = Recovery(
     whom="elasticsearch",
@@ -88,6 +90,16 @@ def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_per
     assert "1 stored nothing any more" in text
     assert "all recovered" not in text
     assert "no break" not in text
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(10.8, ["each once", "uneven 10.8 s"]), (0.0, ["each once"])])
+def test_what_nothing_has_broken_does_not_come_back(seconds: float, said: list[str]) -> None:
+    calm = Recovery(whom="", recovered=True, rate_seconds=seconds, stuck_seconds=5.0)
+    clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
+    (cell,) = CELLS[:1]
+    summary = run_summary(*summarize([cell], [trial(None, cell, recovery=calm, audit=clean)]))
+    assert matrix_texts(summary)[1] == [["none", "\n".join(said)]]
+    assert ("uneven: without a fault" in render(summary)) is (seconds > 0)
 
 
 def test_every_cell_stands_there_in_full_too() -> None:
