@@ -16,9 +16,9 @@ CREATE TABLE newest (
 
 CREATE FUNCTION keep_newest() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO newest AS old (station, t, v)
+    INSERT INTO newest AS known (station, t, v)
     VALUES (NEW.payload #>> '{metadata,name}', NEW.payload #>> '{data,0,t}', NEW.payload #>> '{data,0,v}')
-    ON CONFLICT (station) DO UPDATE SET t = EXCLUDED.t, v = EXCLUDED.v WHERE old.t <= EXCLUDED.t;
+    ON CONFLICT (station) DO UPDATE SET t = EXCLUDED.t, v = EXCLUDED.v WHERE known.t <= EXCLUDED.t;
     RETURN NULL;
 END
 $$;

@@ -150,7 +150,8 @@ def fault_lines(summary: RunSummary) -> list[str]:
             for cell, act in acts
         ),
         f"{' '.join(came)} stuck: nothing was stored while Connect called every task RUNNING."
-        " poison 0/9 in, 7 dead: of 9 bad records none is stored, 7 are dead letters; of the others there is no word.",
+        " poison 0/9 in, 7 poison dead: of 9 bad records none is stored, 7 are dead letters; of the others there is no"
+        " word.",
     ]
 
 
@@ -180,11 +181,11 @@ def _in_short(cell: CellSummary | None) -> str:
     counts += [f"ALTERED {cell.audit.altered:,}"] if cell.audit is not None and cell.audit.altered else []
     counts += ["not all audited"] if cell.audit is not None and cell.not_audited else []
     lines = counts or ["each once"]
-    lines += ["content\nnot checked"] if _is_unchecked(cell) else []
+    lines += ["unchecked"] if _is_unchecked(cell) else []
     if not found.recovered:
         lines.append("NOT RECOVERED")
     elif found.is_silent:
-        lines.append("nothing stored\nany more")
+        lines.append("nothing since")
     elif not found.whom:
         # Nothing was broken.
         lines += [f"uneven {tenths(found.rate_seconds)} s"] if _is_uneven(found) else []
@@ -197,8 +198,9 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append(_slower(found) or "rate not seen")
     else:
         lines.append(f"back {tenths(found.rate_seconds)} s" if found.rate_seconds else "no break")
-    dead = "" if found.poison_dead is None else f",\n{found.poison_dead} dead"
-    lines += [f"poison {found.poison_stored}/{found.poisoned} in{dead}"] if found.poison_stored is not None else []
+    if found.poison_stored is not None:
+        lines.append(f"poison {found.poison_stored}/{found.poisoned} in")
+        lines += [] if found.poison_dead is None else [f"{found.poison_dead} poison dead"]
     lines += ["by hand"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if (found.stuck_seconds or 0.0) >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)

@@ -112,7 +112,8 @@ def test_tasks_deadlock_over_rows_that_all_of_them_write_and_over_no_others(
     record, _ = one_trial(stack, tmp_path, SHARED_ROWS.replace("TARGET", target), 60_000)
     assert record.bloat is not None
     if target == "postgres/keyed.sql":
-        assert record.reasons == []
+        # A fast machine is done too soon for a rate.
+        assert {reason.code for reason in record.reasons} <= {ReasonCode.TOO_SHORT}
         assert record.bloat.deadlocks == 0
         return
     assert record.bloat.deadlocks is not None

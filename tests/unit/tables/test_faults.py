@@ -88,6 +88,7 @@ def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_per
     cell = CELLS[0]
     text = render(run_summary(*summarize([cell], [trial(None, cell, recovery=silent, audit=lost)])))
     assert "1 stored nothing any more" in text
+    assert "nothing since" in text
     assert "all recovered" not in text
     assert "no break" not in text
 
