@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
 
 import httpx
 
@@ -24,9 +26,15 @@ def tls(access: Access) -> ssl.SSLContext:
     Raises ServiceError if the file cannot be read or holds no certificate.
     """
     try:
-        return ssl.create_default_context(cafile=access.ca)
+        return _context(access.ca, None if access.ca is None else access.ca.stat().st_mtime_ns)
     except OSError as error:
         raise ServiceError(f"{access.ca}: cannot be used as the CA: {error.strerror or error}") from None
+
+
+@lru_cache(maxsize=8)
+def _context(ca: Path | None, changed_ns: int | None) -> ssl.SSLContext:
+    # That of the system holds some hundred certificates, most of a megabyte; a race makes clients by the hundred.
+    return ssl.create_default_context(cafile=ca)
 
 
 @contextmanager

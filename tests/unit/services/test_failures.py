@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+import trustme
 from confluent_kafka import KafkaError, KafkaException
 
 from elasticsearch import ApiError, ConnectionTimeout, TransportError
@@ -230,3 +232,15 @@ def test_a_group_of_which_nothing_is_known_is_not_empty(monkeypatch: pytest.Monk
 def test_kafkas_client_is_mapped_where_it_is_used() -> None:
     with pytest.raises(ServiceError, match="KafkaException"), kafka_errors():
         raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+
+
+def test_clients_share_what_they_trust_until_its_file_changes(tmp_path: Path) -> None:
+    assert tls(Access()) is tls(Access())
+    ca = tmp_path / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(ca))
+    first = tls(Access(ca=ca))
+    assert first is tls(Access(ca=ca))
+    assert first is not tls(Access())
+    trustme.CA().cert_pem.write_to_path(str(ca))
+    os.utime(ca, ns=(0, 1))
+    assert tls(Access(ca=ca)) is not first
