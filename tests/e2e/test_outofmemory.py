@@ -23,6 +23,7 @@ drain: {{stall_seconds: 90}}
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_worker_without_memory_is_named_with_what_to_do(stack: LocalStack, tmp_path: Path) -> None:
     assert stack.layout.heaps()["connect"] == "768m"
     try:

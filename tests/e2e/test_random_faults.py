@@ -1,7 +1,7 @@
 """Services that are killed, stopped or frozen at random moments of a race: it ends all the same, and its report counts
 only what was whole.
 
-FAULT_TRIALS says how many trials of each of two pipelines (CI: 1), FAULT_SEED at which moments.
+FAULT_TRIALS says how many trials of each of two pipelines (1), FAULT_SEED at which moments.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_race_under_random_faults_ends_with_a_valid_report(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     print(f"FAULT_SEED={SEED}")
     there = left_behind(stack)
