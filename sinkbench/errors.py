@@ -154,11 +154,13 @@ class ReasonCode(StrEnum):
     NOT_SUSTAINED = "not_sustained"
     NOT_WARM = "not_warm"
     """The JVMs were still compiling."""
+    OUT_OF_MEMORY = "out_of_memory"
+    """A service has died, or tasks have FAILED, for their JVM's memory was used up."""
     PARTITIONS_NOT_IN_SYNC = "partitions_not_in_sync"
     """Not all copies of the topic's partitions are in sync."""
     PROBES_SILENT = "probes_silent"
     RAN_DRY = "ran_dry"
-    """The topic was empty before the new number of tasks ran."""
+    """The topic was empty before the new number of tasks ran, or before the fault began."""
     RISING = "rising"
     """Each trial was faster than the one before."""
     SEARCH_FAILED = "search_failed"
@@ -195,9 +197,16 @@ class ReasonCode(StrEnum):
 
 
 INTERRUPTIONS = frozenset(
-    {ReasonCode.PROBES_SILENT, ReasonCode.SERVICE_DIED, ReasonCode.SERVICE_ERROR, ReasonCode.SINK_UNREADABLE}
+    {
+        ReasonCode.OUT_OF_MEMORY,
+        ReasonCode.PROBES_SILENT,
+        ReasonCode.SERVICE_DIED,
+        ReasonCode.SERVICE_ERROR,
+        ReasonCode.SINK_UNREADABLE,
+    }
 )
-"""What ends a trial while its connector may still have gone on: a service died, or could not be asked."""
+"""What ends a trial while its connector may still have gone on, or can once it is started again: a service died, could
+not be asked, or had no memory left."""
 
 
 class TrialFailed(SinkbenchError):

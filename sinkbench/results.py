@@ -609,6 +609,8 @@ class _OfCell(_Record):
     """None of an earlier sinkbench, and if nobody could look; of a cell also where its trials did not agree."""
     fault: str | None = None
     """What was broken while the load was offered, by its name in the plan; None: nothing was to be."""
+    backlog_records: Whole | None = None
+    """Under a fault, records that were in the topic before the connector started; None: they came at a rate."""
     reasons: list[Reason] = []
     """Why the numbers must not be used; empty if they may be."""
 
@@ -727,7 +729,8 @@ class CellSummary(_OfCell):
     disk_bytes_per_record: Spread | None = None
     """What the sink's index or table took on its disk after a flush, for each stored row."""
     bloat: Bloat | None = None
-    """Of a load of changes: the medians of rows and bytes, the sums of deadlocks and rollbacks, of the valid trials."""
+    """Of a load of changes: medians of rows and bytes of the valid trials, and sums of deadlocks and rollbacks of all
+    trials, valid or not."""
     cost: Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
     foreign_cores: Amount | None = None

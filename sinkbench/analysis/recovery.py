@@ -1,4 +1,4 @@
-"""What a fault did to a pipeline under a constant load, out of the samples and the moment of the fault.
+"""What a fault did to a pipeline, out of the samples and the moment of the fault.
 
 Times count from that moment. They are known to within the interval of the samples; what Connect says, which is asked
 for every second, to within that. Rows that are written twice count as stored, so that after a replay the lag looks up
@@ -18,7 +18,7 @@ from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.results import Recovery
 
-__all__ = ["late_of", "recovery_of"]
+__all__ = ["late_of", "recovery_of", "without_rates"]
 
 AS_BEFORE = 0.8
 """A rate that is at least this share of the one before is as before: over so short a time rates scatter."""
@@ -28,6 +28,8 @@ WINDOW_SECONDS = 3.0
 _STEP_SECONDS = 0.25
 # A shorter gap, or one of no more than so many usual ones, is how a pipeline writes.
 _SHORTEST_SECONDS, _USUAL_GAPS = 1.5, 5
+# What is seen so soon after a moment may have been stored before it.
+_SEEN_SECONDS = 0.5
 # The rate of a shorter time would be mostly what happened to lie between two samples.
 _LEAST_BEFORE_SECONDS = 1.0
 # The end, in which the connections are counted.
@@ -55,7 +57,7 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     rises = times[1:][np.diff(counts) > 0]
     since = _warm_since(samples, rises)
     before = _rate(times, counts, since, began)
-    gaps = _standstills(rises, since, began, _due_until(samples))
+    gaps = _standstills(rises, since, began, _due_until(samples, rises, began))
     rate_seconds = None if before is None else _until_rate(times, counts, began, before)
     if rate_seconds is not None and gaps and rises.size and rises[-1] >= gaps[-1][1]:
         # A window around the end of a standstill may hold enough records.
@@ -102,6 +104,14 @@ def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | Non
     return one_in * int((late > _LATE_SECONDS).sum()), round(max(float(late.max()), 0.0), 3)
 
 
+def without_rates(found: Recovery) -> Recovery:
+    """The same of a drain, in which records are not stored as they come: there is no rate and no lag that could be as
+    before, and all records were due before the connector started."""
+    unknown = ("rate_seconds", "lag_seconds", "late_records", "latest_seconds")
+    rates = ("before_records_per_second", "during_records_per_second", "after_records_per_second")
+    return found.model_copy(update=dict.fromkeys((*unknown, *rates)))
+
+
 def _warm_since(samples: Sequence[Sample], rises: Numbers) -> float:
     """From when on records were stored as they came."""
     return float(rises[0]) if rises.size else (samples[0].seconds if samples else 0.0)
@@ -123,10 +133,11 @@ def _is_behind(samples: Sequence[Sample]) -> bool:
     return bool(known) and known[-1] > 0
 
 
-def _due_until(samples: Sequence[Sample]) -> float | None:
+def _due_until(samples: Sequence[Sample], rises: Numbers, began: float) -> float | None:
     """Until when records that were never stored were due; None if there are none.
 
     Where all was read, and some lost, it is until the last came: what was committed later tells nothing of the sink.
+    If all had come before the fault, as of a backlog, it is the end if nothing was stored since, and else not known.
     """
     seen = [each.seconds for each in samples if each.stored is not None]
     if not seen or _is_behind(samples):
@@ -135,7 +146,10 @@ def _due_until(samples: Sequence[Sample]) -> float | None:
     if not lags or lags[-1] <= 0:
         return None
     sent = [(each.seconds, each.in_topic) for each in samples if each.in_topic is not None]
-    return next(at for at, count in sent if count == sent[-1][1])
+    last_came = next(at for at, count in sent if count == sent[-1][1])
+    if last_came > began:
+        return last_came
+    return None if rises.size and rises[-1] > began + _SEEN_SECONDS else seen[-1]
 
 
 def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | None:

@@ -217,7 +217,9 @@ class Look:
         places = {name: urlsplit(url) for name, url in {**ends.connect, **ends.loadgens}.items()}
         places = {name: place for name, place in places.items() if place.scheme == "https"}
         if ends.kafka_settings.get("security.protocol", "").upper().endswith("SSL"):
-            brokers = ends.brokers or {f"kafka at {each.strip()}": each.strip() for each in ends.kafka.split(",")}
+            listed = [each.strip() for each in ends.kafka.split(",")]
+            found_at = {"kafka": listed[0]} if len(listed) == 1 else {f"kafka at {each}": each for each in listed}
+            brokers = ends.brokers or found_at
             places |= {name: urlsplit(f"//{address}") for name, address in brokers.items()}
         until = {name: certificate_until(each.hostname or "", each.port or 443) for name, each in places.items()}
         found = {name: seen for name, seen in until.items() if seen is not None}

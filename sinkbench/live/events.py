@@ -109,6 +109,8 @@ def _recovery(found: Recovery) -> str:
         return "did not recover"
     if found.is_silent:
         return "nothing was stored any more"
+    if not found.whom:
+        return "nothing was broken"
     back = "recovered" if found.rate_seconds is None else f"rate as before after {found.rate_seconds:.1f} s"
     return f"{back}, restarted by hand" if found.acts else back
 

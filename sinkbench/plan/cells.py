@@ -46,7 +46,9 @@ class Cell:
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     """What the sink's services are set to for the time of a trial, by the service."""
     fault: PlanFault | None = field(default=None, hash=False)
-    """What is broken while the load is offered; None: nothing is."""
+    """What is broken while the load is offered, or the backlog is drained; None: nothing is."""
+    backlog: int | None = None
+    """Records that are in the topic before the connector starts, under a fault; None: they come at the offered rate."""
 
     @property
     def tasks(self) -> int:
@@ -67,12 +69,15 @@ class Cell:
         """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
 
         With an offered rate `postgres/jdbc@3x2@5000`, and with reads `postgres/jdbc@3x2@5000+20r`; of a re-scale
-        `postgres/jdbc@3x1to2`; with a fault `postgres/jdbc@3x2@5000!kill worker`.
+        `postgres/jdbc@3x1to2`; with a fault `postgres/jdbc@3x2@5000!kill worker`, and in a drain
+        `postgres/jdbc@3x2@300000b!kill worker`.
         """
         if self.before is not None:
             return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
         reads = "" if self.reads is None else f"+{self.reads:.15g}r"
         fault = "" if self.fault is None else f"!{self.fault.name}"
+        if self.backlog is not None:
+            return f"{self.place}@{self.backlog}b{fault}"
         return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}{reads}{fault}"
 
     def identity(self) -> dict[str, Any]:
@@ -92,6 +97,7 @@ class Cell:
             "acks": self.acks,
             "settings": {service: dict(given) for service, given in self.settings.items()},
             "reads_per_second": self.reads,
+            "backlog_records": self.backlog,
             "fault": None if self.fault is None else self.fault.name,
         }
 
@@ -133,7 +139,9 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
             reads = plan.sustain.reads_per_second or (0,)
             if plan.mode == "faults":
                 faults = [each for each in plan.faults if each.applies_to(entry.shown_name)]
+                backlog = plan.backlog_of(entry)
                 cells += [replace(cell, offered=rate, fault=fault) for fault in faults for rate in rates]
+                cells += [replace(cell, backlog=backlog, fault=fault) for fault in faults if backlog is not None]
                 continue
             cells += [replace(cell, offered=rate, reads=each or None) for rate in rates for each in reads]
             cells += [] if rates else [cell]

@@ -119,7 +119,8 @@ class PlanFault(Section):
     )
     at_share: Share | None = Field(
         default=None,
-        description="after which share of the records (default: 0.3, without at_seconds)",
+        description="after which share of the records, of a backlog of those that are stored (default: 0.3, without"
+        " at_seconds)",
     )
     seconds: Seconds | None = Field(
         default=5,
@@ -273,7 +274,12 @@ class PlanFault(Section):
         """How many seconds into a load of that length it begins."""
         if self.at_seconds is not None:
             return self.at_seconds
-        return load_seconds * (_DEFAULT_SHARE if self.at_share is None else self.at_share)
+        return load_seconds * self.share_before
+
+    @property
+    def share_before(self) -> float:
+        """The share of the records after which it begins, where `at_seconds` does not say when."""
+        return _DEFAULT_SHARE if self.at_share is None else self.at_share
 
     def applies_to(self, label: str) -> bool:
         """Whether the pipeline of that label gets it."""

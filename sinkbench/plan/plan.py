@@ -52,7 +52,9 @@ LEAST_BEFORE_FAULT = 3.0
 
 
 # Keys of a pipeline that are in the plan's digest only where they are given.
-_LATER = ("acks", "settings")
+_LATER = ("acks", "backlog_records", "settings")
+# The same of the constant load.
+_LATER_OF_LOAD = ("backlog_records",)
 
 
 class Plan(Section):
@@ -183,7 +185,7 @@ class Plan(Section):
     @model_validator(mode="after")
     def _rates_fit_the_mode(self) -> Self:
         for entry in self.pipelines:
-            if self.offers and not self.rates_of(entry) and self.load.pace == "even":
+            if self.offers and not self._has_load(entry) and self.load.pace == "even":
                 text = f"mode {self.mode} offers {entry.shown_name} a rate, but none is given"
                 raise mistake(f"{text}; set sustain.records_per_second, or records_per_second of the pipeline", "mode")
         given: list[tuple[str | int, ...]] = [
@@ -195,6 +197,25 @@ class Plan(Section):
             raise mistake(text, *given[0], "records_per_second")
         if self.mode == "capacity" and self.until is not None:
             raise mistake("until is for trials in blocks; mode capacity confirms a rate by 'trials'", "until")
+        return self
+
+    @model_validator(mode="after")
+    def _backlogs_fit_the_mode(self) -> Self:
+        sections: list[tuple[PipelineEntry | PlanSustain, tuple[str | int, ...]]] = [
+            *((entry, ("pipelines", index)) for index, entry in enumerate(self.pipelines)),
+            (self.sustain, ("sustain",)),
+        ]
+        for section, place in sections:
+            if section.backlog_records is None:
+                continue
+            if self.mode != "faults":
+                text = (
+                    f"backlog_records is for mode faults; mode {self.mode} fills its topic, or leaves it empty, itself"
+                )
+                raise mistake(text, *place, "backlog_records")
+            if section.records_per_second is not None:
+                text = "records_per_second and backlog_records are two loads; leave one of them out"
+                raise mistake(text, *place, "backlog_records")
         return self
 
     @model_validator(mode="after")
@@ -217,7 +238,9 @@ class Plan(Section):
                     text = f"there is no pipeline '{label}' in this plan{did_you_mean(label, labels)}"
                     raise mistake(text, "faults", index, "pipelines")
             begins, seconds = fault.begins_at(self.sustain.seconds), self.sustain.seconds
-            if not LEAST_BEFORE_FAULT <= begins < seconds:
+            # A backlog takes as long as it takes.
+            offered = any(fault.applies_to(each.shown_name) and self.rates_of(each) for each in self.pipelines)
+            if offered and not LEAST_BEFORE_FAULT <= begins < seconds:
                 text = f"'{fault.name}' begins {begins:g} s into a load of {seconds:g} s; let it begin"
                 text += f" {LEAST_BEFORE_FAULT:g} s after the start at least, and before the end"
                 raise mistake(text, "faults", index)
@@ -327,8 +350,22 @@ class Plan(Section):
         return self.load.acks if entry.acks is None else entry.acks
 
     def rates_of(self, entry: PipelineEntry) -> tuple[float, ...]:
-        """The rates offered to an entry: its own, else those under `sustain`."""
+        """The rates offered to an entry: its own, else those under `sustain`; none of one with a backlog."""
+        if self.backlog_of(entry) is not None:
+            return ()
         return (self.sustain.records_per_second or ()) if entry.records_per_second is None else entry.records_per_second
+
+    def backlog_of(self, entry: PipelineEntry) -> int | None:
+        """How many records an entry finds in its topic under a fault: as it says itself, else as `sustain` does.
+
+        None where a rate is offered instead.
+        """
+        if entry.backlog_records is not None or entry.records_per_second is not None:
+            return entry.backlog_records
+        return self.sustain.backlog_records
+
+    def _has_load(self, entry: PipelineEntry) -> bool:
+        return bool(self.rates_of(entry)) or self.backlog_of(entry) is not None
 
     def where(self, *path: str | int) -> str:
         """`file:line` of a key or item, such as `where("pipelines", 0)`; the plan's name if it has no file."""
@@ -387,6 +424,9 @@ class Plan(Section):
             {key: value for key, value in entry.items() if value or key not in _LATER}
             for entry in measured["pipelines"]
         ]
+        measured["sustain"] = {
+            key: value for key, value in measured["sustain"].items() if value or key not in _LATER_OF_LOAD
+        }
         return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
 
 

@@ -64,6 +64,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Backlog = Annotated[int, Field(gt=0, le=10**9)]
 Rate = Annotated[float, Field(gt=0, le=10**8)]
 
 
@@ -112,6 +113,9 @@ class PipelineEntry(Section):
     multiples: Multiples | None = Field(default=None, description="multiples for this pipeline, instead of the plan's")
     records_per_second: Rates | None = Field(
         default=None, description="rates offered to this pipeline, instead of those under 'sustain'"
+    )
+    backlog_records: Backlog | None = Field(
+        default=None, description="backlog of this pipeline under mode faults, instead of what 'sustain' says"
     )
     overrides: dict[str, Annotated[str, BeforeValidator(_as_text)]] = Field(
         default_factory=dict, description="keys of the connector's configuration to change, with their values"
@@ -321,10 +325,15 @@ class PlanDrain(Section):
 
 
 class PlanSustain(Section):
-    """The constant load of trials under `mode: sustain` and `mode: capacity`."""
+    """The constant load of trials under `mode: sustain`, `mode: capacity` and `mode: faults`."""
 
     records_per_second: Rates | None = Field(
         default=None, description="rates to offer, open loop: one, or a list; each makes cells of its own"
+    )
+    backlog_records: Backlog | None = Field(
+        default=None,
+        description="under mode faults, instead of a rate: so many records are in the topic before the connector"
+        " starts, and no more come, so that what is broken is broken while the tasks read as fast as they can",
     )
     reads_per_second: Reads = Field(
         default=(),

@@ -169,10 +169,11 @@ class Race:
         self._limits.measure(of, block, self._recover)
 
     def _take_cell(self, cell: Cell, block: int, name: str) -> None:
-        if cell.offered is not None:
-            trial = self._trial(cell, records_offered(self._plan, cell.offered))
-            of_load = Sustain(cell.offered) if cell.fault is None else Faulted(cell.offered, cell.fault)
-            self._take(trial, of_load, block, name)
+        if cell.fault is not None or cell.offered is not None:
+            offered = cell.offered or 0.0
+            records = cell.backlog or records_offered(self._plan, offered)
+            of_load = Sustain(offered) if cell.fault is None else Faulted(cell.offered, cell.fault)
+            self._take(self._trial(cell, records), of_load, block, name)
             return
         for retakes_left in range(MOST_RETAKES, -1, -1):
             kind = Drain() if cell.before is None else LiveRescale()

@@ -320,6 +320,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "workers": [f"{one.workers}", f"{other.workers}"],
         "mode": [one.mode, other.mode],
         "offered records/s": [f"{cell.offered_records_per_second or 0:g}" for cell in (one, other)],
+        "backlog": [f"{cell.backlog_records or 0}" for cell in (one, other)],
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],
         "acks": [_acks(run.plan, cell) for run, cell in ((a, one), (b, other))],

@@ -24,6 +24,7 @@ __all__ = [
     "ConnectorStatus",
     "Task",
     "Validation",
+    "causes_in",
     "first_cause",
     "is_even",
     "placement",
@@ -33,6 +34,7 @@ __all__ = [
 REBALANCE_SECONDS = 60.0
 POLL_SECONDS = 0.1
 _CAUSED_BY = "Caused by: "
+_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # Hibernate's words when it could not connect. It keeps the reason to the log, and asks for settings that mend nothing.
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
 _IN_THE_LOG = "no connection to the database came about, for a reason that the worker's log tells"
@@ -67,6 +69,13 @@ class ConnectorStatus:
     def failed(self) -> tuple[Task, ...]:
         """The tasks in the state FAILED."""
         return tuple(task for task in self.tasks if task.state == "FAILED")
+
+    @property
+    def out_of_memory(self) -> int:
+        """Number of failed tasks whose exception, or one of its causes, is Java's OutOfMemoryError."""
+        return sum(
+            any(cause.partition(":")[0] == _OUT_OF_MEMORY for cause in causes_in(task.trace)) for task in self.failed
+        )
 
     def settled(self, tasks: int) -> bool:
         """Whether exactly `tasks` tasks exist, and each runs or has failed."""
@@ -117,19 +126,27 @@ def validation_of(answer: Any) -> Validation:
     return Validation(frozenset(listed), errors, values)
 
 
+def causes_in(trace: str) -> list[str]:
+    """The exception of a Java stack trace and its causes, the innermost last, each as `class: message`.
+
+    What was suppressed has causes of its own, which are indented, and left out.
+    """
+    lines = trace.strip().splitlines()
+    inner = (line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY))
+    return [lines[0].strip(), *inner] if lines else []
+
+
 def first_cause(trace: str) -> str:
     """The message of the innermost cause in a Java stack trace that has one, without the exception's class.
 
     A task's trace begins with Connect's own wrappers ("Exiting WorkerSinkTask due to unrecoverable exception"); what
     went wrong is in the last "Caused by". Of causes within that say nothing, the last one's class follows in brackets.
     """
-    lines = trace.strip().splitlines()
-    if not lines:
+    causes = causes_in(trace)
+    if not causes:
         return "no trace"
     if _NO_CONNECTION in trace:
         return _IN_THE_LOG
-    # What was suppressed has causes of its own, which are indented.
-    causes = [lines[0].strip(), *(line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY))]
     innermost = causes[-1]
     for cause in reversed(causes):
         name, _, message = cause.partition(": ")

@@ -115,12 +115,16 @@ class Entrance:
 
 @dataclass(frozen=True)
 class ServiceState:
-    """A service now: `state` is running, stopped or dead, `detail` explains it to a person."""
+    """A service now: `state` is running, stopped or dead, `detail` explains it to a person.
+
+    `exit_code` is that of its process, once it has ended by itself; None where that is not known.
+    """
 
     name: str
     state: str
     pid: int | None
     detail: str
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True)

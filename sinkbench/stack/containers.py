@@ -97,4 +97,5 @@ def state_of(name: str, container: Container) -> ServiceState:
         state = "dead" if container.health == "unhealthy" else "running"
         return ServiceState(name, state, None, container.status)
     ended_by_itself = container.state in ("created", "exited") and container.exit_code in (None, 0, 130, 143)
-    return ServiceState(name, "stopped" if ended_by_itself else "dead", None, container.status)
+    state = "stopped" if ended_by_itself else "dead"
+    return ServiceState(name, state, None, container.status, container.exit_code)

@@ -179,7 +179,7 @@ class LocalStack(Stack):
             elif program.running:
                 states.append(ServiceState(service, "running", program.pid, program.detail))
             else:
-                states.append(ServiceState(service, "dead", None, program.detail))
+                states.append(ServiceState(service, "dead", None, program.detail, program.exit_code))
         return states
 
     @property

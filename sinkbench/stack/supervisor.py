@@ -25,13 +25,17 @@ NO_ANSWER = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 
 @dataclass(frozen=True)
 class Program:
-    """One program; `state` is supervisord's word, `detail` describes its last start or exit."""
+    """One program; `state` is supervisord's word, `detail` describes its last start or exit.
+
+    `exit_code` is that of its last exit; -1 after a signal, 0 before its first one.
+    """
 
     name: str
     group: str
     state: str
     pid: int
     detail: str
+    exit_code: int = 0
 
     @property
     def running(self) -> bool:
@@ -88,7 +92,14 @@ class Supervisor:
         except NO_ANSWER:
             return []
         return [
-            Program(one["name"], one["group"], one["statename"], one["pid"], one["spawnerr"] or one["description"])
+            Program(
+                name=one["name"],
+                group=one["group"],
+                state=one["statename"],
+                pid=one["pid"],
+                detail=one["spawnerr"] or one["description"],
+                exit_code=one["exitstatus"],
+            )
             for one in infos
         ]
 

@@ -221,7 +221,7 @@ def _summary(
         reasons = _distinct(reason for trial in trials for reason in _reasons(trial))
     else:
         notes = [*_notes(trials), *_of_search(search), *_of_trials(valid), *durability_notes(valid)]
-    notes += [*_of_audits(trials, audited), *_of_connections(trials)]
+    notes += [*_of_deadlocks(trials), *_of_audits(trials, audited), *_of_connections(trials)]
     found = CellSummary(
         **cell.identity(),
         connector=next((trial.connector for trial in trials if trial.connector), None),
@@ -258,7 +258,7 @@ def _summary(
         total_peak_memory_bytes=_spread({trial.block: trial.total_peak_memory_bytes for trial in used}),
         disk_bytes_per_record=_spread({trial.block: trial.disk_bytes_per_record for trial in used}),
         pool=_pool([trial.pool for trial in used if trial.pool is not None]),
-        bloat=_bloat([trial.bloat for trial in used if trial.bloat is not None]),
+        bloat=_bloat(used, trials),
         fetched_bytes_per_record=median_known(trial.fetched_bytes_per_record for trial in used),
         network_bytes_per_record=_by_service(Network, [trial.network_bytes_per_record for trial in used]),
         foreign_cores=most(trial.foreign_cores for trial in used),
@@ -436,16 +436,31 @@ def _sum(audits: Iterable[Audit | None]) -> Audit | None:
     return Audit.model_validate(sums) if done else None
 
 
-def _bloat(found: Sequence[Bloat]) -> Bloat | None:
-    """What changes left in the sink, over trials; None if none tells."""
-    if not found:
+def _bloat(used: Sequence[TrialRecord], trials: Sequence[TrialRecord]) -> Bloat | None:
+    """What changes left in the sink, over the trials that are used, and what went wrong in all; None if none tells."""
+    if not any(trial.bloat for trial in trials):
         return None
+    left = [trial.bloat for trial in used if trial.bloat is not None]
+    wrong = [trial.bloat for trial in trials if trial.bloat is not None]
     medians = {
-        name: None if (value := median_known(getattr(each, name) for each in found)) is None else round(value)
+        name: None if (value := median_known(getattr(each, name) for each in left)) is None else round(value)
         for name in ("dead_rows", "bytes_before", "bytes_after")
     }
-    sums = {name: total_known(getattr(each, name) for each in found) for name in ("deadlocks", "rollbacks")}
+    sums = {name: total_known(getattr(each, name) for each in wrong) for name in ("deadlocks", "rollbacks")}
     return Bloat(**medians, **sums)
+
+
+def _of_deadlocks(trials: Sequence[TrialRecord]) -> list[str]:
+    """That tasks have deadlocked, in how many of all trials, and what to do; nothing if none did."""
+    found = [count for trial in trials if trial.bloat is not None and (count := trial.bloat.deadlocks)]
+    if not found:
+        return []
+    total = "1 deadlock" if sum(found) == 1 else f"{sum(found):,} deadlocks"
+    return [
+        f"{total} in {len(found)} of {len(trials)} trials: tasks wrote the same rows, each in an order of its own, and"
+        " of each the database rolled one transaction back; have one task write each row (key the topic by what is"
+        " upserted), commit fewer rows at once, or run fewer tasks"
+    ]
 
 
 def _pool(found: Sequence[Pool]) -> Pool | None:

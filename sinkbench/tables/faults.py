@@ -138,14 +138,20 @@ def fault_line(summary: RunSummary) -> str:
 
 def fault_lines(summary: RunSummary) -> list[str]:
     """What a person had to do, a line for each cell in which that was so, and how to read the matrix."""
+    backlogs = [cell.backlog_records is not None for cell in summary.cells]
+    came = ["back: until the rate was as before."] if not all(backlogs) else []
+    came += ["flows: until records came again."] if any(backlogs) else []
+    if any(_is_uneven(cell.recovery) for cell in summary.cells if cell.recovery is not None):
+        came.append("uneven: without a fault it took so long, too; a shorter time of that pipeline is no recovery.")
     acts = [(cell, act) for cell in summary.cells if cell.recovery is not None for act in cell.recovery.acts]
     return [
         *(
             f"{cell.label}, {cell.fault}: by hand {act.seconds:.0f} s after the fault: {act.command}"
             for cell, act in acts
         ),
-        "back: until the rate was as before. stuck: nothing was stored while Connect called every task RUNNING."
-        " poison 0/9 in, 7 dead: of 9 bad records none is stored, 7 are dead letters; of the others there is no word.",
+        f"{' '.join(came)} stuck: nothing was stored while Connect called every task RUNNING."
+        " poison 0/9 in, 7 poison dead: of 9 bad records none is stored, 7 are dead letters; of the others there is no"
+        " word.",
     ]
 
 
@@ -175,21 +181,34 @@ def _in_short(cell: CellSummary | None) -> str:
     counts += [f"ALTERED {cell.audit.altered:,}"] if cell.audit is not None and cell.audit.altered else []
     counts += ["not all audited"] if cell.audit is not None and cell.not_audited else []
     lines = counts or ["each once"]
-    lines += ["content\nnot checked"] if _is_unchecked(cell) else []
+    lines += ["unchecked"] if _is_unchecked(cell) else []
     if not found.recovered:
         lines.append("NOT RECOVERED")
     elif found.is_silent:
-        lines.append("nothing stored\nany more")
+        lines.append("nothing since")
+    elif not found.whom:
+        # Nothing was broken.
+        lines += [f"uneven {tenths(found.rate_seconds)} s"] if _is_uneven(found) else []
+        return "\n".join(lines)
+    elif cell.backlog_records is not None:
+        # In a drain no rate could be as before.
+        lines.append(f"flows {tenths(found.first_record_seconds)} s" if found.first_record_seconds else "no break")
     elif found.rate_seconds is None:
         lines += [f"flows {tenths(found.first_record_seconds)} s"] if found.first_record_seconds else []
         lines.append(_slower(found) or "rate not seen")
     else:
         lines.append(f"back {tenths(found.rate_seconds)} s" if found.rate_seconds else "no break")
-    dead = "" if found.poison_dead is None else f",\n{found.poison_dead} dead"
-    lines += [f"poison {found.poison_stored}/{found.poisoned} in{dead}"] if found.poison_stored is not None else []
+    if found.poison_stored is not None:
+        lines.append(f"poison {found.poison_stored}/{found.poisoned} in")
+        lines += [] if found.poison_dead is None else [f"{found.poison_dead} poison dead"]
     lines += ["by hand"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if (found.stuck_seconds or 0.0) >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)
+
+
+def _is_uneven(found: Recovery) -> bool:
+    """Whether the rate was below the one before though nothing was broken."""
+    return not found.whom and bool(found.rate_seconds)
 
 
 def _slower(found: Recovery) -> str | None:

@@ -1,13 +1,17 @@
-"""A trial in which something is broken on purpose while records come at a constant rate: what becomes of them?"""
+"""A trial in which something is broken on purpose: what becomes of its records?
+
+They come at a constant rate, or all are in the topic before the connector starts.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
-from sinkbench.analysis.recovery import late_of, recovery_of
+from sinkbench.analysis.recovery import late_of, recovery_of, without_rates
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.plan.faults import COMMAND, FILL, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
+from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk
@@ -17,7 +21,7 @@ from sinkbench.trial.fulldisk import disk_to_fill
 from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
 from sinkbench.trial.network import Network, entrances_used, proxied_network
-from sinkbench.trial.offering import Offering
+from sinkbench.trial.offering import Backlog, Offering
 from sinkbench.trial.promotion import usual_roles
 from sinkbench.trial.sustain import clock_ms, clock_step, one_in
 from sinkbench.trial.trial import Trial
@@ -37,8 +41,8 @@ class Faulted:
     not recover by itself is helped as a person would help it, after the plan's patience, and that is kept.
     """
 
-    def __init__(self, offered: float, fault: PlanFault) -> None:
-        """`offered` is the rate of the load, in records per second."""
+    def __init__(self, offered: float | None, fault: PlanFault) -> None:
+        """`offered` is the rate of the load, in records per second; None: the trial's records are a backlog."""
         self._offered = offered
         self._fault = fault
         self._network: Network | None = None
@@ -47,6 +51,7 @@ class Faulted:
         self._ended: float | None = None
         self._whom = ""
         self._first: float | None = None
+        self._too_late = False
         self._acts: list[Act] = []
         self._recovered = False
         self._clock_ms = clock_ms()
@@ -55,7 +60,10 @@ class Faulted:
         self._notes: list[str] = []
 
     def load(self, trial: Trial) -> None:
-        trial.bench.create_topic(trial.names)
+        if self._offered is None:
+            trial.load()
+        else:
+            trial.bench.create_topic(trial.names)
         if self._fault.what in OF_NETWORK:
             self._network = trial.contexts.enter_context(proxied_network(trial.bench, trial.cell))
         if self._fault.what == FILL:
@@ -66,15 +74,18 @@ class Faulted:
 
     def run(self, trial: Trial) -> None:
         plan, fault = trial.bench.plan, self._fault
-        longest = plan.sustain.seconds + plan.drain.timeout_seconds + fault.most_seconds
+        longest = plan.drain.timeout_seconds + fault.most_seconds
+        if self._offered is not None:
+            longest += plan.sustain.seconds
+            interval = plan.sustain.arrival_interval_ms / 1000
+            # Of a backlog all records were due before the connector was there: none is late.
+            self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
         watch = FaultWatch(trial.records, Patience(fault.patience_seconds, longest))
-        trial.observer.phase(f"offering {self._offered:,.0f} records/s")
-        interval = plan.sustain.arrival_interval_ms / 1000
-        self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
+        trial.observer.phase("draining" if self._offered is None else f"offering {self._offered:,.0f} records/s")
         try:
             with (
-                self._arriving,
-                Offering(trial, self._offered, LATE_SECONDS) as offering,
+                self._arriving or nullcontext(),
+                self._load_of(trial) as offering,
                 Injection(trial, fault, self._network, self._disk) as injection,
             ):
                 self._break(trial, watch, offering, injection)
@@ -85,7 +96,14 @@ class Faulted:
         self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
         trial.check_loaded()
 
-    def _break(self, trial: Trial, watch: FaultWatch, offering: Offering, injection: Injection) -> None:
+    def _load_of(self, trial: Trial) -> Offering | Backlog:
+        if self._offered is not None:
+            return Offering(trial, self._offered, LATE_SECONDS)
+        if trial.loaded is None:
+            raise RuntimeError("a backlog is loaded before the connector starts")
+        return Backlog(trial.loaded)
+
+    def _break(self, trial: Trial, watch: FaultWatch, offering: Offering | Backlog, injection: Injection) -> None:
         """Offers the load, breaks what is to be broken, and waits until all records are read."""
         plan, fault = trial.bench.plan, self._fault
 
@@ -102,7 +120,8 @@ class Faulted:
             injection.check()
             if self._is_due(sample, plan.sustain.seconds, trial.records):
                 if injection.began is None:
-                    trial.observer.phase(f"{fault.name}, while {self._offered:,.0f} records/s come")
+                    self._too_late = self._offered is None and (sample.stored or 0) >= trial.records
+                    trial.observer.phase(f"{fault.name}, while {self._meanwhile(trial)}")
                 injection.begin()
             # What lasts until all is stored must not be waited for.
             watch.ended = injection.began if fault.seconds is None else injection.ended
@@ -118,10 +137,25 @@ class Faulted:
         trial.loaded = _without_poison(trial, offering.result())
         self._recovered = watch.recovered
 
+    def _meanwhile(self, trial: Trial) -> str:
+        return (
+            f"{trial.records:,} records are drained"
+            if self._offered is None
+            else f"{self._offered:,.0f} records/s come"
+        )
+
     def _is_due(self, sample: Sample, load_seconds: float, records: int) -> bool:
-        """Whether the moment of the fault has come: so long after the first record was stored, or the load is over."""
+        """Whether the moment of the fault has come: so long after the first record was stored, or the load is over.
+
+        A share of a backlog is one of the records that are stored.
+        """
         if self._first is None and sample.stored:
             self._first = sample.seconds
+        if self._offered is None:
+            stored = sample.stored or 0
+            if self._fault.at_seconds is None or stored >= records:
+                return stored >= self._fault.share_before * records
+            return self._first is not None and sample.seconds - self._first >= self._fault.at_seconds
         if sample.in_topic is not None and sample.in_topic >= records:
             return True
         return self._first is not None and sample.seconds - self._first >= self._fault.begins_at(load_seconds)
@@ -163,10 +197,13 @@ class Faulted:
             self._notes.append(f"it is not known when records came: {stepped}")
 
     def figures(self, trial: Trial) -> Figures:
+        if self._too_late and self._fault.what != NONE and not trial.reasons:
+            text = f"all {trial.records:,} records were stored before '{self._fault.name}' began"
+            trial.note(ReasonCode.RAN_DRY, f"{text}; give it a larger backlog_records", records=trial.records)
         return Figures(
             bottleneck=None,
             notes=self._notes,
-            offered_records_per_second=round(self._offered, 1),
+            offered_records_per_second=None if self._offered is None else round(self._offered, 1),
             recovery=None if self._began is None or self._ended is None else self._recovery(trial),
         )
 
@@ -175,6 +212,7 @@ class Faulted:
         seen = self._arrivals
         late, latest = (None, None) if seen is None else late_of(seen.due_us, seen.stored_us, one_in(trial))
         found = recovery_of(trial.samples, self._began or 0.0, ended, trial.cell.tasks, self._whom)
+        found = found if self._offered is not None else without_rates(found)
         more = {
             "late_records": late,
             "latest_seconds": latest,

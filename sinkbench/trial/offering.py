@@ -1,17 +1,18 @@
-"""A constant load that is offered while a trial runs."""
+"""The load of a trial while it runs: one that is offered at a constant rate, or one that is in the topic already."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
 from functools import partial
+from typing import Self
 
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.trial.background import Background
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.trial import Trial
 
-__all__ = ["Offering"]
+__all__ = ["Backlog", "Offering"]
 
 # So much longer than it should take may a load take before it is broken off: the generator cannot do it.
 LATE_SHARE, LATE_SECONDS = 0.1, 5.0
@@ -66,3 +67,31 @@ class Offering(Background[Loaded]):
         if self._future is None:
             raise TrialFailed("the load was not begun, since the tasks did not start", ReasonCode.TASKS_NOT_STARTED)
         return self._future.result()
+
+
+class Backlog:
+    """A load that was in the topic before the connector: no more comes. It stands where an `Offering` could."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        """`loaded` is what came of it."""
+        self._loaded = loaded
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        return
+
+    def begin(self) -> None:
+        """Nothing is to begin."""
+
+    def check(self) -> None:
+        """Nothing can fail any more."""
+
+    def ended(self) -> Loaded | None:
+        """What it came to."""
+        return self._loaded
+
+    def result(self) -> Loaded:
+        """The same."""
+        return self._loaded

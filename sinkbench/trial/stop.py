@@ -87,6 +87,7 @@ class DrainWatch:
         self._first_seconds: float | None = None
         self._moved_seconds: float | None = None
         self._failed_seconds: float | None = None
+        self._has_failed = False
         self._blind = 0
         self._alive: set[str] = set()
         self._seen: list[Sample] = []
@@ -109,9 +110,10 @@ class DrainWatch:
             self._stored = sample.stored
             self._moved_seconds = now
             self._first_seconds = now if self._first_seconds is None else self._first_seconds
-        if self._stored >= self._records:
+        ahead = self._runs_ahead(sample)
+        if self._stored >= self._records and not ahead:
             return End()
-        if sample.in_topic is not None and self._stored >= sample.in_topic:
+        if sample.in_topic is not None and self._stored >= sample.in_topic and not ahead:
             # All that there is is stored; what is still to come is the generator's business.
             self._moved_seconds = now
         if self._pilot_is_over(sample):
@@ -127,6 +129,14 @@ class DrainWatch:
             text = f"not done after {self._timeouts.timeout_seconds:g} s, {so_far}"
             return end_with(ReasonCode.TIMED_OUT, text, **figures)
         return None
+
+    def _runs_ahead(self, sample: Sample) -> bool:
+        """Whether more may be counted as stored than is there, so that only commits tell when all is.
+
+        What a task has written that FAILED was rolled back, or is written once more by another.
+        """
+        self._has_failed |= bool(sample.tasks_failed)
+        return self._has_failed and bool(sample.uncommitted)
 
     def _stay_failed(self, sample: Sample) -> bool:
         if sample.tasks_failed is not None and sample.tasks_failed != self._tasks:

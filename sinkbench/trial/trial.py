@@ -46,6 +46,7 @@ from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.holding import Holding
 from sinkbench.trial.kind import Figures, Kind, Observer
 from sinkbench.trial.names import Names
+from sinkbench.trial.outofmemory import exhausted_in_words, mend_of, used_up_heaps
 from sinkbench.trial.refused import why_refused
 from sinkbench.trial.rest import finish
 from sinkbench.trial.sampler import Sampler, fresh_samples
@@ -146,6 +147,7 @@ class Trial:
             self.stop()
             self.audit()
             kind.read(self)
+            self._read_bloat()
             self._read_disk()
             self._ask()
         if recover is not None and self._was_interrupted:
@@ -256,7 +258,7 @@ class Trial:
             end = self._follow(sampler, watch, see)
             if end.dead and end.reason is not None:
                 # Whatever is asked of it now would fail, or wait until its client gives up.
-                raise TrialFailed(end.reason.text, end.reason.code)
+                raise self._died(end.reason, end.dead)
             self._last = self.bench.status(self.names)
             # All may be stored before a sample has seen every task run.
             if self.placed is None and self._last is not None and self._last.settled(self.cell.tasks):
@@ -268,6 +270,13 @@ class Trial:
         finally:
             sampler.stop()
             self.samples = sampler.samples
+
+    def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:
+        """What ends a trial in which these services have died: for memory, if their exit codes say so."""
+        with suppress(ServiceError, OSError):
+            if used_up := used_up_heaps(self.bench.stack.states(), dead):
+                return TrialFailed(exhausted_in_words(used_up), ReasonCode.OUT_OF_MEMORY)
+        return TrialFailed(reason.text, reason.code)
 
     def _check_holding(self) -> None:
         """Raises TrialFailed if something does not hold that must: what came of the trial would be no figure."""
@@ -353,6 +362,10 @@ class Trial:
         if failed := self._failed_tasks:
             text = f"{failed} of {tasks} tasks FAILED: {self._failure()}"
             self.note(ReasonCode.TASKS_FAILED, text, failed=failed, tasks=tasks)
+            if self._is_out_of_memory:
+                # What else was seen follows from it.
+                cause = self.reasons.pop().model_copy(update={"code": ReasonCode.OUT_OF_MEMORY})
+                self.reasons.insert(0, cause)
         elif sum(placed.values()) != tasks:
             text = f"{tasks} tasks were asked for, but not all of them started"
             self.note(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
@@ -466,6 +479,14 @@ class Trial:
         except (TrialFailed, ServiceError, OSError) as error:
             self.not_audited = f"it could not be finished: {in_one_line(error)}"
 
+    def _read_bloat(self) -> None:
+        """What changes have left in the sink, also without an audit: it may be deadlocks that have ended the trial.
+
+        That it cannot be told spoils nothing else.
+        """
+        with suppress(ServiceError, OSError):
+            self._bloat = self._bloat_since()
+
     def _read_disk(self) -> None:
         """What the records take on the sink's disk. That it cannot be told spoils nothing else."""
         # A sink of somebody's own may be older than this question.
@@ -473,7 +494,6 @@ class Trial:
         if ask is None or self.audited is None or not self.audited.stored:
             return
         with suppress(ServiceError, OSError):
-            self._bloat = self._bloat_since()
             if (size := ask(self.names.target)) is not None and self._disk_before is not None:
                 self._disk_bytes_per_record = round(max(size - self._disk_before, 0) / self.audited.stored, 1)
 
@@ -570,12 +590,19 @@ class Trial:
     def _failure(self) -> str | None:
         """Why tasks failed, if some did: what they say themselves, after what they may not know."""
         cause = None if self._last is None else self._last.cause()
+        if cause is not None and self._is_out_of_memory:
+            return mend_of(cause)
         peak, limit = used_up(self.samples, self._connection_limit), self._connection_limit
         if cause is None or (peak is None and self._refusal is None):
             return cause
         if peak is None:
             return f"the connector's connection, tried from here: {self._refusal} (the task says: {cause})"
         return f"too many clients already, {peak} of the server's {limit} connections are open ({cause})"
+
+    @property
+    def _is_out_of_memory(self) -> bool:
+        """Whether a task has FAILED since its worker had no memory left."""
+        return self._last is not None and self._last.out_of_memory > 0
 
     @property
     def _failed_tasks(self) -> int:

@@ -35,7 +35,7 @@ def one_trial(
 ) -> tuple[TrialRecord, list[Sample]]:
     """Takes a trial of the plan's cell of that number, without a pilot, and removes what it has made.
 
-    A drain; of a cell with a fault that, under its load.
+    A drain; of a cell with a fault that, under its load, or in the drain of its backlog.
     """
     (folder / "mine.yaml").write_text(text)
     plan = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
@@ -45,7 +45,7 @@ def one_trial(
         closing(Bench(stack, plan, checkout, own)) as bench,
     ):
         try:
-            count = records or records_offered(plan, chosen.offered or 0.0)
+            count = records or chosen.backlog or records_offered(plan, chosen.offered or 0.0)
             trial = Trial(bench, chosen, names, count, observer or Silent())
             return trial.take(_kind(chosen), 1), trial.samples
         finally:
@@ -53,6 +53,6 @@ def one_trial(
 
 
 def _kind(cell: Cell) -> Kind[Trial]:
-    if cell.fault is not None and cell.offered is not None:
+    if cell.fault is not None:
         return Faulted(cell.offered, cell.fault)
     return Drain() if cell.before is None else LiveRescale()

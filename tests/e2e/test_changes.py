@@ -94,3 +94,30 @@ def test_the_audit_says_exactly_what_a_hand_has_changed_and_nothing_of_the_rows_
 def test_a_table_without_a_key_is_refused_before_anything_is_loaded(stack: LocalStack, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r'mine.yaml:2: postgres/jdbc-upsert: .* no column "key"'):
         one_trial(stack, tmp_path, "pipelines: [postgres/jdbc-upsert]\n" + LOAD, RECORDS)
+
+
+SHARED_ROWS = """
+pipelines: [{pipeline: postgres/jdbc-upsert, target: TARGET}]
+multiples: [2]
+load: {changes: {inserts: 0.5, updates: 0.5, seed: 7}}
+drain: {timeout_seconds: 90}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["postgres/targets/newest.sql", "postgres/keyed.sql"])
+def test_tasks_deadlock_over_rows_that_all_of_them_write_and_over_no_others(
+    stack: LocalStack, tmp_path: Path, target: str
+) -> None:
+    record, _ = one_trial(stack, tmp_path, SHARED_ROWS.replace("TARGET", target), 60_000)
+    assert record.bloat is not None
+    if target == "postgres/keyed.sql":
+        # A fast machine is done too soon for a rate.
+        assert {reason.code for reason in record.reasons} <= {ReasonCode.TOO_SHORT}
+        assert record.bloat.deadlocks == 0
+        return
+    assert record.bloat.deadlocks is not None
+    assert record.bloat.deadlocks > 0, record
+    # Debezium's sink does not try such a batch again.
+    assert record.failed_tasks > 0
+    assert ReasonCode.TASKS_FAILED in {reason.code for reason in record.reasons}

@@ -15,12 +15,14 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.runs.store import read_summary
+from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_kind
 from sinkbench.stack.local import LocalStack
@@ -359,5 +361,79 @@ def test_a_worker_that_is_killed_takes_its_tasks_back(sinkbench: Run, stack: Loc
     assert cell.recovery is not None
     assert cell.recovery.whom.startswith("connect-")
     assert cell.recovery.rate_seconds != 0
+    assert all(state.state == "running" for state in stack.states())
+    assert left_behind(stack) == []
+
+
+@pytest.mark.long
+def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(stack: LocalStack) -> None:
+    asked, topic, group = Kafka(stack.endpoints.kafka, timeout_seconds=2), "committed_by_hand", "connect-by-hand"
+    asked.create_topic(topic, 2)
+    committing = Consumer({"bootstrap.servers": stack.endpoints.kafka, "group.id": group})
+    committing.commit(offsets=[TopicPartition(topic, number, 7) for number in range(2)], asynchronous=False)
+    committing.close()
+    try:
+        assert asked.committed(group, topic) == 14
+        stack.kill("kafka")
+        for _ in range(2):
+            with pytest.raises(ServiceError):
+                asked.committed(group, topic)
+        stack.start("kafka")
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                assert asked.committed(group, topic) == 14
+                break
+            except ServiceError:
+                assert time.monotonic() < deadline
+    finally:
+        stack.up(lambda line: None)
+        asked.delete_group(group)
+        asked.delete_topic(topic)
+    # Workers are a while without their group, too.
+    ready = checks(stack.endpoints)
+    deadline = time.monotonic() + 60
+    while any(ready[name]() is not None for name in stack.endpoints.connect) and time.monotonic() < deadline:
+        time.sleep(0.5)
+
+
+KILLED_DRAIN = """
+mode: faults
+pipelines:
+  - pipeline: postgres/jdbc-idempotent
+    target: postgres/targets/positions.sql
+    overrides: {consumer.override.session.timeout.ms: "6000"}
+  - pipeline: elasticsearch/camel-bulk
+    backlog_records: 150_000
+    overrides: {consumer.override.session.timeout.ms: "6000"}
+sustain: {backlog_records: 300_000}
+faults:
+  - {what: kill, whom: worker, at_share: 0.2, seconds: 1}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cell", [0, 1], ids=["what replaces itself", "what reads ahead"])
+def test_a_worker_that_is_killed_in_a_drain_loses_what_was_committed_and_not_stored(
+    stack: LocalStack, tmp_path: Path, cell: int
+) -> None:
+    record, samples = one_trial(stack, tmp_path, KILLED_DRAIN, cell=cell)
+    assert record.reasons == []
+    assert record.backlog_records == record.records
+    # All of them were there before anything was stored.
+    assert {each.in_topic for each in samples} - {None} == {record.records}
+    found, audit = record.recovery, record.audit
+    assert found is not None
+    assert found.recovered, record
+    assert found.whom.startswith("connect-")
+    assert found.began_seconds is not None
+    # Of the sample that it began with, to the thousandth of a second that is kept.
+    at_fault = max(each.stored or 0 for each in samples if each.seconds <= found.began_seconds + 0.001)
+    assert 0.2 * record.records <= at_fault < record.records
+    assert (found.rate_seconds, found.lag_seconds, found.late_records) == (None, None, None)
+    assert audit is not None
+    if cell == 0:
+        assert (audit.lost, audit.duplicates) == (0, 0)
+    assert audit.stored == record.records - audit.lost + audit.duplicates
     assert all(state.state == "running" for state in stack.states())
     assert left_behind(stack) == []

@@ -166,7 +166,7 @@ class FakeSampler:
                 None,
                 bench.tasks - bench.failed,
                 bench.failed,
-                cpu_seconds={"kafka": None if dead else seconds, "postgres": seconds},
+                cpu_seconds={bench.mortal: None if dead else seconds, "postgres": seconds},
                 signs={
                     "kafka_compiler_cpu_seconds_total": seconds * bench.compiling(),
                     "kafka_memory_bytes": 1e9,
@@ -200,7 +200,9 @@ class FakeBench:
         promise: what the sink promises of what it calls stored.
         bloats: what changes have left in the sink at each look, in turn.
         failed: tasks that FAILED.
-        dies: when Kafka dies, in seconds; None if it does not.
+        dies: when the mortal service dies, in seconds; None if it does not.
+        mortal: which one that is.
+        exit_code: the one that the dead end with.
         frozen: from when to when the sink stores nothing, in seconds; None if it never stands still.
         stuck: whether the sink stores nothing at the moment.
         breaks: called with what is done to a service or the connector, as `kill postgres`, to say what follows from it.
@@ -223,6 +225,8 @@ class FakeBench:
     holds: Content | None = field(default_factory=lambda: Content(compared=3, checked=3))
     failed: int = 0
     dies: float | None = None
+    mortal: str = "kafka"
+    exit_code: int | None = None
     frozen: tuple[float, float] | None = None
     stuck: bool = False
     revived: bool = False
@@ -261,7 +265,7 @@ class FakeBench:
         self.stack = SimpleNamespace(
             cpu_limits={},
             endpoints=SimpleNamespace(shared=False),
-            states=lambda: [ServiceState(name, "dead", None, "") for name in self.dead],
+            states=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),
             network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
             **{name: partial(self.do, name) for name in WITH_SERVICES},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.recovery import late_of, recovery_of
+from sinkbench.analysis.recovery import late_of, recovery_of, without_rates
 from sinkbench.analysis.samples import Sample
 from tests.support.trials import sample
 
@@ -185,3 +185,38 @@ def test_what_lasts_until_all_is_stored_is_told_by_the_rate_meanwhile(began: flo
     assert found.during_records_per_second == pytest.approx(share * RATE, rel=0.05)
     assert found.rate_seconds is None
     assert found.standstill_seconds == 0
+
+
+def drain(stored_at: Callable[[float], float], committed: bool = True) -> list[Sample]:
+    """A backlog of 30,000 records, of which so many are stored at each moment of 40 s."""
+    total = int(RATE * LOAD)
+    stored = [(at, min(int(stored_at(at)), total)) for at in np.arange(0, LOAD + 10, EVERY).tolist()]
+    return [
+        sample(at, each, in_topic=total, uncommitted=0 if committed else total - each, tasks_running=3, tasks_failed=0)
+        for at, each in stored
+    ]
+
+
+@given(began=st.floats(4, 9), still=st.floats(2, 9))
+def test_a_drain_that_stands_still_flows_again_and_has_no_rate_to_be_as_before(began: float, still: float) -> None:
+    found = without_rates(recovery_of(drain(stands_still(began, still)), began, began + 1, 3, "connect-3"))
+    assert found.first_record_seconds == pytest.approx(still, abs=2 * EVERY)
+    assert found.standstill_seconds == pytest.approx(still, abs=2 * EVERY)
+    assert not found.is_silent
+    assert (found.rate_seconds, found.lag_seconds, found.late_records, found.latest_seconds) == (None,) * 4
+    rates = (found.before_records_per_second, found.during_records_per_second, found.after_records_per_second)
+    assert rates == (None, None, None)
+
+
+@given(began=st.floats(4, 20))
+def test_a_drain_of_which_nothing_more_is_stored_is_silent_though_all_was_committed(began: float) -> None:
+    found = without_rates(recovery_of(drain(lambda at: RATE * min(at, began)), began, began + 1, 3, "elasticsearch"))
+    assert found.is_silent
+    assert found.standstill_seconds == pytest.approx(LOAD + 10 - began, abs=1)
+
+
+@given(began=st.floats(4, 20))
+def test_a_drain_that_has_lost_records_does_not_stand_still_when_the_others_are_stored(began: float) -> None:
+    found = without_rates(recovery_of(drain(lambda at: RATE * min(at, 25.0)), began, began + 1, 3, "connect-3"))
+    assert (found.first_record_seconds, found.standstill_seconds) == (0.0, 0.0)
+    assert not found.is_silent

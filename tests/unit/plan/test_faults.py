@@ -176,3 +176,59 @@ def test_a_command_needs_one_that_undoes_it() -> None:
             PlanFault.model_validate({name: value for name, value in whole.items() if name != key})
         with pytest.raises(ValueError, match=f"'{key}' is for command, found pause"):
             PlanFault.model_validate({"what": "pause", key: "x"})
+
+
+DRAINED = """
+mode: faults
+pipelines:
+  - postgres/jdbc
+  - {pipeline: elasticsearch/camel-bulk, backlog_records: 5_000}
+sustain: {backlog_records: 90_000, seconds: 20}
+faults:
+  - {what: kill, whom: worker, at_share: 0.05}
+"""
+
+
+def test_a_pipeline_drains_its_own_backlog_or_the_plans(tmp_path: Path) -> None:
+    cells = expand(read(tmp_path, DRAINED), 3)
+    assert [(cell.key, cell.backlog, cell.offered) for cell in cells] == [
+        ("postgres/jdbc@3x1@90000b!kill worker", 90_000, None),
+        ("elasticsearch/camel-bulk@3x1@5000b!kill worker", 5_000, None),
+    ]
+
+
+def test_a_pipeline_may_be_offered_a_rate_where_others_drain(tmp_path: Path) -> None:
+    text = DRAINED.replace("backlog_records: 5_000", "records_per_second: 300").replace("at_share: 0.05", "")
+    cells = expand(read(tmp_path, text), 3)
+    assert [(cell.backlog, cell.offered) for cell in cells] == [(90_000, None), (None, 300)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "said"),
+    [
+        ("backlog_records: 90_000", "backlog_records: 0", 5, "backlog_records must be more than 0, found 0"),
+        (
+            "{backlog_records: 90_000",
+            "{records_per_second: 5, backlog_records: 9",
+            5,
+            "two loads; leave",
+        ),
+        ("backlog_records: 5_000", "backlog_records: 9, records_per_second: 5", 4, "two loads; leave"),
+        ("mode: faults", "mode: drain", 4, "backlog_records is for mode faults; mode drain"),
+        ("backlog_records: 90_000, ", "", 1, "mode faults offers postgres/jdbc a rate, but none is given"),
+        ("backlog_records: 5_000", "records_per_second: 5", 7, "'kill worker' begins 1 s into a load of 20 s"),
+    ],
+)
+def test_a_backlog_that_cannot_be_is_refused_with_its_line(
+    tmp_path: Path, before: str, after: str, line: int, said: str
+) -> None:
+    with pytest.raises(PlanError, match=rf"mine.yaml:{line}: ") as refused:
+        read(tmp_path, DRAINED.replace(before, after))
+    assert said in str(refused.value)
+
+
+def test_a_plan_without_backlogs_is_the_plan_that_it_was_before_there_were_any(tmp_path: Path) -> None:
+    plan = read(tmp_path, BARE + "  - {what: pause}\n")
+    assert "backlog_records" in plan.show()
+    assert plan.sha256 == "4d7de15958d6b9163b15573a1ad39fd8b3f442c3921d098c45cd7549258bdf9d"
+    assert read(tmp_path, plan.show()).sha256 == plan.sha256

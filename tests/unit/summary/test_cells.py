@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, Bloat, CellSummary, Connections, Pool, TrialRecord
+from sinkbench.results import Audit, Bloat, CellSummary, Connections, Pool, Reason, TrialRecord
 from sinkbench.summary.cells import cpu_by_block, scalings, summarize, valid_by_block
 from sinkbench.tables.columns import in_short
 from tests.support.trials import CELL, CLEAN, OTHER, a_cell, trial
@@ -363,6 +363,19 @@ def test_wrong_keys_of_all_trials_are_faults_and_their_counts_are_added_up() -> 
     assert cell.bloat == Bloat(dead_rows=15, deadlocks=3, bytes_after=200)
     assert cell_of(trial(audit=good)).passed
     assert cell_of(trial()).audit == Audit(produced=100, stored=100, lost=0, duplicates=0)
+
+
+def test_deadlocks_of_trials_that_are_not_valid_are_not_hidden() -> None:
+    broken = Reason(code=ReasonCode.TASKS_FAILED, text="2 of 3 tasks FAILED")
+    bad = trial(None, reasons=[broken], failed_tasks=2, bloat=Bloat(dead_rows=900, deadlocks=2, rollbacks=5))
+    good = trial(bloat=Bloat(dead_rows=10, deadlocks=0, rollbacks=1))
+    cell = cell_of(bad, good)
+    assert cell.bloat == Bloat(dead_rows=10, deadlocks=2, rollbacks=6)
+    (note,) = [each for each in cell.notes if "deadlock" in each]
+    assert note.startswith("2 deadlocks in 1 of 2 trials: tasks wrote the same rows")
+    assert "key the topic by what is upserted" in note
+    assert cell_of(bad).bloat == Bloat(deadlocks=2, rollbacks=5)
+    assert not [each for each in cell_of(good).notes if "deadlock" in each]
 
 
 def test_waits_in_a_pool_are_the_worst_and_the_median_of_the_trials() -> None:

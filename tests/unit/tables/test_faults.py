@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.report.page import sections_of
@@ -13,7 +15,7 @@ from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.tables.export import export
-from sinkbench.tables.faults import fault_line
+from sinkbench.tables.faults import fault_line, matrix_texts
 from tests.support.trials import run_summary, trial
 
 PLAN = Plan.model_validate(
@@ -32,7 +34,7 @@ PLAN = Plan.model_validate(
 )
 CELLS = expand(PLAN, 3)
 GOOD = Recovery(
-    whom="", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
+    whom="postgres", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
 )
 BAD = Recovery(
     whom="elasticsearch",
@@ -86,8 +88,19 @@ def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_per
     cell = CELLS[0]
     text = render(run_summary(*summarize([cell], [trial(None, cell, recovery=silent, audit=lost)])))
     assert "1 stored nothing any more" in text
+    assert "nothing since" in text
     assert "all recovered" not in text
     assert "no break" not in text
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(10.8, ["each once", "uneven 10.8 s"]), (0.0, ["each once"])])
+def test_what_nothing_has_broken_does_not_come_back(seconds: float, said: list[str]) -> None:
+    calm = Recovery(whom="", recovered=True, rate_seconds=seconds, stuck_seconds=5.0)
+    clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
+    (cell,) = CELLS[:1]
+    summary = run_summary(*summarize([cell], [trial(None, cell, recovery=calm, audit=clean)]))
+    assert matrix_texts(summary)[1] == [["none", "\n".join(said)]]
+    assert ("uneven: without a fault" in render(summary)) is (seconds > 0)
 
 
 def test_every_cell_stands_there_in_full_too() -> None:
@@ -156,3 +169,23 @@ def test_what_was_slower_to_the_end_says_how_slow() -> None:
     clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
     taken = [trial(None, cell, trial=cell.key, recovery=slow, audit=clean) for cell in CELLS]
     assert "133 of 200/s" in render(run_summary(*summarize(CELLS, taken)))
+
+
+def test_a_drain_says_when_it_flowed_again_and_nothing_of_rates() -> None:
+    plan = PLAN.model_copy(update={"sustain": PLAN.sustain.model_copy(update={"backlog_records": 90_000})})
+    plan = plan.model_copy(
+        update={"sustain": plan.sustain.model_copy(update={"records_per_second": None}), "faults": PLAN.faults[:2]}
+    )
+    cells = expand(plan, 3)
+    flows = Recovery(whom="postgres", recovered=True, first_record_seconds=7.25, standstill_seconds=7.25)
+    never_still, down = (
+        flows.model_copy(update=each) for each in ({"first_record_seconds": 0.0}, {"recovered": False})
+    )
+    found = [flows, never_still, down, flows]
+    clean = Audit(produced=90_000, stored=90_000, lost=0, duplicates=0)
+    taken = [trial(None, cell, recovery=each, audit=clean) for cell, each in zip(cells, found, strict=True)]
+    text = render(run_summary(*summarize(cells, taken)))
+    for shown in ("flows 7.2 s", "no break", "NOT RECOVERED", "flows: until records came again"):
+        assert shown in text, text
+    assert "rate not seen" not in text
+    assert "back:" not in text

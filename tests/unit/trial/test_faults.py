@@ -94,6 +94,49 @@ def test_nothing_that_is_broken_breaks_nothing(take: Take) -> None:
     assert record.audit.clean
 
 
+def drained(bench: FakeBench, monkeypatch: pytest.MonkeyPatch, records: int = 20_000) -> TrialRecord:
+    """The trial of a bench whose records are a backlog."""
+    sustain = bench.plan.sustain.model_copy(update={"records_per_second": None, "backlog_records": records})
+    bench.plan = bench.plan.model_copy(update={"sustain": sustain})
+    (cell,) = expand(bench.plan, 3)
+    trial = Trial(bench, cell, Names.of("abcdef_001"), records, Quiet())
+    monkeypatch.setattr(trial, "now", lambda: bench.at)
+    monkeypatch.setattr(bench, "in_topic", lambda names: records)
+    assert cell.fault is not None
+    return trial.take(Faulted(cell.offered, cell.fault), 1, bench.revive)
+
+
+@pytest.mark.parametrize(("when", "begins"), [({}, 6.0), ({"at_share": 0.5}, 10.0), ({"at_seconds": 4}, 4.0)])
+def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
+    monkeypatch: pytest.MonkeyPatch, when: dict[str, object], begins: float
+) -> None:
+    bench = FakeBench(plan_with({"what": "kill", "whom": "worker", **when}))
+    bench = broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False})
+    record = drained(bench, monkeypatch)
+    assert bench.calls.index("load") < bench.calls.index("start")
+    assert bench.calls.count("load") == 1
+    assert record.reasons == []
+    assert (record.backlog_records, record.offered_records_per_second) == (20_000, None)
+    assert record.audit is not None
+    assert record.audit.clean
+    found = record.recovery
+    assert found is not None
+    assert found.recovered
+    assert found.began_seconds == pytest.approx(begins, abs=1.5)
+    assert (found.rate_seconds, found.before_records_per_second, found.late_records) == (None, None, None)
+
+
+def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = drained(FakeBench(plan_with({"what": "pause", "at_seconds": 15}), rate=9_000), monkeypatch, 5_000)
+    assert [each.code for each in record.reasons] == [ReasonCode.RAN_DRY]
+    assert "all 5,000 records were stored before 'pause' began; give it a larger backlog_records" in record.invalid
+
+
+def test_a_backlog_that_is_only_compared_may_be_stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = drained(FakeBench(plan_with({"what": "none", "at_seconds": 15}), rate=9_000), monkeypatch, 5_000)
+    assert record.reasons == []
+
+
 def test_records_that_came_late_are_counted(take: Take) -> None:
     bench = FakeBench(plan_with({"what": "none"}))
     due_us = np.arange(1_000.0) * 1e6

@@ -55,6 +55,22 @@ def ends(watch: DrainWatch, *samples: Sample) -> list[End | None]:
     return [watch.see(each) for each in samples]
 
 
+def test_where_a_task_has_failed_a_drain_is_over_when_everything_is_committed_too() -> None:
+    failed = sample(1, 60, tasks_failed=1, uncommitted=50)
+    ahead, done = sample(2, 100, tasks_failed=1, uncommitted=20), sample(3, 103, tasks_failed=1, uncommitted=0)
+    assert ends(DrainWatch(100, 3, LIMITS), sample(0, 0), failed, ahead, done) == [None, None, None, End()]
+    # Where nobody sees what is committed, and where it was restarted at once.
+    assert ends(DrainWatch(100, 3, LIMITS), failed, sample(2, 100, uncommitted=None)) == [None, End()]
+    assert ends(DrainWatch(100, 3, LIMITS), failed, sample(2, 100, uncommitted=5)) == [None, None]
+
+
+def test_tasks_that_failed_and_commit_nothing_more_are_not_waited_for_without_an_end() -> None:
+    watch = DrainWatch(100, 3, LIMITS)
+    ahead = [sample(at, 100, in_topic=100, tasks_failed=1, uncommitted=20) for at in (1, 20, 32)]
+    assert ends(watch, *ahead[:2]) == [None, None]
+    assert said(watch.see(ahead[2]))[0] == ReasonCode.NO_PROGRESS
+
+
 def test_a_drain_is_over_when_everything_is_stored() -> None:
     assert ends(DrainWatch(100, 3, LIMITS), sample(0, 0), sample(1, 99), sample(2, 100)) == [None, None, End()]
 

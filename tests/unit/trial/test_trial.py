@@ -436,6 +436,18 @@ def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_f
     assert record.bloat == Bloat(dead_rows=70, deadlocks=2, rollbacks=0, bytes_before=8_192, bytes_after=65_536)
 
 
+def test_deadlocks_are_counted_also_where_the_connector_did_not_come_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = FakeBench(PLAN, failed=1, bloats=[SinkBloat(0, 3, 10, 8_192), SinkBloat(5, 4, 11, 8_192)])
+    monkeypatch.setattr(bench, "consumed", lambda names: RECORDS - 1)
+    record = drain(bench)
+    assert codes(record)[0] == CODES.TASKS_FAILED
+    assert record.audit is None
+    assert record.bloat is not None
+    assert (record.bloat.deadlocks, record.bloat.rollbacks) == (1, 1)
+
+
 def test_wrong_keys_make_a_trial_invalid_and_are_named() -> None:
     record = drain(FakeBench(PLAN, versions=versions(("a", 3), ("c", 9), ("d", 2))))
     assert codes(record) == [CODES.STALE, CODES.MISSING, CODES.UNDEAD]

@@ -1,0 +1,87 @@
+"""JVMs that have no memory left: who they are, and what a person is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.results import TrialRecord
+from sinkbench.services.connect import ConnectorStatus, Task
+from sinkbench.stack import ServiceState
+from sinkbench.summary.cells import summarize
+from sinkbench.trial.drain import Drain
+from sinkbench.trial.names import Names
+from sinkbench.trial.outofmemory import exhausted_in_words, mend_of, used_up_heaps
+from sinkbench.trial.trial import Trial
+from tests.support.fakebench import FakeBench, Quiet
+
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
+CELL = expand(PLAN, 3)[0]
+RECORDS = 15_000
+EXHAUSTED = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
+\tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:636)
+Caused by: java.lang.OutOfMemoryError: Java heap space
+\tat java.base/java.util.Arrays.copyOf(Arrays.java:3541)
+"""
+
+
+def drain(bench: FakeBench, *, recovers: bool = True) -> TrialRecord:
+    trial = Trial(bench, CELL, Names.of("abcdef_001"), RECORDS, Quiet())
+    return trial.take(Drain(), 1, bench.revive if recovers else None)
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        (ServiceState("connect-2", "dead", None, "exit status 3", 3), ["connect-2"]),
+        (ServiceState("elasticsearch", "dead", None, "exit status 3", 3), ["elasticsearch"]),
+        (ServiceState("connect-2", "dead", None, "exit status 1", 1), []),
+        (ServiceState("connect-2", "dead", None, "killed"), []),
+        (ServiceState("connect-1", "dead", None, "exit status 3", 3), []),
+        # Of these such an exit code says something else.
+        (ServiceState("postgres", "dead", None, "exit status 3", 3), []),
+    ],
+)
+def test_a_jvm_without_heap_is_known_by_its_exit_code(state: ServiceState, found: list[str]) -> None:
+    assert used_up_heaps([state], ["connect-2", "elasticsearch", "postgres"]) == found
+
+
+def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
+    said = exhausted_in_words(["connect-1", "connect-3"])
+    assert said.startswith("connect-1 and connect-3 died, out of memory: their Java heaps were used up (exit code 3)")
+    assert (
+        "give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold less: consumer.override.max.poll.records" in said
+    )
+    assert exhausted_in_words(["elasticsearch-2"]).endswith("give it more (SINKBENCH_ELASTICSEARCH_HEAP)")
+    assert mend_of("Java heap space").startswith("out of memory (Java heap space); give the workers more heap")
+    assert "\n" not in said + mend_of("x")
+
+
+def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
+    bench = FakeBench(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
+    record = drain(bench)
+    assert [each.code for each in record.reasons] == [ReasonCode.OUT_OF_MEMORY]
+    assert record.audit is not None
+    (cell,) = summarize([CELL], [record])
+    assert not cell.passed
+    assert cell.verdict.startswith("invalid: connect-2 died, out of memory: its Java heap was used up")
+
+
+def test_a_worker_that_was_killed_has_not_died_for_memory() -> None:
+    record = drain(FakeBench(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=-1))
+    assert [each.code for each in record.reasons] == [ReasonCode.SERVICE_DIED]
+    assert record.invalid == ["connect-2 died during the trial"]
+
+
+def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = [("RUNNING", ""), ("RUNNING", ""), ("FAILED", EXHAUSTED)]
+    tasks = tuple(Task(number, state, f"w{number}", trace) for number, (state, trace) in enumerate(states))
+    bench = FakeBench(PLAN)
+    monkeypatch.setattr(bench, "status", lambda names: ConnectorStatus("RUNNING", "", tasks))
+    record = drain(bench, recovers=False)
+    assert record.reasons[0].code == ReasonCode.OUT_OF_MEMORY
+    assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
+    (cell,) = summarize([CELL], [record])
+    assert cell.verdict.startswith("1 of 3 tasks FAILED: out of memory (Java heap space); give the workers more heap")
