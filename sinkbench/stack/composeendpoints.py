@@ -105,7 +105,7 @@ def endpoints_of(
         brokers={name: f"{host}:{port}" for name, (host, port) in brokers.items()} if len(brokers) > 1 else {},
         replication=topology.kafka.replication,
         connect={name: url(name) for name in workers},
-        worker_ids={f"{each.hostname}:{PORTS['connect']}": name for name, each in workers.items()},
+        worker_ids={f"{scaled_name(each)}:{PORTS['connect']}": name for name, each in workers.items()},
         sinks={
             "elasticsearch": elasticsearch(),
             "postgres": postgres(),

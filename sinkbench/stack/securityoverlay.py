@@ -83,9 +83,9 @@ def told_of_security(topology: Topology, project: str) -> dict[str, dict[str, st
     """What services are told of security beside files and passwords, by the service."""
     several = len(topology.of("elasticsearch")) > 1
     return {
-        # The name of a worker is that of its container, which nobody knows before it is there.
         "connect": {
-            "CONNECT_NAME_CHECK": "",
+            # The name of its container, which it has a certificate for.
+            "CONNECT_ADVERTISED_BY": "dns",
             "ELASTICSEARCH_URLS": told_inside(topology, "https")["ELASTICSEARCH_URLS"],
         },
         "elasticsearch": {"ELASTICSEARCH_TRANSPORT_LISTEN": "0.0.0.0"} if several else {},  # noqa: S104

@@ -177,14 +177,3 @@ def test_a_load_generator_in_a_container_gets_secrets_in_files_of_its_own(tmp_pa
         given = Path(words[words.index(option) + 1])
         assert given != tmp_path / name
         assert (given.read_text(), given.stat().st_mode & 0o777) == (f"{name} of it", 0o600)
-
-
-@pytest.mark.parametrize(("told", "check"), [({}, "https"), ({"CONNECT_NAME_CHECK": ""}, "")])
-def test_secured_workers_ask_only_one_whose_certificate_is_for_its_name_unless_told_otherwise(
-    told: dict[str, str], check: str, tmp_path: Path
-) -> None:
-    says = '#!/bin/sh\necho "CONNECT_NAME_CHECK=$CONNECT_NAME_CHECK"\nfor last; do :; done\ncat "$last"\n'
-    done = start_worker(tmp_path, says, KAFKA_CA="ca.pem", CONNECT_USERS="users", **told)
-    said = done.stdout.decode().splitlines()
-    assert said[0] == f"CONNECT_NAME_CHECK={check}"
-    assert "listeners.https.ssl.endpoint.identification.algorithm=${env:CONNECT_NAME_CHECK}" in said

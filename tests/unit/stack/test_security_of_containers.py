@@ -313,8 +313,8 @@ def test_inside_containers_are_called_by_names_that_their_certificate_is_for() -
     found = endpoints_of(STACK, inside=True, security=SECURITY)
     assert found.connect == {"connect-1": "https://ours-connect-1:8083"}
     assert found.loadgens == {"loadgen-1": "https://ours-loadgen-1:8090"}
-    # Workers call themselves otherwise.
-    assert found.worker_ids == {"connect00000:8083": "connect-1"}
+    # As workers call themselves, too.
+    assert found.worker_ids == {"ours-connect-1:8083": "connect-1"}
     assert {"ours-connect-1", "ours-loadgen-1", "elasticsearch"} <= set(names_of_containers(Settings().layout, "ours"))
 
 
