@@ -99,7 +99,11 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
         counts = [
             (ReasonCode.LOST, "LOST", cell.audit.lost),
             (ReasonCode.DEAD_LETTERS, "DEAD LETTERS", 0 if cell.recovery else cell.audit.dead_letters),
-            (ReasonCode.DUPLICATED, "DUPLICATED", 0 if cell.rescale or cell.recovery else duplicates),
+            (
+                ReasonCode.DUPLICATED,
+                "DUPLICATED",
+                0 if cell.rescale or (cell.recovery and cell.recovery.whom) else duplicates,
+            ),
             (ReasonCode.STALE, "STALE", cell.audit.stale),
             (ReasonCode.MISSING, "MISSING", cell.audit.missing),
             (ReasonCode.UNDEAD, "UNDEAD", cell.audit.undead),

@@ -9,11 +9,10 @@ from sinkbench.results import Recovery
 
 __all__ = ["recovery_over"]
 
+# Until something was as before. A trial that has not seen it is no fast one.
+_ENDS = ("first_record_seconds", "rate_seconds", "lag_seconds")
 _MEDIANS = (
-    "first_record_seconds",
     "standstill_seconds",
-    "rate_seconds",
-    "lag_seconds",
     "before_records_per_second",
     "during_records_per_second",
     "after_records_per_second",
@@ -38,7 +37,8 @@ _MOST = (
 def recovery_over(found: Sequence[Recovery]) -> Recovery | None:
     """Medians of times and rates, the most of what was counted; None of no trial.
 
-    A time that a trial has not seen the end of is in no median. It recovered if it did so in each trial.
+    A time until something was as before is None if one of the trials has not seen that. It recovered if it did so in
+    each trial.
     """
     if not found:
         return None
@@ -48,8 +48,13 @@ def recovery_over(found: Sequence[Recovery]) -> Recovery | None:
         {
             "whom": ", ".join(dict.fromkeys(each.whom for each in found if each.whom)),
             "recovered": all(each.recovered for each in found),
+            **{name: _until([getattr(each, name) for each in found]) for name in _ENDS},
             **{name: median_known(getattr(each, name) for each in found) for name in _MEDIANS},
             **{name: most(getattr(each, name) for each in found) for name in _MOST},
             "acts": next((each.acts for each in found if each.acts), []),
         }
     )
+
+
+def _until(seconds: Sequence[float | None]) -> float | None:
+    return None if None in seconds else median_known(seconds)

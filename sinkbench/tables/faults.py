@@ -111,18 +111,31 @@ def status_table(cells: Sequence[CellSummary]) -> Table:
 
 
 def fault_line(summary: RunSummary) -> str:
-    """What the run has shown, in a sentence or two."""
-    broken = [cell for cell in summary.cells if cell.recovery is not None]
+    """What the run has shown, in a sentence or two. What nothing has broken is for comparison, and not counted."""
+    hit = [cell for cell in summary.cells if cell.recovery is None or cell.recovery.whom]
+    broken = [cell for cell in hit if cell.recovery is not None]
+    missing = len(hit) - len(broken)
     losing = [cell for cell in broken if _lost(cell)]
+    aside = [cell.recovery.dead_letters for cell in broken if cell.recovery is not None and cell.recovery.dead_letters]
+    altered = [cell for cell in broken if cell.audit is not None and cell.audit.altered]
+    unchecked = [cell for cell in broken if _is_unchecked(cell)]
     unknown = [cell for cell in broken if cell.audit is None or cell.not_audited]
     keeping = [cell for cell in broken if cell not in losing and cell not in unknown]
     by_hand = [cell for cell in broken if cell.recovery is not None and cell.recovery.acts]
     down = [cell for cell in broken if cell.recovery is not None and not cell.recovery.recovered]
     silent = [cell for cell in broken if cell not in down and cell.recovery is not None and cell.recovery.is_silent]
-    said = [f"{len(keeping)} of {how_many(len(broken), 'cell')} lost no record"]
+    said = [f"{len(keeping)} of {how_many(len(hit), 'cell')} with a fault lost no record"]
     if losing:
         worst = max(losing, key=_lost)
         said.append(f"the most, {_lost(worst):,}, were lost by {worst.label} under {worst.fault}")
+    if aside:
+        said.append(f"{sum(aside):,} records of {how_many(len(aside), 'cell')} are dead letters, and not in the sink")
+    if altered:
+        said.append(f"{how_many(len(altered), 'cell')} stored records that are not as they were sent")
+    if unchecked:
+        said.append(f"of {len(unchecked)} it is not known whether they are as they were sent")
+    if missing:
+        said.append(f"{missing} {'is' if missing == 1 else 'are'} invalid, or not taken yet")
     if unknown:
         said.append(f"of {len(unknown)} it is not known, since not every trial could be audited")
     if down:
@@ -131,7 +144,7 @@ def fault_line(summary: RunSummary) -> str:
         said.append(f"{len(silent)} stored nothing any more")
     if by_hand:
         said.append(f"{len(by_hand)} did not recover without a person")
-    if broken and not down and not silent and not by_hand:
+    if broken and not (missing or down or silent or by_hand):
         said.append("all recovered without a person")
     return f"{'; '.join(said)}."
 

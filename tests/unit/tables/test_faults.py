@@ -36,6 +36,7 @@ CELLS = expand(PLAN, 3)
 GOOD = Recovery(
     whom="postgres", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
 )
+CALM = GOOD.model_copy(update={"whom": ""})
 BAD = Recovery(
     whom="elasticsearch",
     began_seconds=6.0,
@@ -60,7 +61,8 @@ def run() -> tuple[RunSummary, list[TrialRecord]]:
     lost = Audit(produced=20_000, stored=18_800, lost=1_234, duplicates=34)
     taken = []
     for place, cell in enumerate(CELLS):
-        found = (BAD, lost) if cell.key == "elasticsearch/camel-bulk@3x1@1000!refuse sink" else (GOOD, clean)
+        good = GOOD if cell.fault is not None and cell.fault.what != "none" else CALM
+        found = (BAD, lost) if cell.key == "elasticsearch/camel-bulk@3x1@1000!refuse sink" else (good, clean)
         taken.append(trial(None, cell, trial=f"t{place}", recovery=found[0], audit=found[1]))
     return run_summary(*summarize(CELLS, taken)), taken
 
@@ -76,9 +78,7 @@ def test_the_matrix_has_a_row_for_each_fault_and_a_column_for_each_pipeline() ->
     assert [line.split("  ")[-1].strip() for line in below] == ["dupl. 34", "back 12.2 s", "by hand", "stuck 5.5 s"]
     (pooler,) = [line for line in lines if line.startswith("kill pgbouncer")]
     assert pooler.endswith("-")
-    assert (
-        "4 of 5 cells lost no record; the most, 1,234, were lost by elasticsearch/camel-bulk under refuse sink" in text
-    )
+    assert "2 of 3 cells with a fault lost no record; the most, 1,234, were lost by elasticsearch/camel-bulk" in text
     assert "by hand 15 s after the fault: POST /connectors/x/restart" in text
 
 
@@ -146,7 +146,7 @@ def told(recovery: Recovery, audit: Audit | None) -> str:
 def test_what_is_not_known_and_what_never_recovered_is_in_no_good_count() -> None:
     clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
     text = told(GOOD, None)
-    assert text.startswith("4 of 5 cells lost no record; ")
+    assert text.startswith("2 of 3 cells with a fault lost no record; ")
     assert "of 1 it is not known, since not every trial could be audited" in text
     text = told(GOOD.model_copy(update={"recovered": False}), clean)
     assert "1 did not recover at all" in text
@@ -155,11 +155,26 @@ def test_what_is_not_known_and_what_never_recovered_is_in_no_good_count() -> Non
 
 def test_dead_letters_and_altered_records_are_not_stored_once_each() -> None:
     put_aside = Audit(produced=20_000, stored=19_993, lost=0, duplicates=0, dead_letters=7)
-    assert "7 dead letters" in told(GOOD.model_copy(update={"dead_letters": 7}), put_aside)
+    text = told(GOOD.model_copy(update={"dead_letters": 7}), put_aside)
+    assert "7 dead letters" in text
+    assert "7 records of 1 cell are dead letters, and not in the sink" in text
     altered = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0, compared=64, altered=3)
-    assert "ALTERED 3" in told(GOOD, altered)
-    assert "content" not in told(GOOD, altered.model_copy(update={"altered": 0}))
-    assert "content" in told(GOOD, altered.model_copy(update={"altered": 0, "compared": 0, "checked": 0}))
+    text = told(GOOD, altered)
+    assert "ALTERED 3" in text
+    assert "1 cell stored records that are not as they were sent" in text
+    assert "unchecked" not in told(GOOD, altered.model_copy(update={"altered": 0}))
+    text = told(GOOD, altered.model_copy(update={"altered": 0, "compared": 0, "checked": 0}))
+    assert "unchecked" in text
+    assert "of 1 it is not known whether they are as they were sent" in text
+
+
+def test_what_is_invalid_is_in_no_headline_as_recovered() -> None:
+    _, taken = run()
+    taken[-1] = taken[-1].model_copy(update={"recovery": None, "audit": None, "not_audited": "its load was broken off"})
+    said = fault_line(run_summary(*summarize(CELLS, taken)))
+    assert said.startswith("2 of 3 cells with a fault lost no record; ")
+    assert "1 is invalid, or not taken yet" in said
+    assert "all recovered" not in said
 
 
 def test_what_was_slower_to_the_end_says_how_slow() -> None:
