@@ -90,7 +90,7 @@ class HttpThread:
             callback_notify=self._close_idle,
             timeout_notify=LOOK_SECONDS,
         )
-        self._idle: dict[H11Protocol, int] = {}
+        self._idle: dict[H11Protocol, tuple[object, int]] = {}
         self._server = uvicorn.Server(config)
         # In the main thread uvicorn would install signal handlers.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -111,12 +111,15 @@ class HttpThread:
         self._thread.join(self._grace_seconds + 1)
 
     async def _close_idle(self) -> None:
-        """Closes connections that have been idle at every look for long enough."""
+        """Closes connections that have had no request for long enough."""
         opened = [each for each in self._server.server_state.connections if isinstance(each, H11Protocol)]
         waiting = [each for each in opened if each.cycle is None or each.cycle.response_complete]
-        # The first look only sees that one is there: it may have come just now.
-        self._idle = {each: self._idle.get(each, -LOOK_SECONDS) + LOOK_SECONDS for each in waiting}
-        for connection, seconds in self._idle.items():
+        before, self._idle = self._idle, {}
+        for connection in waiting:
+            last, seconds = before.get(connection, (connection, 0))
+            # It has just come, or has had a request since the last look: then that is another one than it was.
+            seconds = seconds + LOOK_SECONDS if last is connection.cycle else 0
+            self._idle[connection] = connection.cycle, seconds
             if seconds >= IDLE_SECONDS:
                 connection.transport.close()
 

@@ -93,8 +93,13 @@ class Part:
         Raises TrialFailed if the load generator died or does not answer, or not every record was acknowledged.
         """
         try:
-            with http_errors():
-                answer = self._client.get(f"{self._url}/load")
+            try:
+                answer = self._asked()
+            except ServiceTimeout:
+                raise
+            except ServiceError:
+                # It may have closed a connection that was kept open just when it was used again.
+                answer = self._asked()
         except ServiceTimeout:
             raise TrialFailed(f"{self._name} did not answer for {ANSWER_SECONDS:g} s, {self._at()}") from None
         except ServiceError:
@@ -107,6 +112,10 @@ class Part:
         self._check(state)
         self.summary = state.summary
         return state.summary
+
+    def _asked(self) -> httpx.Response:
+        with http_errors():
+            return self._client.get(f"{self._url}/load")
 
     def cancel(self) -> None:
         """Stops the part if it was begun; a load generator that has died is fine."""

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -42,6 +43,9 @@ SHARDS = {
     ),
     "uneven": ({"number_of_shards": 2, "number_of_replicas": 1}, "4 shards and copies are no multiple of 3 data nodes"),
 }
+# Rules of the doctor for what is on several nodes, and how long they may take to see that one is gone, or back.
+OF_NODES = {"standby-not-in-sync", "cluster-not-green", "copies-not-in-sync"}
+SEEN_SECONDS = 60
 SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 
 
@@ -105,6 +109,18 @@ def shards_found(stack: LocalStack, folder: Path) -> dict[str, str]:
     return {each.found.subject: each.found.what for each in seen.findings if each.code == "few-shards"}
 
 
+def wait_for_diagnosis(stack: LocalStack, codes: set[str]) -> None:
+    """Waits until the doctor finds just these of `OF_NODES`."""
+    deadline = time.monotonic() + SEEN_SECONDS
+    while True:
+        seen = diagnose(look(stack, CHECKOUT, sample=False), RULES)
+        found = {each.code for each in seen.findings} & OF_NODES
+        if found == codes and set(seen.looked_at) >= OF_NODES:
+            return
+        assert time.monotonic() < deadline, (found, seen.unseen)
+        time.sleep(1)
+
+
 @pytest.mark.long
 def test_the_published_topology_starts_loses_nodes_and_races(published: Settings, command: Run, tmp_path: Path) -> None:
     stack = LocalStack(published)
@@ -141,17 +157,20 @@ def test_the_published_topology_starts_loses_nodes_and_races(published: Settings
     assert small.returncode == 2
     assert "SINKBENCH_TOPOLOGY=published, asked is SINKBENCH_TOPOLOGY=small" in small.stderr
 
+    wait_for_diagnosis(stack, set())
     # One of each cluster dies, all at the same time.
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
         stack.kill(name)
     assert {state.name for state in stack.states() if state.state != "running"} == {
         *("kafka-3", "elasticsearch-2", "postgres-2")
     }
+    wait_for_diagnosis(stack, OF_NODES)
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
         stack.start(name)
     assert all(state.state == "running" for state in stack.states())
     assert [each[0] for each in replication(stack)] == ["postgres-2"]
     assert health(stack)["number_of_nodes"] == 3
+    wait_for_diagnosis(stack, set())
 
     (tmp_path / "mine.yaml").write_text(PLAN)
     race = command("race", "mine.yaml")

@@ -174,6 +174,12 @@ def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None
     assert not any(each.cancelled for each in generators)
 
 
+def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death(start: Start) -> None:
+    generator = start(lambda get, body: None if get == 2 else three_looks(get, body))
+    assert run(endpoints(generator), 10_000).acknowledged == 10_000
+    assert generator.gets > 2
+
+
 def test_fewer_records_than_generators_leave_some_idle(start: Start) -> None:
     generators = [start(three_looks) for _ in range(3)]
     assert run(endpoints(*generators), 2).acknowledged == 2

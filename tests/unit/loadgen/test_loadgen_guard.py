@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
 from random import Random
 from typing import Any
 
@@ -161,6 +162,17 @@ def test_too_large_a_body_is_refused_before_it_is_read_whole() -> None:
 
     with served(make_app(LoadService({}))) as port, contextlib.suppress(httpx.WriteError):
         assert httpx.post(f"http://127.0.0.1:{port}/load", content=body()).status_code == 413
+
+
+def test_a_connection_that_is_used_between_the_looks_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpthread, "IDLE_SECONDS", 2)
+    app = Starlette(routes=[Route("/", echo)])
+    with served(app) as port, contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+        # Whoever asks once a second is mostly seen with its answer complete.
+        for _ in range(6):
+            connection.request("GET", "/")
+            assert connection.getresponse().read() == b"0"
+            time.sleep(0.8)
 
 
 def test_connections_that_say_nothing_are_closed_and_keep_nobody_out_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
