@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
     topology: str = Field(default=SHIPPED[0], description="which nodes there are: small, published, or a file of yours")
     security: Literal["off", "on"] = Field(
-        default="off", description="on: TLS, users and passwords for every service of the local stack"
+        default="off", description="on: TLS, users and passwords for every service of the local stack, or of containers"
     )
     listen: Literal["127.0.0.1", "0.0.0.0"] = Field(  # noqa: S104
         default=HOST,

@@ -19,7 +19,16 @@ from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Allowance, Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
 from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
 from sinkbench.stack.composeendpoints import endpoints_of
-from sinkbench.stack.containers import SCALED, SERVICES, by_service, check_nodes, names_of, of_other_nodes, state_of
+from sinkbench.stack.containers import (
+    SCALED,
+    SERVICES,
+    by_service,
+    check_nodes,
+    check_security,
+    names_of,
+    of_other_nodes,
+    state_of,
+)
 from sinkbench.stack.engine import Container, DockerEngine, Usage
 from sinkbench.stack.hostlimits import check_host, granted
 from sinkbench.stack.jvmthreads import JvmClock
@@ -28,6 +37,8 @@ from sinkbench.stack.overlay import PORTS
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, entrances_at, running_proxy
 from sinkbench.stack.readiness import checks
+from sinkbench.stack.securing import secure_containers, security_of_containers
+from sinkbench.stack.security import Security
 from sinkbench.topology import Topology, service_of
 
 __all__ = ["ComposeStack"]
@@ -67,7 +78,13 @@ class ComposeStack(Stack):
 
     @property
     def endpoints(self) -> Endpoints:
-        return endpoints_of(self._engine.containers(), self._inside, self.settings.layout)
+        found, security = self._engine.containers(), self._security
+        check_security(found, security)
+        return endpoints_of(found, self._inside, self.settings.layout, security=security)
+
+    @property
+    def _security(self) -> Security | None:
+        return security_of_containers(self.settings, self._inside)
 
     @property
     def layout(self) -> Topology | None:
@@ -138,10 +155,6 @@ class ComposeStack(Stack):
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
-        if self.settings.security == "on":
-            raise StackError(
-                "SINKBENCH_SECURITY=on: containers have no TLS and no users; use the local stack, or leave it out"
-            )
         self._thaw_all()
         self._rejoin_all()
         if self._cli is None:
@@ -149,8 +162,10 @@ class ComposeStack(Stack):
             return
         found = self._engine.containers()
         check_nodes(found, self.settings.layout)
+        check_security(found, self._security)
         if not self.running():
             self._check_machine()
+            secure_containers(self.settings, self._engine.project, say)
         there = Counter(each.service for each in found)
         scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
         for each in found:
@@ -250,6 +265,11 @@ class ComposeStack(Stack):
         return entrances_at(ports)
 
     def check_proxy(self) -> None:
+        if self.settings.security == "on":
+            raise StackError(
+                "SINKBENCH_SECURITY=on: in containers no proxy can stand before a sink, whose certificate is for none;"
+                " race on the stack local, or leave it out"
+            )
         check_proxy(self.checkout, self.settings.dist)
 
     def prepare_proxy(self, say: Say) -> None:
@@ -372,7 +392,7 @@ class ComposeStack(Stack):
         found = self._engine.containers()
         # Whoever starts alone need not wait for nodes that do not run.
         gone = {name for name, each in names_of(found).items() if each.state != "running" or each.isolated}
-        ours = checks(endpoints_of(found, self._inside, self.settings.layout, gone - set(names)))
+        ours = checks(endpoints_of(found, self._inside, self.settings.layout, gone - set(names), self._security))
         for name in names:
             while name in ours and (reason := ours[name]()) is not None:
                 if time.monotonic() > deadline:

@@ -15,6 +15,8 @@ from sinkbench.errors import StackError
 from sinkbench.settings import Settings
 from sinkbench.stack.containers import SERVICES
 from sinkbench.stack.overlay import BASE, overlay
+from sinkbench.stack.security import OF_CONTAINERS, kept_security
+from sinkbench.stack.securityoverlay import folder_of_containers, security_overlay
 from sinkbench.stack.tools import run
 from sinkbench.topology import SHIPPED
 
@@ -118,26 +120,28 @@ class ComposeCli:
         """The file that says what the topology changes, which `run` writes; the small one has none."""
         return self._settings.home / "docker-compose.topology.yml"
 
+    @property
+    def security_overlay(self) -> Path:
+        """The file that says what security changes, which `run` writes once there are passwords."""
+        return self._settings.home / "docker-compose.security.yml"
+
     def run(self, *arguments: str) -> CompletedProcess[str]:
-        """Runs `docker compose` with these arguments to its end. Raises StackError if the overlay cannot be written."""
-        files = self._files() if self._has_overlay else []
-        return run(compose_command(self._checkout, *arguments, files=files), self._environment())
+        """Runs `docker compose` with these arguments to its end. Raises StackError if an overlay cannot be written."""
+        return run(compose_command(self._checkout, *arguments, files=self._files()), self._environment())
 
     def _files(self) -> list[Path]:
-        """The project's file, what its owner changes of it, and the overlay, which is written."""
-        text = overlay(self._settings, self._checkout)
-        try:
-            self.overlay.parent.mkdir(parents=True, exist_ok=True)
-            # Another command may read it at this moment.
-            written = self.overlay.with_name(f"{self.overlay.name}.{os.getpid()}")
-            written.write_text(text, encoding="utf-8")
-            written.replace(self.overlay)
-        except OSError as error:
-            raise StackError(
-                f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write"
-            ) from None
+        """The project's file, what its owner changes of it, and the overlays, which are written; none without these."""
+        folder = folder_of_containers(self._settings.home)
+        security = kept_security(folder, OF_CONTAINERS) if self._settings.security == "on" else None
+        overlays = {}
+        if self._has_overlay:
+            overlays[self.overlay] = overlay(self._settings, self._checkout)
+        if security is not None:
+            overlays[self.security_overlay] = security_overlay(self._settings.layout, folder, security.mark)
+        for path, text in overlays.items():
+            _write(path, text)
         own = [path for name in OVERRIDES if (path := self._checkout / name).exists()]
-        return [self._checkout / BASE, *own[:1], self.overlay]
+        return [self._checkout / BASE, *own[:1], *overlays] if overlays else []
 
     def project(self) -> str:
         """The name of the project. Raises StackError if docker-compose.yml cannot be read."""
@@ -160,3 +164,14 @@ class ComposeCli:
             for name, value in self._settings.model_dump(exclude=ours).items()
         }
         return {**os.environ, **given}
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Another command may read it at this moment.
+        written = path.with_name(f"{path.name}.{os.getpid()}")
+        written.write_text(text, encoding="utf-8")
+        written.replace(path)
+    except OSError as error:
+        raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write") from None

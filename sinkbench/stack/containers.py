@@ -7,9 +7,19 @@ from collections.abc import Mapping, Sequence
 from sinkbench.errors import StackError
 from sinkbench.stack import Allowance, ServiceState
 from sinkbench.stack.engine import Container
+from sinkbench.stack.security import Security
 from sinkbench.topology import Topology, service_of
 
-__all__ = ["SCALED", "SERVICES", "by_service", "check_nodes", "names_of", "of_other_nodes", "state_of"]
+__all__ = [
+    "SCALED",
+    "SERVICES",
+    "by_service",
+    "check_nodes",
+    "check_security",
+    "names_of",
+    "of_other_nodes",
+    "state_of",
+]
 
 # In starting order. The controller is no part of the stack that it races on.
 SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen")
@@ -49,6 +59,23 @@ def check_nodes(containers: Sequence[Container], topology: Topology) -> None:
             f"the containers are those of another topology: there are {', '.join(names)}, and the topology"
             f" {topology.name} has {asked}; run `sinkbench down --stack compose` first, or set SINKBENCH_TOPOLOGY to"
             " that of the containers"
+        )
+
+
+def check_security(containers: Sequence[Container], security: Security | None) -> None:
+    """Raises StackError if the containers want other passwords than these, or none: None is for none."""
+    mark = None if security is None else security.mark
+    for name, container in names_of(containers).items():
+        if container.mark == mark:
+            continue
+        down = "run `sinkbench down --stack compose` first"
+        if security is None:
+            raise StackError(f"{name} wants TLS and a password; set SINKBENCH_SECURITY=on, or {down}")
+        if container.mark is None:
+            raise StackError(f"{name} has no TLS and no users, and SINKBENCH_SECURITY=on; leave it out, or {down}")
+        raise StackError(
+            f"{name} knows other passwords than those in {security.folder}; set SINKBENCH_HOME to where theirs are, or"
+            f" {down}"
         )
 
 

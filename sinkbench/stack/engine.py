@@ -22,6 +22,7 @@ from sinkbench.stack.tools import run
 
 __all__ = [
     "LEAST_ENGINE",
+    "SECURITY_LABEL",
     "Container",
     "DockerEngine",
     "Usage",
@@ -40,6 +41,7 @@ PROJECT_LABEL = "com.docker.compose.project"
 SERVICE_LABEL = "com.docker.compose.service"
 NUMBER_LABEL = "com.docker.compose.container-number"
 ONE_OFF_LABEL = "com.docker.compose.oneoff"
+SECURITY_LABEL = "sinkbench.security"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ class Container:
         status: the state for a person, with its duration and health.
         ports: the host's port by the container's port.
         isolated: whether it is in no network.
+        name: its own on the project's network, where it has its service's and `hostname`, too; of these three the last
+            is none that a certificate can be for.
+        mark: which passwords it knows, as `Security.mark` tells them apart; None if it wants none.
     """
 
     id: str
@@ -61,6 +66,8 @@ class Container:
     status: str
     ports: dict[int, int]
     isolated: bool = False
+    name: str = ""
+    mark: str | None = None
 
     @property
     def hostname(self) -> str:
@@ -214,6 +221,8 @@ class DockerEngine:
                 status=each["Status"],
                 ports={p["PrivatePort"]: p["PublicPort"] for p in each.get("Ports", []) if "PublicPort" in p},
                 isolated=not each.get("NetworkSettings", {}).get("Networks"),
+                name=next(iter(each.get("Names") or []), "").lstrip("/"),
+                mark=each["Labels"].get(SECURITY_LABEL),
             )
             for each in found
             if each["Labels"].get(ONE_OFF_LABEL, "False") == "False"

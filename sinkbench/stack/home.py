@@ -17,7 +17,8 @@ from sinkbench.stack import Entrance, Say
 from sinkbench.stack.nodes import HOST, shared_environment, supervisor_config
 from sinkbench.stack.processes import SERVICES_OF
 from sinkbench.stack.proxyserver import VARIABLES, entrances_at
-from sinkbench.stack.security import ACCOUNT, WITHOUT_SECURITY, Security, prepare_security
+from sinkbench.stack.securing import secure_processes
+from sinkbench.stack.security import ACCOUNT, WITHOUT_SECURITY, Security
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
 
 __all__ = ["INDEX", "Home"]
@@ -123,7 +124,7 @@ class Home:
             return None
         account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
         owner = None if account is None else (account.pw_uid, account.pw_gid)
-        return prepare_security(self.security, owner, say)
+        return secure_processes(self.security, owner, say)
 
     def stage(self, checkout: Path) -> None:
         """Copies run scripts and configurations from `checkout`, which the services' account may not enter.

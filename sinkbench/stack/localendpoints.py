@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from psycopg.conninfo import make_conninfo
-
 from sinkbench.services.access import Access
 from sinkbench.settings import Settings
 from sinkbench.stack import Endpoint, Endpoints
+from sinkbench.stack.dsn import dsn, shown_dsn
 from sinkbench.stack.home import INDEX, Home
 from sinkbench.stack.nodes import HOST, joined
 from sinkbench.stack.security import ACCOUNT, SERVICES, Security, kept_security
@@ -37,7 +36,8 @@ def endpoints_of(settings: Settings, gone: Set[str] = frozenset(), primary: str 
             "elasticsearch": _elasticsearch(settings, gone, security),
             "postgres": _postgres(settings, primary, security),
             "pgbouncer": Endpoint(
-                _dsn(security, port("pgbouncer_port"), "pgbouncer"), shown=_shown(port("pgbouncer_port"), security)
+                dsn(security, HOST, port("pgbouncer_port"), "pgbouncer"),
+                shown=shown_dsn(security, HOST, port("pgbouncer_port")),
             ),
         },
         kafka_settings={} if security is None else security.kafka_settings,
@@ -93,8 +93,8 @@ def _postgres(settings: Settings, primary: str | None, security: Security | None
     ports = {node.name: settings.port("postgres_port", node.number) for node in nodes}
     found = {
         name: Endpoint(
-            _dsn(security, port, ACCOUNT),
-            shown=_shown(port, security),
+            dsn(security, HOST, port, ACCOUNT),
+            shown=shown_dsn(security, HOST, port),
             options={} if name == (primary or nodes[0].name) else {"role": "replica"},
         )
         for name, port in ports.items()
@@ -104,28 +104,7 @@ def _postgres(settings: Settings, primary: str | None, security: Security | None
     # Whoever connects finds the primary of that moment.
     hosts, all_ports = ",".join([HOST] * len(ports)), ",".join(map(str, ports.values()))
     return Endpoint(
-        f"{_dsn(security, all_ports, ACCOUNT, hosts)} target_session_attrs=read-write",
-        shown=_shown(all_ports, security, hosts),
+        f"{dsn(security, hosts, all_ports, ACCOUNT)} target_session_attrs=read-write",
+        shown=shown_dsn(security, hosts, all_ports),
         nodes=found,
     )
-
-
-def _dsn(security: Security | None, port: int | str, database: str, host: str = HOST) -> str:
-    if security is None:
-        return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
-    return make_conninfo(
-        host=host,
-        user=ACCOUNT,
-        password=security.passwords["postgres"],
-        port=port,
-        dbname=database,
-        sslmode="verify-full",
-        sslrootcert=str(security.ca),
-    )
-
-
-def _shown(port: int | str, security: Security | None, host: str = HOST) -> str:
-    """For a person: without a password that is none of everybody's."""
-    if security is None:
-        return _dsn(None, port, ACCOUNT, host)
-    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT} sslmode=verify-full"

@@ -19,9 +19,20 @@ from ruamel.yaml.tag import Tag
 
 from sinkbench.settings import Settings
 from sinkbench.stack.nodes import told_of_nodes
-from sinkbench.topology import BESIDE_HEAP, SHIPPED, Node, bytes_of
+from sinkbench.topology import BESIDE_HEAP, SHIPPED, Node, Topology, bytes_of
 
-__all__ = ["BASE", "LEAST_FILES", "PORTS", "PUBLISHED", "overlay", "published_overlay"]
+__all__ = [
+    "BASE",
+    "DATA",
+    "LEAST_FILES",
+    "PORTS",
+    "PUBLISHED",
+    "as_text",
+    "overlay",
+    "plain",
+    "published_overlay",
+    "told_inside",
+]
 
 BASE = "docker-compose.yml"
 PUBLISHED = "docker-compose.published.yml"
@@ -44,18 +55,18 @@ _OF_SETTINGS = {
 }
 LEAST_FILES = 65_535
 """How many files a node of Elasticsearch must be able to open before it joins others, off loopback."""
-# Where the data lie, by the service: `docker-compose.yml` says the same.
-_DATA = {
+DATA = {
     "kafka": "/var/lib/kafka",
     "elasticsearch": "/var/lib/elasticsearch",
     "postgres": "/var/lib/postgresql/sinkbench",
 }
+"""Where the data lie in a container, by the service: `docker-compose.yml` says the same."""
 _CHECKOUT_INSIDE = PurePosixPath("/opt/sinkbench")
 
 
 def published_overlay(settings: Settings) -> str:
     """The text of `docker-compose.published.yml`, by settings with the published topology."""
-    return _PUBLISHED_HEAD + _text(_overlay(settings, BASE, None))
+    return _PUBLISHED_HEAD + as_text(_overlay(settings, BASE, None))
 
 
 def overlay(settings: Settings, checkout: Path) -> str:
@@ -67,14 +78,14 @@ def overlay(settings: Settings, checkout: Path) -> str:
     """
     own = None if settings.topology in SHIPPED else (checkout / settings.topology).absolute()
     found = _overlay(settings, str((checkout / BASE).absolute()), own)
-    return _HEAD.format(name=settings.layout.name) + _text(found)
+    return _HEAD.format(name=settings.layout.name) + as_text(found)
 
 
 def _overlay(settings: Settings, base: str, own: Path | None) -> dict[str, Any]:
     topology = settings.layout
     services: dict[str, Any] = {}
     volumes: dict[str, None] = {}
-    for service in _DATA:
+    for service in DATA:
         nodes = topology.of(service)
         names = [node.name for node in nodes]
         # A cluster keeps in its data who belongs to it, so another one has other volumes.
@@ -83,7 +94,7 @@ def _overlay(settings: Settings, base: str, own: Path | None) -> dict[str, Any]:
             changed = _sized(settings, service)
             if len(nodes) > 1:
                 changed["environment"] = {**changed.get("environment", {}), **_environment(settings, node)}
-                changed["volumes"] = [f"{node.name}-{mark}:{_DATA[service]}"]
+                changed["volumes"] = [f"{node.name}-{mark}:{DATA[service]}"]
                 volumes[f"{node.name}-{mark}"] = None
                 if service == "elasticsearch":
                     changed["ulimits"] = {"nofile": LEAST_FILES}
@@ -92,7 +103,7 @@ def _overlay(settings: Settings, base: str, own: Path | None) -> dict[str, Any]:
             if changed:
                 services[node.name] = changed
     brokers, stores = topology.of("kafka"), topology.of("elasticsearch")
-    told = _told(settings)
+    told = told_inside(settings.layout)
     to_workers = {
         **({name: told[name] for name in ("KAFKA_BOOTSTRAP", "CONNECT_REPLICATION")} if len(brokers) > 1 else {}),
         **({name: told[name] for name in ("ELASTICSEARCH_HOSTS", "ELASTICSEARCH_URLS")} if len(stores) > 1 else {}),
@@ -122,7 +133,7 @@ def _further(settings: Settings, base: str, node: Node) -> dict[str, Any]:
     port = settings.port(f"{node.service}_port", node.number)
     inside = port if node.service == "kafka" else PORTS[node.service]
     return {
-        "extends": {"file": _plain(base), "service": node.service},
+        "extends": {"file": plain(base), "service": node.service},
         # The first one's image.
         "build": TaggedScalar("null", tag=Tag(suffix="!reset")),
         "pull_policy": "never",
@@ -131,13 +142,14 @@ def _further(settings: Settings, base: str, node: Node) -> dict[str, Any]:
     }
 
 
-def _told(settings: Settings) -> dict[str, str]:
-    return told_of_nodes(settings.layout, lambda node, port: f"{node.name}:{_OF_SETTINGS[port]}")
+def told_inside(topology: Topology, scheme: str = "http") -> dict[str, str]:
+    """What services are told of the nodes on the project's network; `scheme` is that of Elasticsearch's addresses."""
+    return told_of_nodes(topology, lambda node, port: f"{node.name}:{_OF_SETTINGS[port]}", scheme)
 
 
 def _environment(settings: Settings, node: Node) -> dict[str, Any]:
     """What one of several nodes is told beside what its service is. What the variables mean is said in each `run`."""
-    told = _told(settings)
+    told = told_inside(settings.layout)
     if node.service == "kafka":
         return {
             "KAFKA_NODE": node.number,
@@ -183,9 +195,9 @@ def _controller(name: str, own: Path | None) -> dict[str, Any]:
     if own is None:
         return {"environment": {"SINKBENCH_TOPOLOGY": name}}
     inside = PurePosixPath("topology") / own.name
-    mounted = {"type": "bind", "source": _plain(str(own)), "target": _plain(str(_CHECKOUT_INSIDE / inside))}
+    mounted = {"type": "bind", "source": plain(str(own)), "target": plain(str(_CHECKOUT_INSIDE / inside))}
     return {
-        "environment": {"SINKBENCH_TOPOLOGY": _plain(str(inside))},
+        "environment": {"SINKBENCH_TOPOLOGY": plain(str(inside))},
         "volumes": [{**mounted, "read_only": True}],
     }
 
@@ -202,7 +214,7 @@ def _variable(name: str, default: object) -> str:
     return f"${{SINKBENCH_{name}:-{default}}}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text in which compose finds no variable."""
     return text.replace("$", "$$")
 
@@ -215,7 +227,8 @@ def _instead(items: list[Any]) -> CommentedSeq:
     return found
 
 
-def _text(found: Mapping[str, Any]) -> str:
+def as_text(found: Mapping[str, Any]) -> str:
+    """An overlay as YAML."""
     yaml = YAML()
     yaml.width = 1000
     yaml.indent(mapping=2, sequence=4, offset=2)

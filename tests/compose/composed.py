@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,4 +25,16 @@ def compose_in(folder: Path, *arguments: str, timeout: float = 900) -> subproces
     """Runs `docker compose` in a checkout, as a user does."""
     return subprocess.run(
         ["docker", "compose", *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=timeout
+    )
+
+
+def sinkbench_in(folder: Path, *arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
+    """Runs the command `sinkbench` of a checkout, on this machine."""
+    return subprocess.run(
+        [sys.executable, "-m", "sinkbench", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
     )

@@ -9,7 +9,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,7 @@ from tests.support.commands import QUICKLY_COMPILED, Run
 from tests.support.latest import summary_of
 from tests.support.vendorzip import PLUGIN, a_vendors_zip
 
-from .composed import OWNER, PROJECT, Raced, compose_in
+from .composed import OWNER, PROJECT, Raced, compose_in, sinkbench_in
 
 # Beside those of the local stack of tests/e2e, so that either may come first.
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
@@ -100,17 +99,7 @@ def compose(checkout: Path) -> Run:
 def sinkbench(checkout: Path) -> Run:
     """Runs the command `sinkbench` of the copy, on this machine, and returns what came of it."""
 
-    def run(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "sinkbench", *arguments],
-            cwd=checkout,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
-
-    return run
+    return lambda *arguments, **options: sinkbench_in(checkout, *arguments, **options)
 
 
 @pytest.fixture(scope="package")

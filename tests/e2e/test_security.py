@@ -2,70 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import socket
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import httpx
-import psutil
 import psycopg
 import pytest
 import trustme
-from psycopg.conninfo import make_conninfo
 
 from sinkbench.doctor.diagnosis import Finding, diagnose
 from sinkbench.doctor.facts import Facts
 from sinkbench.doctor.look import look
 from sinkbench.doctor.rules import RULES
-from sinkbench.services.http import http_client
-from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import QUICKLY_COMPILED
+from tests.support.processwatch import Watch
+from tests.support.refusals import (
+    do_not_convince_who_trusts_another_authority,
+    refuse_plain_text,
+    refuse_wrong_passwords,
+)
 
 OFFSET = 2500
 RECORDS = 3_000
 PIPELINES = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
-LOOK_SECONDS = 0.02
 
 pytestmark = pytest.mark.long
-
-
-class Watch:
-    """The command lines of all processes that lived meanwhile, also of those that lived for a moment."""
-
-    def __init__(self) -> None:
-        self.seen: set[str] = set()
-
-    @contextlib.contextmanager
-    def going(self) -> Iterator[None]:
-        over = threading.Event()
-
-        def look() -> None:
-            while not over.wait(LOOK_SECONDS):
-                for each in psutil.process_iter():
-                    with contextlib.suppress(psutil.Error):
-                        self.seen.add(" ".join(each.cmdline()))
-
-        thread = threading.Thread(target=look)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +79,6 @@ def security(secured: LocalStack) -> Security:
     return found
 
 
-@pytest.fixture(scope="module")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The certificate of another authority."""
-    path = tmp_path_factory.mktemp("foreign") / "ca.pem"
-    trustme.CA().cert_pem.write_to_path(str(path))
-    return path
-
-
 @pytest.mark.parametrize("cell", range(len(PIPELINES)), ids=PIPELINES)
 def test_the_pipelines_of_every_stack_run_and_show_no_secret(
     cell: int, secured: LocalStack, security: Security, watch: Watch, tmp_path: Path
@@ -136,45 +101,15 @@ def test_connections_to_postgres_are_encrypted(secured: LocalStack) -> None:
 
 
 def test_a_wrong_password_is_refused_by_each_service(secured: LocalStack) -> None:
-    endpoints = secured.endpoints
-    said = Kafka(endpoints.kafka, {**endpoints.kafka_settings, "sasl.password": "wrong"}).problem()
-    assert "uthentication failed" in str(said)
-    for url, access in (
-        (f"{endpoints.connect['connect-1']}/connectors", endpoints.connect_access),
-        (endpoints.sinks["elasticsearch"].address, endpoints.sinks["elasticsearch"].access),
-    ):
-        for other in (replace(access, password="wrong"), replace(access, user=None)):  # noqa: S106
-            with http_client(other, 10) as http:
-                assert http.get(url).status_code == httpx.codes.UNAUTHORIZED
-    for name in ("postgres", "pgbouncer"):
-        with pytest.raises(psycopg.OperationalError, match="authentication failed"):
-            psycopg.connect(make_conninfo(endpoints.sinks[name].address, password="wrong"))  # noqa: S106
+    refuse_wrong_passwords(secured.endpoints)
 
 
 def test_plain_text_is_refused_by_each_service(secured: LocalStack) -> None:
-    endpoints = secured.endpoints
-    assert Kafka(endpoints.kafka).problem(3) is not None
-    for address in (endpoints.connect["connect-1"], endpoints.sinks["elasticsearch"].address):
-        with pytest.raises(httpx.TransportError):
-            httpx.get(address.replace("https://", "http://"), timeout=10)
-    for name, refusal in (("postgres", "no encryption"), ("pgbouncer", "SSL required")):
-        with pytest.raises(psycopg.OperationalError, match=refusal):
-            psycopg.connect(make_conninfo(endpoints.sinks[name].address, sslmode="disable"))
+    refuse_plain_text(secured.endpoints)
 
 
-def test_whoever_trusts_another_authority_talks_to_none_of_them(secured: LocalStack, foreign: Path) -> None:
-    endpoints = secured.endpoints
-    said = Kafka(endpoints.kafka, {**endpoints.kafka_settings, "ssl.ca.location": str(foreign)}).problem()
-    assert "certificate verify failed" in str(said)
-    for url, access in (
-        (endpoints.connect["connect-1"], endpoints.connect_access),
-        (endpoints.sinks["elasticsearch"].address, endpoints.sinks["elasticsearch"].access),
-    ):
-        with http_client(replace(access, ca=foreign), 10) as http, pytest.raises(httpx.ConnectError, match="verify"):
-            http.get(url)
-    for name in ("postgres", "pgbouncer"):
-        with pytest.raises(psycopg.OperationalError, match="certificate verify failed"):
-            psycopg.connect(make_conninfo(endpoints.sinks[name].address, sslrootcert=str(foreign)))
+def test_whoever_trusts_another_authority_talks_to_none_of_them(secured: LocalStack, tmp_path: Path) -> None:
+    do_not_convince_who_trusts_another_authority(secured.endpoints, tmp_path)
 
 
 def test_controllers_of_kafka_let_in_only_whom_the_authority_has_signed(

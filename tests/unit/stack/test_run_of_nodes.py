@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from sinkbench.settings import CHECKOUT
+from sinkbench.stack.securityfiles import shell_lines
 
 # Prints what it is called with, and what it is told.
 SAYS = '#!/bin/sh\necho "$(basename "$0") $*"\nenv | grep -E "^(KAFKA|CONNECT|ELASTICSEARCH|PGPASSWORD)" | sort\n'
@@ -106,6 +108,35 @@ def test_a_node_of_several_knows_where_they_are_and_who_may_be_master_first(tmp_
     assert "single-node" not in text
 
 
+def secured(folder: Path, **told: str) -> dict[str, str]:
+    """What a container is told: a file of variables, and files beside it that everybody may read."""
+    folder.mkdir()
+    for name in ("ca.pem", "node.pem", "node.key", "users"):
+        (folder / name).write_text(f"{name} of it")
+    variables = {"TLS_CA": "ca.pem", "TLS_CERTIFICATE": "node.pem", "TLS_KEY": "node.key"}
+    lines = shell_lines({**{name: str(folder / file) for name, file in variables.items()}, **told})
+    (folder / "environment").write_text(lines)
+    return {"SECRETS": str(folder / "environment")}
+
+
+def test_a_file_of_secrets_wins_over_what_a_container_is_started_with(tmp_path: Path) -> None:
+    told = secured(tmp_path / "it's secret", KAFKA_REPLICATION="3", KAFKA_PASSWORD="it's $HOME")  # noqa: S106
+    assert {"KAFKA_REPLICATION=3", "KAFKA_PASSWORD=it's $HOME"} <= set(kafka(tmp_path, KAFKA_REPLICATION="1", **told))
+
+
+@pytest.mark.parametrize("listen", ["", "172.18.0.5"])
+def test_a_secured_node_listens_for_others_where_it_is_told_and_trusts_their_authority(
+    tmp_path: Path, listen: str
+) -> None:
+    further = {"ELASTICSEARCH_USERS": str(tmp_path / "secret" / "users"), "ELASTICSEARCH_TRANSPORT_LISTEN": listen}
+    told = secured(tmp_path / "secret", ELASTICSEARCH_TLS="true", ELASTICSEARCH_USER="me", **further)
+    text = elasticsearch(tmp_path, **told)
+    assert f"transport.host: {listen or '127.0.0.1'}\n" in text
+    assert ("xpack.security.transport.ssl.verification_mode: certificate\n" in text) is bool(listen)
+    key = tmp_path / "data" / "config" / "node.key"
+    assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == ("node.key of it", 0o600)
+
+
 @pytest.fixture
 def postgres(tmp_path: Path) -> dict[str, str]:
     """What PostgreSQL's script is told, with programs that stand in for its own."""
@@ -124,6 +155,18 @@ def test_postgresql_alone_is_started_with_the_files_of_the_checkout(postgres: di
     said = started("postgres", **postgres)
     assert f"config_file={CHECKOUT}/postgres/postgresql.conf" in said[-1]
     assert not (Path(postgres["POSTGRES_DATA"]) / "topology.conf").exists()
+
+
+def test_postgresql_takes_a_key_that_others_can_read_as_a_copy_of_its_own(
+    postgres: dict[str, str], tmp_path: Path
+) -> None:
+    told = secured(tmp_path / "secret")
+    said = started("postgres", **postgres, **told)
+    own = Path(f"{postgres['POSTGRES_DATA']}.key")
+    assert f"ssl_key_file={own}" in said[-1]
+    assert (own.read_text(), stat.S_IMODE(own.stat().st_mode)) == ("node.key of it", 0o600)
+    (tmp_path / "secret" / "node.key").chmod(0o600)
+    assert f"ssl_key_file={tmp_path}/secret/node.key" in started("postgres", **postgres, **told)[-1]
 
 
 def test_a_primary_waits_for_a_replica_only_once_its_database_is_there(postgres: dict[str, str]) -> None:

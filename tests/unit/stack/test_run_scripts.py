@@ -148,3 +148,32 @@ def test_a_load_generator_is_told_by_its_environment_who_may_ask_it(
     )
     whole = ["-m", "loadgen", "serve", "--listen", "127.0.0.1:0", "--bootstrap", "k:1"]
     assert done.stdout.splitlines() == [*whole, *options]
+
+
+def test_a_load_generator_in_a_container_gets_secrets_in_files_of_its_own(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    for name in ("node.key", "users"):
+        (tmp_path / name).write_text(f"{name} of it")
+        (tmp_path / name).chmod(0o644)
+    (tmp_path / "environment").write_text(
+        f"LOADGEN_TLS_CERTIFICATE=c\nLOADGEN_TLS_KEY='{tmp_path}/node.key'\nLOADGEN_USERS='{tmp_path}/users'\n"
+        "LOADGEN_PRIVATE_NETWORK=\nLOADGEN_HOSTS='one two'\n"
+    )
+    bare = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LOADGEN_LISTEN": "0.0.0.0", "LOADGEN_PORT": "0"}  # noqa: S104
+    told = {"KAFKA_BOOTSTRAP": "k:1", "LOADGEN_PRIVATE_NETWORK": "true", "SECRETS": str(tmp_path / "environment")}
+    done = subprocess.run(
+        [CHECKOUT / "loadgen" / "run"],
+        env={**bare, **told, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    words = done.stdout.splitlines()
+    assert words.count("--host") == 2
+    assert "--private-network" not in words
+    for option, name in (("--tls-key", "node.key"), ("--users", "users")):
+        given = Path(words[words.index(option) + 1])
+        assert given != tmp_path / name
+        assert (given.read_text(), given.stat().st_mode & 0o777) == (f"{name} of it", 0o600)

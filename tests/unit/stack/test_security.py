@@ -15,7 +15,8 @@ from sinkbench.secrets import redacted
 from sinkbench.settings import load_settings
 from sinkbench.stack.certificates import issue, make_authority, valid_until
 from sinkbench.stack.localendpoints import endpoints_of
-from sinkbench.stack.security import LOCAL_NAMES, WITHOUT_SECURITY, Security, kept_security, prepare_security
+from sinkbench.stack.securing import LOCAL_NAMES, secure_processes
+from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
 
 SECRET = (
     "ca.key",
@@ -36,7 +37,7 @@ class Said(list[str]):
 
 def made(folder: Path) -> tuple[Security, list[str]]:
     said = Said()
-    return prepare_security(folder, None, said), said
+    return secure_processes(folder, None, said), said
 
 
 def own(folder: Path, lasts: timedelta) -> None:

@@ -1,0 +1,134 @@
+"""Containers with SINKBENCH_SECURITY=on, really: pipelines run, strangers are refused, and no secret is shown.
+
+After those of other tests are gone, since there is one project. They are started once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from sinkbench.settings import Settings, load_settings
+from sinkbench.stack.compose import ComposeStack
+from sinkbench.stack.securing import security_of_containers
+from sinkbench.topology import needed_bytes
+from tests.e2e.onetrial import one_trial
+from tests.support.commands import Run
+from tests.support.processwatch import Watch
+from tests.support.refusals import (
+    do_not_convince_who_trusts_another_authority,
+    refuse_plain_text,
+    refuse_wrong_passwords,
+)
+
+from .composed import compose_in, sinkbench_in
+
+RECORDS = 3_000
+# Two workers, since those ask one another; and PgBouncer, behind which is PostgreSQL.
+WORKERS = 2
+PIPELINES = ("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer")
+PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
+
+
+@pytest.fixture(scope="module")
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture(scope="module")
+def settings(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of secured containers, in a home of their own; what has been started of them is ended."""
+    with pytest.MonkeyPatch.context() as patch:
+        # What other tests have left.
+        assert sinkbench_in(checkout, "down").returncode == 0
+        home = tmp_path_factory.mktemp("secured") / "a home"
+        for name, value in {"SECURITY": "on", "WORKERS": str(WORKERS), "HOME": str(home)}.items():
+            patch.setenv(f"SINKBENCH_{name}", value)
+        found = load_settings(checkout)
+        if psutil.virtual_memory().available < needed_bytes(found.layout):
+            pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
+        try:
+            yield found
+        finally:
+            compose_in(checkout, *files_of(found), "down", "--volumes", "--remove-orphans")
+
+
+def files_of(settings: Settings) -> list[str]:
+    """The files that sinkbench has given to compose, for somebody who calls it; none if it has not."""
+    overlay = settings.home / "docker-compose.security.yml"
+    return ["-f", "docker-compose.yml", "-f", str(overlay)] if overlay.exists() else []
+
+
+@pytest.fixture(scope="module")
+def secured(settings: Settings, checkout: Path, watch: Watch) -> ComposeStack:
+    """The running containers."""
+    with watch.going():
+        done = sinkbench_in(checkout, "up", timeout=1500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ComposeStack(settings, checkout)
+
+
+@pytest.mark.parametrize("cell", range(len(PIPELINES)), ids=PIPELINES)
+def test_the_pipelines_of_every_stack_run_on_secured_containers(
+    cell: int, secured: ComposeStack, watch: Watch, tmp_path: Path
+) -> None:
+    with watch.going():
+        record, _ = one_trial(secured, tmp_path, PLAN, RECORDS, cell=cell)
+    assert record.audit is not None, record.reasons
+    assert (record.audit.lost, record.audit.duplicates, record.audit.stored) == (0, 0, RECORDS)
+    assert record.placement == {f"connect-{number}": 1 for number in range(1, WORKERS + 1)}
+
+
+def test_strangers_are_refused_by_each_service(secured: ComposeStack, tmp_path: Path) -> None:
+    endpoints = secured.endpoints
+    refuse_wrong_passwords(endpoints)
+    refuse_plain_text(endpoints)
+    do_not_convince_who_trusts_another_authority(endpoints, tmp_path)
+    with psycopg.connect(endpoints.sinks["postgres"].address) as connection:
+        rows = connection.execute("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").fetchall()
+    assert [version for (version,) in rows] == ["TLSv1.3"]
+
+
+def test_the_controllers_container_is_let_in(secured: ComposeStack, checkout: Path) -> None:
+    asked = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
+    inside = compose_in(checkout, *files_of(secured.settings), *asked)
+    assert inside.returncode == 0, inside.stdout + inside.stderr
+    assert f"-connect-{WORKERS}:8083" in inside.stdout
+
+
+def test_no_secret_is_in_what_the_engine_tells_in_a_log_or_in_a_command_line(
+    secured: ComposeStack, watch: Watch
+) -> None:
+    security = security_of_containers(secured.settings)
+    assert security is not None
+    texts = {line: line for line in watch.seen}
+    for state in secured.states():
+        container = secured.container(state.name).id
+        for asked in ("inspect", "logs", "top"):
+            done = subprocess.run(["docker", asked, container], capture_output=True, text=True, check=True)
+            texts[f"{asked} {state.name}"] = done.stdout + done.stderr
+    texts |= {path.name: path.read_text() for path in secured.settings.home.glob("*.yml")}
+    for service, password in security.passwords.items():
+        assert [name for name, text in texts.items() if password in text] == [], service
+
+
+def test_whoever_asks_for_no_security_is_told_how_to_reach_them(
+    secured: ComposeStack, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SINKBENCH_SECURITY", "off")
+    refused = sinkbench("up")
+    assert refused.returncode == 2
+    assert refused.stderr.strip().endswith(
+        "kafka wants TLS and a password; set SINKBENCH_SECURITY=on, or run `sinkbench down --stack compose` first"
+    )
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def test_they_stop_and_leave_no_container(secured: ComposeStack, sinkbench: Run) -> None:
+    assert sinkbench("down").returncode == 0
+    assert all(state.detail == "no container" for state in secured.states())
