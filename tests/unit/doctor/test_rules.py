@@ -403,6 +403,24 @@ def test_topics_that_are_named_by_a_pattern_are_named_as_not_looked_at() -> None
     assert diagnosis(seen).unseen == dict.fromkeys(codes, "jdbc names its topics by a pattern")
 
 
+def test_a_command_that_asks_a_secured_service_says_how_to_be_let_in() -> None:
+    curl = "curl --cacert /ca.pem -u bench"
+    behind = Group("old", {"tides": 2_000})
+    for code, connectors in (
+        ("failed-tasks", (jdbc(tasks=3, failed=1),)),
+        ("other-connectors", (jdbc(), jdbc(name="b"))),
+        ("other-connectors", (jdbc(trials=True), jdbc(name="b"))),
+        ("renamed-connector", (jdbc(name="new"),)),
+    ):
+        (each,) = found(facts(connectors=connectors, left=(behind,), worker_curl=curl), code)
+        assert f"{curl} -X P" in each.mend, code
+    red = SinkState(cluster=cluster(told={"status": "red", "curl": curl}))
+    often = SinkState(cluster=cluster(told={"curl": curl}), target=index(refresh_seconds=1.0))
+    for code, state in (("refresh-interval", often), ("cluster-not-green", red)):
+        (each,) = found(facts(sinks={"elasticsearch": state}), code)
+        assert each.mend.startswith(f"{curl} "), code
+
+
 def test_findings_that_spoil_a_race_come_first() -> None:
     seen = of_plan(jdbc(tasks=24, planned=True), refusals=("no",), sinks=through_pooler(waiting=1))
     spoils = [each.found.spoils for each in diagnosis(seen).findings]
