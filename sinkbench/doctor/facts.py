@@ -143,6 +143,7 @@ class Facts:
     Attributes:
         workers: how many Connect workers there are.
         worker: the address of one of them.
+        worker_curl: the beginning of a command that asks it: curl, with what it takes to be let in.
         shared: whether others use these clusters, too.
         plan: the plan's name; None without one.
         partitions, keys: of the plan's load; keys are None of records of somebody's own.
@@ -157,6 +158,7 @@ class Facts:
 
     workers: int
     worker: str = "WORKER"
+    worker_curl: str = "curl"
     shared: bool = False
     plan: str | None = None
     partitions: int | None = None

@@ -23,6 +23,7 @@ from sinkbench.plan.settings import check_settings
 from sinkbench.plan.targets import check_targets
 from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight
 from sinkbench.race.validation import validate_configs
+from sinkbench.services.access import curl
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka, PartitionCopies, group_of
@@ -92,6 +93,7 @@ class Look:
         return Facts(
             workers=self._stack.workers,
             worker=next(iter(self._endpoints.connect.values()), "WORKER"),
+            worker_curl=curl(self._endpoints.connect_access),
             shared=self._endpoints.shared,
             plan=None if self._plan is None else self._plan.name,
             partitions=None if load is None else load.partitions,

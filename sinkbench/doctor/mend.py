@@ -8,11 +8,12 @@ from pathlib import Path
 from sinkbench.doctor.diagnosis import Change, Diagnosis
 from sinkbench.errors import StackError
 from sinkbench.race.lock import only_race
+from sinkbench.services.access import curl
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.sinks import sink_kind
 from sinkbench.stack import Endpoints, Stack
 
-__all__ = ["mend"]
+__all__ = ["mend", "undo"]
 
 
 def mend(stack: Stack, checkout: Path, diagnosis: Diagnosis) -> Iterator[str]:
@@ -41,8 +42,7 @@ def mend(stack: Stack, checkout: Path, diagnosis: Diagnosis) -> Iterator[str]:
 def _stopped(endpoints: Endpoints, name: str) -> str:
     with ConnectCluster(endpoints.connect.values(), endpoints.connect_access) as connect:
         connect.stop(name)
-    worker = next(iter(endpoints.connect.values()))
-    return f"stopped the connector {name}; undo: curl -X PUT {worker}/connectors/{name}/resume"
+    return f"stopped the connector {name}; undo: {undo(endpoints, Change(None, name), None)}"
 
 
 def _set(endpoints: Endpoints, sink: str, change: Change) -> str:
@@ -51,7 +51,18 @@ def _set(endpoints: Endpoints, sink: str, change: Change) -> str:
         raise StackError(f"--fix: the sink {sink} takes no changes; leave --fix out")
     before = checkup.change(endpoints, change.index, change.setting, change.value)
     became = "its default" if change.value is None else change.value
+    return (
+        f"set {change.setting} of {change.index} to {became}, from {before or 'its default'};"
+        f" undo: {undo(endpoints, change, before)}"
+    )
+
+
+def undo(endpoints: Endpoints, change: Change, before: str | None) -> str:
+    """The command that undoes a change; `before` is what a setting was, None if that was its default. Pure."""
+    if change.sink is None:
+        worker = next(iter(endpoints.connect.values()))
+        return f"{curl(endpoints.connect_access)} -X PUT {worker}/connectors/{change.index}/resume"
+    there = endpoints.sinks[change.sink]
     value = "null" if before is None else f'"{before}"'
     body = f"""-H 'Content-Type: application/json' -d '{{"{change.setting}": {value}}}'"""
-    undo = f"curl -X PUT {endpoints.sinks[sink].address}/{change.index}/_settings {body}"
-    return f"set {change.setting} of {change.index} to {became}, from {before or 'its default'}; undo: {undo}"
+    return f"{curl(there.access)} -X PUT {there.address}/{change.index}/_settings {body}"

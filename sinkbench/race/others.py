@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from sinkbench.errors import StackError
+from sinkbench.services.access import curl
 from sinkbench.sinks import sinks_of
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.others import Others, written
@@ -31,20 +32,24 @@ def also_there(bench: Bench) -> list[str]:
     before = bench.others(sinks=sinks)
     endpoints = bench.stack.endpoints
     if before.connectors and not endpoints.shared:
-        raise StackError(refusal(before, next(iter(endpoints.connect.values()))))
+        worker = next(iter(endpoints.connect.values()))
+        raise StackError(refusal(before, worker, curl(endpoints.connect_access)))
     time.sleep(LOOK_SECONDS)
     return in_words(before, bench.others(sinks=sinks))
 
 
-def refusal(found: Others, worker: str) -> str:
-    """That connectors run which are none of a race's, and what to do; `worker` is the address of a worker."""
+def refusal(found: Others, worker: str, curl: str = "curl") -> str:
+    """That connectors run which are none of a race's, and what to do.
+
+    `worker` is the address of a worker, `curl` the beginning of a command that asks it.
+    """
     (first, _), *others = found.connectors.items()
     them = "it" if not others else "each"
     verb = "runs" if not others else "run"
     return (
         f"{' and '.join(_tasks(found))} {verb} on this stack, and would share workers, CPU and connections with every"
-        f" trial; delete {them}, as by `curl -X DELETE {worker}/connectors/{first}`, or stop {them} by"
-        f" `curl -X PUT {worker}/connectors/{first}/stop`"
+        f" trial; delete {them}, as by `{curl} -X DELETE {worker}/connectors/{first}`, or stop {them} by"
+        f" `{curl} -X PUT {worker}/connectors/{first}/stop`"
     )
 
 

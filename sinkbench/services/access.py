@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Access"]
+__all__ = ["Access", "curl"]
 
 
 @dataclass(frozen=True)
@@ -22,3 +23,20 @@ class Access:
     password: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
     ca: Path | None = None
+
+
+def curl(access: Access) -> str:
+    """The beginning of a command that asks such a service, for a person to complete and run; a shell takes it.
+
+    No secret is in it, since it is printed: curl asks for the password itself. An API key it reads from a file with the
+    line "Authorization: ApiKey KEY", API_KEY_FILE, which is the reader's to name.
+    """
+    parts = ["curl"]
+    if access.ca is not None:
+        parts += ["--cacert", str(access.ca)]
+    if access.user is not None:
+        parts += ["-u", access.user]
+    if access.api_key is not None:
+        parts += ["-H", "@API_KEY_FILE"]
+    # What needs no quotes gets none.
+    return " ".join(each if each == "@API_KEY_FILE" else shlex.quote(each) for each in parts)

@@ -245,7 +245,8 @@ class SinkKind(DeclaredSink):
         rejected: the sign that counts the writes that it has rejected; None if it has none.
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
         refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
-            not come about; None if it does, or cannot be tried. Asked where tasks have failed.
+            not come about; None if it does, or cannot be tried. Is given the stack's endpoints and the configuration,
+            of which it must open no file that the endpoints do not name. Asked where tasks have failed.
         settable: what of its services a plan can set for the time of a trial, by the service; empty: nothing.
         refuses: for what reasons its `Sink` can be told to refuse records: "read only", "no right", "no connection".
         full_disk: how its disk can be full on purpose: `GUARDED` or `SMALL_DISK`; None: it cannot.
@@ -264,7 +265,7 @@ class SinkKind(DeclaredSink):
     stamps: bool = False
     rejected: str | None = None
     clients: tuple[str, ...] = ()
-    refusal: Callable[[Mapping[str, str]], str | None] | None = None
+    refusal: Callable[[Endpoints, Mapping[str, str]], str | None] | None = None
     settable: Mapping[str, Settable] = field(default_factory=dict)
     refuses: tuple[str, ...] = ()
     full_disk: Literal["guarded", "small disk"] | None = None

@@ -97,6 +97,7 @@ class SearchCluster:
         status: green, yellow or red; None if it does not tell.
         unassigned, moving: shards, or their copies, of all of its indices, that are on no node, or on their way.
         template_replicas: copies that its templates give to an index that does not ask for any; None if they give none.
+        curl: the beginning of a command that asks it, with what it takes to be let in, but no secret.
     """
 
     address: str
@@ -106,6 +107,7 @@ class SearchCluster:
     unassigned: int = 0
     moving: int = 0
     template_replicas: int | None = None
+    curl: str = "curl"
 
 
 @dataclass(frozen=True)

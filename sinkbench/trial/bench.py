@@ -367,7 +367,7 @@ class Bench:
         with suppress(ServiceError):
             filled_in = self.connect.validate(config).values
             config |= {key: value for key, value in filled_in.items() if key in config}
-        return ask(config)
+        return ask(self.stack.endpoints, config)
 
     def set_tasks(self, cell: Cell, names: Names) -> None:
         """Asks for the cell's number of tasks while the connector runs. Raises ConnectError if Connect refuses it."""

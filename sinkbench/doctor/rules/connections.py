@@ -178,7 +178,7 @@ def dead_connections(facts: Facts) -> Iterator[Found | NotSeen]:
     if database.by_jdbc is None:
         yield NotSeen("whose connections are open is shown to members of pg_read_all_stats only")
         return
-    most = 0
+    least = most = 0
     for each in facts.connectors:
         if each.planned or each.url is None or each.pooled or each.state == "STOPPED":
             continue
@@ -186,18 +186,26 @@ def dead_connections(facts: Facts) -> Iterator[Found | NotSeen]:
         if pool is None:
             yield NotSeen(f"how many connections a task of {each.config.get('connector.class')} opens is not known")
             return
+        least += each.tasks * pool.least
         most += each.tasks * pool.most
     old = (database.oldest_jdbc_seconds or 0.0) >= SETTLED_SECONDS
-    if database.by_jdbc <= most or not old:
+    if database.by_jdbc <= least or not old:
         return
+    # When a task began is told by nobody, so that no age tells a connection that is left from one of a pool that grew.
+    may_have_grown = database.by_jdbc <= most
+    can = f"open {least} at once, and can have {most}" if may_have_grown else f"can have {most}"
+    why = "a connector that does not close its pool leaves some with each restart, until none is free"
+    end = (
+        "restart the workers, or end those whose connector is gone: SELECT pid, client_addr, client_port, backend_start"
+        " FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver', then pg_terminate_backend(pid)"
+    )
     yield Found(
         "database",
         f"{database.by_jdbc} connections of JDBC drivers are open, the oldest for {database.oldest_jdbc_seconds:.0f} s;"
-        f" the connectors that are there can have {most}",
-        "a connector that does not close its pool leaves one with each restart, until none is free"
+        f" the connectors that are there {can}",
+        (f"a pool may have grown under load; but {why}" if may_have_grown else why)
         + ("; here they may be another program's" if facts.shared else ""),
-        "restart the workers, or end those whose connector is gone: SELECT pid, client_addr, client_port, backend_start"
-        " FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver', then pg_terminate_backend(pid)",
+        f"stop the connectors and look again: what is open then is left over; if so, {end}" if may_have_grown else end,
     )
 
 

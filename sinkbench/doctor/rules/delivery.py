@@ -56,8 +56,8 @@ def renamed_connector(facts: Facts) -> Iterator[Found | NotSeen]:
                 f"a connector {group.connector} that is gone had read {counted(count, 'record')} of"
                 f" {', '.join(topics)}, which this one reads, too",
                 "a connector's name is its consumer group: under another name it reads all again, and stores it twice",
-                f"if it is the same connector, call it {group.connector} again, or stop it and set its offsets: curl -X"
-                f" PATCH {facts.worker}/connectors/{each.name}/offsets; if not, delete the group"
+                f"if it is the same connector, call it {group.connector} again, or stop it and set its offsets:"
+                f" {facts.worker_curl} -X PATCH {facts.worker}/connectors/{each.name}/offsets; if not, delete the group"
                 f" connect-{group.connector}",
             )
 

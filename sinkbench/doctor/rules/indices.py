@@ -39,9 +39,9 @@ def _targets(facts: Facts) -> Iterator[tuple[str, SearchCluster | None, Target]]
 def _mend(cluster: SearchCluster | None, target: Target, setting: str, value: str) -> str:
     if target.index is None:
         return f"set {setting.removeprefix('index.')} to {value} in {target.name}"
-    where = "ELASTICSEARCH" if cluster is None else cluster.address
+    curl, where = ("curl", "ELASTICSEARCH") if cluster is None else (cluster.curl, cluster.address)
     body = f"""-H 'Content-Type: application/json' -d '{{"{setting}": {value}}}'"""
-    return f"curl -X PUT {where}/{target.index}/_settings {body}"
+    return f"{curl} -X PUT {where}/{target.index}/_settings {body}"
 
 
 def few_shards(facts: Facts) -> Iterator[Found]:

@@ -50,7 +50,7 @@ def cluster_not_green(facts: Facts) -> Iterator[Found | NotSeen]:
                 f" {cluster.moving} on their way",
                 "shards that come back or move take disk and network from a trial; one whose own index is not green is"
                 " invalid",
-                f"curl '{cluster.address}/_cluster/allocation/explain' says why",
+                f"{cluster.curl} '{cluster.address}/_cluster/allocation/explain' says why",
                 spoils=cluster.status == "red",
             )
         fit = len(cluster.nodes) - 1

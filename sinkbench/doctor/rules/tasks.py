@@ -34,7 +34,8 @@ def failed_tasks(facts: Facts) -> Iterator[Found]:
             what + (f": {each.cause}" if each.cause else ""),
             "what they should read stays unread, until the tasks that are left get their partitions and fail, too",
             "mend the cause, then start them again:"
-            f" curl -X POST '{facts.worker}/connectors/{each.name}/restart?includeTasks=true&onlyFailed=true'",
+            f" {facts.worker_curl} -X POST"
+            f" '{facts.worker}/connectors/{each.name}/restart?includeTasks=true&onlyFailed=true'",
             spoils=True,
         )
 
@@ -80,7 +81,8 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
                 "a trial that was not alone is in no rate"
                 if facts.shared
                 else "a race on a stack of one's own is refused while another connector runs",
-                f"curl -X PUT {facts.worker}/connectors/{each.name}/stop (the same with /resume starts it again)",
+                f"{facts.worker_curl} -X PUT {facts.worker}/connectors/{each.name}/stop"
+                " (the same with /resume starts it again)",
                 spoils=True,
                 change=Change(None, each.name),
             )
@@ -92,7 +94,7 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
             f"{len(others)} connectors",
             f"they run tasks on the same workers: {tasks}{unbalanced}",
             "they share CPU, memory and connections, and none of their rates is its own",
-            f"curl -X PUT {facts.worker}/connectors/NAME/stop (the same with /resume starts it again)",
+            f"{facts.worker_curl} -X PUT {facts.worker}/connectors/NAME/stop (the same with /resume starts it again)",
         )
 
 

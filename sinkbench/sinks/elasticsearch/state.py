@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import TargetError
+from sinkbench.services.access import curl
 from sinkbench.services.failures import in_one_line, map_exceptions
 from sinkbench.services.servercert import certificate_until
 from sinkbench.sinks.elasticsearch.asked import flat_settings, seconds_of
@@ -42,7 +43,7 @@ def look(endpoints: Endpoints) -> SinkState:
     with map_exceptions(ApiError, TransportError), closing(connect(endpoint)) as opened:
         client = opened.options(request_timeout=TIMEOUT_SECONDS)
         try:
-            cluster = _cluster(client, endpoint.address)
+            cluster = _cluster(client, endpoint)
         except ApiError as error:
             # Whoever may not see the nodes may see the index all the same.
             unseen["cluster"] = in_one_line(error)
@@ -64,13 +65,13 @@ def _certificates(endpoint: Endpoint) -> dict[str, datetime]:
     return {name: found for name, found in until.items() if found is not None}
 
 
-def _cluster(client: Elasticsearch, address: str) -> SearchCluster:
+def _cluster(client: Elasticsearch, endpoint: Endpoint) -> SearchCluster:
     stats: Any = client.nodes.stats(node_id="data:true", metric=["fs", "process"], filter_path=STATS)
     info: Any = client.nodes.info(node_id="data:true", metric="os", filter_path=INFO)
     settings: Any = client.cluster.get_settings(include_defaults=True, flat_settings=True)
     infos = info.get("nodes", {})
     nodes = tuple(node_of(each, infos.get(name, {})) for name, each in stats.get("nodes", {}).items())
-    cluster = SearchCluster(address, nodes, watermarks_of(settings))
+    cluster = SearchCluster(endpoint.address, nodes, watermarks_of(settings), curl=curl(endpoint.access))
     with suppress(ApiError):
         health: Any = client.cluster.health()
         cluster = replace(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from sinkbench.sinks.kind import SMALL_DISK, SinkKind
 from sinkbench.sinks.postgres.configuring import SETTABLE
-from sinkbench.sinks.postgres.jdbc import refusal
 from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.rules import RULES
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.sink import open_postgres
-from sinkbench.sinks.postgres.state import CHECKUP
+from sinkbench.sinks.postgres.state import CHECKUP, refusal
 from sinkbench.sinks.postgres.writers import SINGLY, Copy, Insert, InsertSingly
 
 __all__ = ["KIND"]

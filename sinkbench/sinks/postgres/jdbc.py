@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
@@ -16,28 +15,33 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.sinks.jdbcurl import given
 
-__all__ = ["conninfo_of", "read_only", "refusal"]
+__all__ = ["NO_FILE", "alone", "conninfo_of", "read_only", "refusal"]
 
 SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
 # Of pgjdbc's many parameters those that libpq has, too, under the same name.
 SHARED = ("user", "password", "sslmode", "sslrootcert")
-# libpq would look for a password in the home folder, and send it to whatever host a connector file names.
 NO_FILE = "/nonexistent"
+# libpq would look for these in the home folder, and show them to whatever host a connector file names.
+OF_THIS_ACCOUNT = ("passfile", "sslcert", "sslkey", "sslcrl")
 
 
-def refusal(config: Mapping[str, str]) -> str | None:
+def refusal(config: Mapping[str, str], known: Iterable[str] = ()) -> str | None:
     """What comes of the connection that a connector's configuration describes.
+
+    Args:
+        config: of the connector.
+        known: connection strings of the stack's own servers; see `conninfo_of`.
 
     Returns:
         PostgreSQL's answer, or why there is none, in one line. None if the connection comes about, or if the
         configuration describes none that can be tried from here: only the workers know its password, or its host.
     """
-    conninfo = _tried_from_here(config)
+    conninfo = _tried_from_here(config, known)
     if conninfo is None:
         return None
     try:
-        psycopg.connect(_alone(conninfo), connect_timeout=TIMEOUT_SECONDS).close()
+        psycopg.connect(alone(conninfo), connect_timeout=TIMEOUT_SECONDS).close()
     except psycopg.OperationalError as error:
         # Without a password, that one is asked for tells nothing.
         if error.pgconn is not None and error.pgconn.needs_password and "password=" not in conninfo:
@@ -52,17 +56,18 @@ def read_only(config: Mapping[str, str], known: Iterable[str] = (), *, anywhere:
     Args:
         config: of the connector.
         known: connection strings of servers whose password is known; one that only the workers know is taken from
-            there, if host, port and user are the same.
+            there, if host, port and user are the same. Their CA is taken, too; see `conninfo_of`.
         anywhere: whether it is taken for another host and port, too: nobody else has made the configuration.
 
     Returns:
         None if the connection does not come about, or cannot be tried from here.
     """
-    conninfo = _tried_from_here(config)
+    known = tuple(known)
+    conninfo = _tried_from_here(config, known)
     if conninfo is None:
         return None
     try:
-        own = _alone(_with_password(conninfo, known, anywhere))
+        own = alone(_with_password(conninfo, known, anywhere))
         with psycopg.connect(own, connect_timeout=TIMEOUT_SECONDS, prepare_threshold=None) as connection:
             rows = connection.execute("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'")
             return bool(rows.fetchall()[0][0])
@@ -70,11 +75,13 @@ def read_only(config: Mapping[str, str], known: Iterable[str] = (), *, anywhere:
         return None
 
 
-def _alone(conninfo: str) -> str:
-    """A connection string that takes no password from this machine."""
-    # An empty password is none, but keeps libpq from that of the environment.
-    password = str(conninfo_to_dict(conninfo).get("password", ""))
-    return make_conninfo(conninfo, passfile=NO_FILE, password=password)
+def alone(conninfo: str) -> str:
+    """A connection string that takes nothing from this account: no password, no certificate, no CA but its own."""
+    # An empty password is none, but keeps libpq from that of the environment. How the driver would connect without
+    # `sslmode` is "prefer", whatever the environment says; and with a CA of this account libpq would verify by it.
+    default = {"password": "", "sslmode": "prefer", "sslrootcert": NO_FILE}
+    own = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
+    return make_conninfo("", **{**default, **own, **dict.fromkeys(OF_THIS_ACCOUNT, NO_FILE)})
 
 
 def _with_password(conninfo: str, known: Iterable[str], anywhere: bool) -> str:
@@ -88,11 +95,11 @@ def _with_password(conninfo: str, known: Iterable[str], anywhere: bool) -> str:
     return conninfo
 
 
-def _tried_from_here(config: Mapping[str, str]) -> str | None:
+def _tried_from_here(config: Mapping[str, str], known: Iterable[str]) -> str | None:
     """The connection string, if it leads to a host that is known here."""
-    conninfo = conninfo_of(config)
-    known = conninfo is not None and _is_host_here(str(conninfo_to_dict(conninfo)["host"]))
-    return conninfo if known else None
+    conninfo = conninfo_of(config, known)
+    is_here = conninfo is not None and _is_host_here(str(conninfo_to_dict(conninfo)["host"]))
+    return conninfo if is_here else None
 
 
 def _is_host_here(host: str) -> bool:
@@ -103,10 +110,15 @@ def _is_host_here(host: str) -> bool:
         return False
 
 
-def conninfo_of(config: Mapping[str, str]) -> str | None:
+def conninfo_of(config: Mapping[str, str], known: Iterable[str] = ()) -> str | None:
     """libpq's connection string for `connection.url`, `.username` and `.password`; None if the URL is no such address.
 
     A value with a variable in it, which only the workers know, is left out. Without the host there is no address.
+
+    Args:
+        config: of the connector.
+        known: connection strings of the stack's own servers. The URL may name the CA of one of these, by which the
+            server is then verified. Any other file is left out, and the server is not verified: libpq would open it.
     """
     url, user, password = given(config)
     address, _, query = url.removeprefix(SCHEME).partition("?")
@@ -118,12 +130,12 @@ def conninfo_of(config: Mapping[str, str]) -> str | None:
     except ValueError:
         # Several hosts, of which it cannot be told which one was meant; or half an address of IPv6.
         return None
-    shared = {key: value for key, value in parse_qsl(query) if key in SHARED}
+    shared = {key: value for key, value in parse_qsl(query) if key in SHARED and "${" not in value}
     if not shared.get("sslmode", "").startswith("verify-"):
         # Neither does the driver read it then.
         shared.pop("sslrootcert", None)
-    elif not Path(shared.get("sslrootcert", NO_FILE)).is_file():
-        # The file is one of the workers'.
+    elif shared.get("sslrootcert") not in {conninfo_to_dict(each).get("sslrootcert") for each in known} - {None}:
+        # A file of the workers', or whatever a connector file names.
         shared = {**shared, "sslmode": "require", "sslrootcert": ""}
     parts = {
         **shared,

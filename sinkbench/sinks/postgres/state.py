@@ -23,7 +23,7 @@ from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
 from sinkbench.sinks.state import Checkup, Database, Pooler, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
 
-__all__ = ["CHECKUP", "database_of", "pooler_of", "target_of"]
+__all__ = ["CHECKUP", "database_of", "pooler_of", "refusal", "target_of"]
 
 TIMEOUT_SECONDS = 10
 # What pgjdbc calls itself, unless its URL has another `ApplicationName`.
@@ -178,8 +178,16 @@ def target_of(file: Path) -> Target:
 
 def read_only(endpoints: Endpoints, config: Mapping[str, str]) -> bool | None:
     """As of `jdbc.read_only`."""
-    known = [endpoints.sinks[name].address for name in ("postgres", "pgbouncer") if name in endpoints.sinks]
-    return jdbc.read_only(config, known, anywhere=not endpoints.shared)
+    return jdbc.read_only(config, _known(endpoints), anywhere=not endpoints.shared)
+
+
+def refusal(endpoints: Endpoints, config: Mapping[str, str]) -> str | None:
+    """As of `jdbc.refusal`."""
+    return jdbc.refusal(config, _known(endpoints))
+
+
+def _known(endpoints: Endpoints) -> list[str]:
+    return [endpoints.sinks[name].address for name in ("postgres", "pgbouncer") if name in endpoints.sinks]
 
 
 CHECKUP = Checkup(look, target_of, "postgres/schema.sql", read_only)

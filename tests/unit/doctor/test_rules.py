@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.holding import Standby
-from sinkbench.doctor.diagnosis import Change
+from sinkbench.doctor.diagnosis import Change, Found
 from sinkbench.doctor.facts import Area, Connector, Facts, Group, Machine, Topic
 from sinkbench.doctor.rules import RULES
 from sinkbench.doctor.rules.indices import is_beyond
@@ -56,6 +56,7 @@ def camel(**config: str) -> Connector:
     return search(config=config)
 
 
+GROWS = {"connection.pool.min_size": "5", "connection.pool.max_size": "32"}
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
 
 
@@ -173,6 +174,12 @@ SHOWN = [
         "dead-connections",
         facts(connectors=(jdbc(tasks=3),), sinks=postgres(used=9, by_jdbc=9, oldest_jdbc_seconds=300.0)),
         "9 connections of JDBC drivers are open, the oldest for 300 s; the connectors that are there can have 3",
+        False,
+    ),
+    (
+        "dead-connections",
+        facts(connectors=(jdbc(tasks=3, config=GROWS),), sinks=postgres(used=60, by_jdbc=60, oldest_jdbc_seconds=30.0)),
+        "the connectors that are there open 15 at once, and can have 96",
         False,
     ),
     (
@@ -358,6 +365,16 @@ def test_every_rule_is_shown_by_some_facts() -> None:
 QUIET = [
     facts(),
     facts(connectors=(jdbc(tasks=6),), topics={"tides": EVEN}, sinks=postgres(used=6, by_jdbc=6)),
+    facts(
+        connectors=(jdbc(tasks=3, config=GROWS),),
+        topics={"tides": EVEN},
+        sinks=postgres(used=15, by_jdbc=15, oldest_jdbc_seconds=300.0),
+    ),
+    facts(
+        connectors=(jdbc(tasks=3, config=GROWS),),
+        topics={"tides": EVEN},
+        sinks=postgres(used=18, by_jdbc=18, oldest_jdbc_seconds=29.0),
+    ),
     facts(connectors=(search(),), topics={"tides": EVEN}),
     facts(connectors=(jdbc(pooled=True, url=POOLED),), topics={"tides": EVEN}),
     of_plan(
@@ -401,6 +418,36 @@ def test_topics_that_are_named_by_a_pattern_are_named_as_not_looked_at() -> None
     seen = facts(connectors=(jdbc(config={"topics": "", "topics.regex": "tides.*"}),))
     codes = {"more-tasks-than-partitions", "empty-partitions", "skewed-keys", "renamed-connector"}
     assert diagnosis(seen).unseen == dict.fromkeys(codes, "jdbc names its topics by a pattern")
+
+
+def test_a_command_that_asks_a_secured_service_says_how_to_be_let_in() -> None:
+    curl = "curl --cacert /ca.pem -u bench"
+    behind = Group("old", {"tides": 2_000})
+    for code, connectors in (
+        ("failed-tasks", (jdbc(tasks=3, failed=1),)),
+        ("other-connectors", (jdbc(), jdbc(name="b"))),
+        ("other-connectors", (jdbc(trials=True), jdbc(name="b"))),
+        ("renamed-connector", (jdbc(name="new"),)),
+    ):
+        (each,) = found(facts(connectors=connectors, left=(behind,), worker_curl=curl), code)
+        assert f"{curl} -X P" in each.mend, code
+    red = SinkState(cluster=cluster(told={"status": "red", "curl": curl}))
+    often = SinkState(cluster=cluster(told={"curl": curl}), target=index(refresh_seconds=1.0))
+    for code, state in (("refresh-interval", often), ("cluster-not-green", red)):
+        (each,) = found(facts(sinks={"elasticsearch": state}), code)
+        assert each.mend.startswith(f"{curl} "), code
+
+
+def test_that_a_pool_may_have_grown_is_said_where_what_is_left_cannot_be_told_from_it() -> None:
+    def told(open_ones: int) -> Found:
+        sinks = postgres(by_jdbc=open_ones, oldest_jdbc_seconds=300.0)
+        (each,) = found(facts(connectors=(jdbc(tasks=3, config=GROWS),), sinks=sinks), "dead-connections")
+        return each
+
+    assert "a pool may have grown" in told(96).why
+    assert told(96).mend.startswith("stop the connectors and look again")
+    assert "grown" not in told(97).why
+    assert told(97).mend.startswith("restart the workers")
 
 
 def test_findings_that_spoil_a_race_come_first() -> None:

@@ -11,6 +11,7 @@ from sinkbench.errors import StackError
 from sinkbench.plan.plan import Plan
 from sinkbench.race import others
 from sinkbench.race.others import also_there, in_words, refusal
+from sinkbench.services.access import Access
 from sinkbench.trial.others import Others
 from tests.support.fakebench import FakeBench
 
@@ -26,7 +27,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> FakeBench:
 
 def found(bench: FakeBench, *looks: Others, shared: bool) -> list[str]:
     bench.meets = list(looks)
-    bench.stack.endpoints = SimpleNamespace(shared=shared, connect={"connect-1": WORKER})
+    bench.stack.endpoints = SimpleNamespace(shared=shared, connect={"connect-1": WORKER}, connect_access=Access())
     fake: Any = bench
     return also_there(fake)
 
@@ -45,6 +46,8 @@ def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do
 def test_several_connectors_are_all_named() -> None:
     said = refusal(Others({"a": 1, "b": 2}), WORKER)
     assert said.startswith("connector a (1 task) and connector b (2 tasks) run on this stack")
+    secured = refusal(Others({"a": 1}), WORKER, "curl -u bench")
+    assert f"`curl -u bench -X DELETE {WORKER}/connectors/a`" in secured
     many = refusal(Others({f"c{number}": 1 for number in range(8)}), WORKER)
     assert "connector c4 (1 task) and 3 more connectors run" in many
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given
@@ -17,13 +18,14 @@ from psycopg.conninfo import conninfo_to_dict
 from sinkbench.plan.connectors import read_connector
 from sinkbench.race.keys import beans_named, check_keys, check_url
 from sinkbench.sinks.postgres.asking import Columns, Document
-from sinkbench.sinks.postgres.jdbc import conninfo_of, refusal
+from sinkbench.sinks.postgres.jdbc import NO_FILE, alone, conninfo_of, refusal
 from sinkbench.trial.bench import filled_in
 from tests.support.parrots import postgres_parrot
 
 HOSTILE = {
     "connector.class": "../../bin/sh; touch hostile",
-    "connection.url": "jdbc:postgresql://h:1/d?sslrootcert=/etc/passwd&passfile=/etc/shadow&service=x&user=$(id)",
+    "connection.url": "jdbc:postgresql://h:1/d?sslmode=verify-full&sslrootcert=/etc/passwd&sslcert=/etc/passwd"
+    "&sslkey=/etc/passwd&passfile=/etc/shadow&service=x&user=$(id)",
     "${file:/etc/passwd:root}": "${file:/etc/passwd:root}",
     "a": "${dir:/etc:passwd}",
     "b": "${env:PATH}",
@@ -34,6 +36,10 @@ HOSTILE = {
     "f": "{{7*7}}{% include '/etc/passwd' %}",
     "g": "file:///etc/passwd",
 }
+# Options of libpq that name a file, or a program, and one that would lead elsewhere.
+OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir", "passfile", "service", "hostaddr")
+CA = "/stack/ca.pem"
+STACKS = (f"host=db user=u password=p sslmode=verify-full sslrootcert={CA}", "host=pooler user=u")
 TOUCHES = ("open", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect", "import")
 _seen: list[list[str]] = []
 
@@ -80,17 +86,50 @@ def test_a_connector_file_opens_no_other_file_and_starts_nothing(tmp_path: Path)
 
 def test_of_a_jdbc_url_only_what_leads_to_the_server_is_taken() -> None:
     found = conninfo_to_dict(conninfo_of(HOSTILE) or "")
-    assert found == {"host": "h", "port": "1", "dbname": "d", "user": "$(id)"}
+    assert found == {"host": "h", "port": "1", "dbname": "d", "user": "$(id)", "sslmode": "require"}
 
 
-@given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
-def test_no_part_of_a_jdbc_url_becomes_another_option(host: str, database: str, user: str) -> None:
-    url = f"jdbc:postgresql://{host}/{database}?user={user}"
-    found = conninfo_of({"connection.url": url, "connection.username": user})
+@given(
+    st.text(max_size=20),
+    st.text(max_size=20),
+    st.text(max_size=20),
+    st.lists(
+        st.tuples(
+            st.sampled_from(OPTIONS),
+            st.sampled_from(("verify-full", "verify-ca", "require", "/etc/passwd", CA, f"{CA}/../x")) | st.text(),
+        ),
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_no_part_of_a_jdbc_url_becomes_another_option(
+    host: str, database: str, user: str, options: list[tuple[str, str]], quoted: bool
+) -> None:
+    query = urlencode(options) if quoted else "&".join(f"{key}={value}" for key, value in options)
+    config = {"connection.url": f"jdbc:postgresql://{host}/{database}?user={user}&{query}", "connection.username": user}
+    found = conninfo_of(config, STACKS)
     if found is not None:
-        assert set(conninfo_to_dict(found)) <= {"host", "port", "dbname", "user", "password", "sslmode"}
+        options_found = conninfo_to_dict(found)
+        files = {key: options_found.pop(key) for key in ("sslrootcert",) if key in options_found}
+        assert set(options_found) <= {"host", "port", "dbname", "user", "password", "sslmode"}
+        # Without the file that would not be verified.
+        assert files == ({"sslrootcert": CA} if str(options_found.get("sslmode", "")).startswith("verify-") else {})
         # That would be a socket of this machine.
-        assert not str(conninfo_to_dict(found)["host"]).startswith(("/", "@"))
+        assert not str(options_found["host"]).startswith(("/", "@"))
+
+
+def test_a_connection_that_is_tried_reads_no_file_but_the_stacks_own_ca() -> None:
+    nowhere = dict.fromkeys(("passfile", "sslcert", "sslkey", "sslcrl"), NO_FILE)
+    url = "jdbc:postgresql://h/d?sslmode=verify-full&sslrootcert="
+    own = conninfo_to_dict(alone(conninfo_of({"connection.url": url + CA}, STACKS) or ""))
+    assert {key: own[key] for key in own if own[key] == NO_FILE} == nowhere
+    assert (own["sslmode"], own["sslrootcert"]) == ("verify-full", CA)
+    for another in (url + "/etc/passwd", "jdbc:postgresql://h/d?sslmode=verify-ca", "jdbc:postgresql://h/d"):
+        tried = conninfo_to_dict(alone(conninfo_of({"connection.url": another}, STACKS) or ""))
+        # libpq takes ~/.postgresql/root.crt for it unless it is told another, and then verifies.
+        assert {key: tried[key] for key in tried if tried[key] == NO_FILE} == {**nowhere, "sslrootcert": NO_FILE}
+        # Nor does the environment say how.
+        assert tried["sslmode"] == ("require" if "verify" in another else "prefer")
 
 
 def test_a_host_that_a_connector_file_names_is_sent_no_password_of_this_machine(
