@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.sinks.jdbcurl import given
 
-__all__ = ["NO_FILE", "alone", "conninfo_of", "read_only", "refusal"]
+__all__ = ["NO_FILE", "alone", "conninfo_of", "read_only", "refusal", "with_password"]
 
 SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
@@ -23,6 +23,7 @@ TIMEOUT_SECONDS = 5
 SHARED = ("user", "password", "sslmode", "sslrootcert")
 NO_FILE = "/nonexistent"
 # libpq would look for these in the home folder, and show them to whatever host a connector file names.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OF_THIS_ACCOUNT = ("passfile", "sslcert", "sslkey", "sslcrl")
 
 
@@ -57,7 +58,7 @@ def read_only(config: Mapping[str, str], known: Iterable[str] = (), *, anywhere:
         config: of the connector.
         known: connection strings of servers whose password is known; one that only the workers know is taken from
             there, if host, port and user are the same. Their CA is taken, too; see `conninfo_of`.
-        anywhere: whether it is taken for another host and port, too: nobody else has made the configuration.
+        anywhere: whether it is taken for any server of this machine, too: all of them are the same person's.
 
     Returns:
         None if the connection does not come about, or cannot be tried from here.
@@ -67,7 +68,7 @@ def read_only(config: Mapping[str, str], known: Iterable[str] = (), *, anywhere:
     if conninfo is None:
         return None
     try:
-        own = alone(_with_password(conninfo, known, anywhere))
+        own = alone(with_password(conninfo, known, anywhere=anywhere))
         with psycopg.connect(own, connect_timeout=TIMEOUT_SECONDS, prepare_threshold=None) as connection:
             rows = connection.execute("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'")
             return bool(rows.fetchall()[0][0])
@@ -84,9 +85,11 @@ def alone(conninfo: str) -> str:
     return make_conninfo("", **{**default, **own, **dict.fromkeys(OF_THIS_ACCOUNT, NO_FILE)})
 
 
-def _with_password(conninfo: str, known: Iterable[str], anywhere: bool) -> str:
+def with_password(conninfo: str, known: Iterable[str], *, anywhere: bool) -> str:
+    """The connection string with the password of one of `known` that is for the same server; see `read_only`."""
     asked = conninfo_to_dict(conninfo)
-    same = ("user",) if anywhere else ("host", "port", "user")
+    # A host elsewhere, which a connector file of somebody's names, could ask for it in plain text.
+    same = ("user",) if anywhere and asked.get("host") in LOOPBACK else ("host", "port", "user")
     if "password" in asked:
         return conninfo
     for each in map(conninfo_to_dict, known):

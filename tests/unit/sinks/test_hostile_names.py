@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sinkbench.plan.connectors import read_connector
 from sinkbench.race.keys import beans_named, check_keys, check_url
 from sinkbench.sinks.postgres.asking import Columns, Document
-from sinkbench.sinks.postgres.jdbc import NO_FILE, alone, conninfo_of, refusal
+from sinkbench.sinks.postgres.jdbc import NO_FILE, alone, conninfo_of, refusal, with_password
 from sinkbench.trial.bench import filled_in
 from tests.support.parrots import postgres_parrot
 
@@ -145,6 +145,16 @@ def test_a_host_that_a_connector_file_names_is_sent_no_password_of_this_machine(
         monkeypatch.setenv("PGPASSWORD", "swordfish-of-the-shell")
         assert refusal(config) is None
         assert "what kind of password is mine" in (refusal({**config, "connection.password": "mine-own"}) or "")
+
+
+@pytest.mark.parametrize(
+    ("host", "sent"), [("127.0.0.1", True), ("::1", True), ("db.example", False), ("10.0.0.9", False)]
+)
+def test_the_stacks_password_goes_to_no_other_machine(host: str, sent: bool) -> None:
+    stack = "host=127.0.0.1 port=15432 user=sinkbench password=swordfish dbname=d"
+    asked = f"host={host} port=5433 user=sinkbench dbname=d"
+    assert ("password" in conninfo_to_dict(with_password(asked, [stack], anywhere=True))) is sent
+    assert "password" not in conninfo_to_dict(with_password(asked, [stack], anywhere=False))
 
 
 @pytest.mark.parametrize("field", ["a'); DROP TABLE x; --", "a\"}'); DROP TABLE x; --", "a%s", "a\\'b", 'a"b'])
