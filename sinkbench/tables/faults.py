@@ -124,28 +124,24 @@ def fault_line(summary: RunSummary) -> str:
     by_hand = [cell for cell in broken if cell.recovery is not None and cell.recovery.acts]
     down = [cell for cell in broken if cell.recovery is not None and not cell.recovery.recovered]
     silent = [cell for cell in broken if cell not in down and cell.recovery is not None and cell.recovery.is_silent]
+    if not hit:
+        return "Nothing was broken."
     said = [f"{len(keeping)} of {how_many(len(hit), 'cell')} with a fault lost no record"]
     if losing:
         worst = max(losing, key=_lost)
         said.append(f"the most, {_lost(worst):,}, were lost by {worst.label} under {worst.fault}")
-    if aside:
-        said.append(f"{sum(aside):,} records of {how_many(len(aside), 'cell')} are dead letters, and not in the sink")
-    if altered:
-        said.append(f"{how_many(len(altered), 'cell')} stored records that are not as they were sent")
-    if unchecked:
-        said.append(f"of {len(unchecked)} it is not known whether they are as they were sent")
-    if missing:
-        said.append(f"{missing} {'is' if missing == 1 else 'are'} invalid, or not taken yet")
-    if unknown:
-        said.append(f"of {len(unknown)} it is not known, since not every trial could be audited")
-    if down:
-        said.append(f"{len(down)} did not recover at all")
-    if silent:
-        said.append(f"{len(silent)} stored nothing any more")
-    if by_hand:
-        said.append(f"{len(by_hand)} did not recover without a person")
-    if broken and not (missing or down or silent or by_hand):
-        said.append("all recovered without a person")
+    more = (
+        (aside, f"{sum(aside):,} records of {how_many(len(aside), 'cell')} are dead letters, and not in the sink"),
+        (altered, f"{how_many(len(altered), 'cell')} stored records that are not as they were sent"),
+        (unchecked, f"of {len(unchecked)} it is not known whether they are as they were sent"),
+        (missing, f"{missing} {'is' if missing == 1 else 'are'} invalid, or not taken yet"),
+        (unknown, f"of {len(unknown)} it is not known, since not every trial could be audited"),
+        (down, f"{len(down)} did not recover at all"),
+        (silent, f"{len(silent)} stored nothing any more"),
+        (by_hand, f"{len(by_hand)} did not recover without a person"),
+        (not (missing or down or silent or by_hand), "all recovered without a person"),
+    )
+    said += [text for told, text in more if told]
     return f"{'; '.join(said)}."
 
 

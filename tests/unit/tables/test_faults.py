@@ -101,6 +101,7 @@ def test_what_nothing_has_broken_does_not_come_back(seconds: float, said: list[s
     summary = run_summary(*summarize([cell], [trial(None, cell, recovery=calm, audit=clean)]))
     assert matrix_texts(summary)[1] == [["none", "\n".join(said)]]
     assert ("uneven: without a fault" in render(summary)) is (seconds > 0)
+    assert fault_line(summary) == "Nothing was broken."
 
 
 def test_every_cell_stands_there_in_full_too() -> None:
