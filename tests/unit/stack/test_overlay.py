@@ -13,9 +13,9 @@ from ruamel.yaml import YAML
 from sinkbench.cli.reference import published
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, load_settings
-from sinkbench.stack import composecli
 from sinkbench.stack.composecli import ComposeCli
 from sinkbench.stack.overlay import PUBLISHED, overlay
+from tests.support.ran import Ran, ran_instead
 
 HERE = Path("/a b/checkout")
 Made = Callable[..., Settings]
@@ -179,28 +179,9 @@ def test_a_path_with_a_dollar_stays_what_it_is(settings: Made) -> None:
 # --- the command `docker compose` ---
 
 
-class Ran:
-    """Stands for `docker`: keeps what is asked of it."""
-
-    def __init__(self, version: str = "2.26.1") -> None:
-        self.asked: list[tuple[list[str], dict[str, str]]] = []
-        self.version = version
-
-    def __call__(self, command: list[str], environment: dict[str, str] | None = None) -> Any:
-        self.asked.append((command, environment or {}))
-
-        class Done:
-            returncode, stdout, stderr = 0, self.version, ""
-
-        return Done()
-
-
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
-    found = Ran()
-    monkeypatch.setattr(composecli, "run", found)
-    monkeypatch.setattr(composecli.shutil, "which", lambda name: name)
-    return found
+    return ran_instead(monkeypatch)
 
 
 def test_every_command_reads_the_overlay_and_what_the_owner_changes_but_for_the_small_topology(

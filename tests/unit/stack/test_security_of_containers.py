@@ -6,8 +6,8 @@ import os
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, load_settings
-from sinkbench.stack import compose, composecli
+from sinkbench.stack import compose
 from sinkbench.stack.certificates import issue, make_authority, names_of
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.composecli import ComposeCli
@@ -26,6 +26,7 @@ from sinkbench.stack.engine import Container
 from sinkbench.stack.securing import LOCAL_NAMES, secure_containers, security_of_containers
 from sinkbench.stack.security import OF_CONTAINERS, Security
 from sinkbench.stack.securityoverlay import folder_of_containers, names_of_containers, security_overlay
+from tests.support.ran import Ran, ran_instead
 
 BASE: dict[str, Any] = YAML(typ="safe").load((CHECKOUT / "docker-compose.yml").read_text())["services"]
 Made = Callable[..., Settings]
@@ -121,23 +122,9 @@ def test_the_same_is_asked_of_each_service_by_its_health_check_as_without_tls(se
     assert "http://127.0.0.1:8090/health" in BASE["loadgen"]["healthcheck"]["test"][-1]
 
 
-class Ran:
-    """Stands for `docker`: keeps what is asked of it."""
-
-    def __init__(self) -> None:
-        self.asked: list[list[str]] = []
-
-    def __call__(self, command: list[str], environment: dict[str, str] | None = None) -> Any:
-        self.asked.append(command)
-        return SimpleNamespace(returncode=0, stdout="2.26.1", stderr="")
-
-
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
-    found = Ran()
-    monkeypatch.setattr(composecli, "run", found)
-    monkeypatch.setattr(composecli.shutil, "which", lambda name: name)
-    return found
+    return ran_instead(monkeypatch)
 
 
 def test_every_command_reads_the_overlay_last_once_there_are_passwords(
@@ -145,7 +132,8 @@ def test_every_command_reads_the_overlay_last_once_there_are_passwords(
 ) -> None:
     def files(found: Settings) -> list[str]:
         ComposeCli(found, tmp_path).run("down")
-        return [word for before, word in zip(ran.asked[-1], ran.asked[-1][1:], strict=False) if before == "--file"]
+        command, _ = ran.asked[-1]
+        return [word for before, word in pairwise(command) if before == "--file"]
 
     home = tmp_path / "a $home"
     assert files(settings()) == []
