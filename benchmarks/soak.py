@@ -5,10 +5,10 @@ change, as slopes.
     .venv/bin/python -m benchmarks.soak --plan plans/faults.yaml [--stack STACK]
 
 The controller is looked at every second for MINUTES (30), or, of a PLAN, until its race ends; that run is kept in
-results/. The first tenth, in which it imports and connects, is left
-out. What a minute's readings have in common is their median, since readings that follow each other are alike. The slope
-through these medians is Theil's and Sen's, with its 95 % interval. Exit code 1: something grows, that is, the whole
-interval is above zero, and what it adds in an hour is more than a hundredth of what there was.
+results/. The first tenth, in which it imports and connects, is left out. What a minute's readings have in common is
+their median, since readings that follow each other are alike. The slope through these medians is Theil's and Sen's,
+with its 95 % interval. Exit code 1: something grows, that is, the whole interval is above zero, and what it adds in
+an hour is more than a hundredth of what there was.
 """
 
 from __future__ import annotations

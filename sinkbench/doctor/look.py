@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psutil
 
@@ -27,7 +26,7 @@ from sinkbench.services.access import curl
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka, PartitionCopies, group_of
-from sinkbench.services.servercert import certificate_until
+from sinkbench.services.servercert import certificates_until, https_places
 from sinkbench.sinks import SinkState, settable_of_sinks, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
@@ -216,15 +215,13 @@ class Look:
     def _certificates(self, states: Mapping[str, SinkState]) -> dict[str, datetime]:
         """Until when the certificate of each server is valid that shows one."""
         ends = self._endpoints
-        places = {name: urlsplit(url) for name, url in {**ends.connect, **ends.loadgens}.items()}
-        places = {name: place for name, place in places.items() if place.scheme == "https"}
+        urls = {**ends.connect, **ends.loadgens}
         if ends.kafka_settings.get("security.protocol", "").upper().endswith("SSL"):
             listed = [each.strip() for each in ends.kafka.split(",")]
             found_at = {"kafka": listed[0]} if len(listed) == 1 else {f"kafka at {each}": each for each in listed}
-            brokers = ends.brokers or found_at
-            places |= {name: urlsplit(f"//{address}") for name, address in brokers.items()}
-        until = {name: certificate_until(each.hostname or "", each.port or 443) for name, each in places.items()}
-        found = {name: seen for name, seen in until.items() if seen is not None}
+            # They speak no HTTP, but TLS begins in the same way.
+            urls |= {name: f"https://{address}" for name, address in (ends.brokers or found_at).items()}
+        found = certificates_until(https_places(urls))
         return {**found, **{name: seen for state in states.values() for name, seen in state.certificates.items()}}
 
     # --- the machine ---

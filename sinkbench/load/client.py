@@ -93,13 +93,7 @@ class Part:
         Raises TrialFailed if the load generator died or does not answer, or not every record was acknowledged.
         """
         try:
-            try:
-                answer = self._asked()
-            except ServiceTimeout:
-                raise
-            except ServiceError:
-                # It may have closed a connection that was kept open just when it was used again.
-                answer = self._asked()
+            answer = self._asked()
         except ServiceTimeout:
             raise TrialFailed(f"{self._name} did not answer for {ANSWER_SECONDS:g} s, {self._at()}") from None
         except ServiceError:
@@ -114,8 +108,13 @@ class Part:
         return state.summary
 
     def _asked(self) -> httpx.Response:
+        url = f"{self._url}/load"
         with http_errors():
-            return self._client.get(f"{self._url}/load")
+            try:
+                return self._client.get(url)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                # It may have closed a connection that was kept open just when it was used again.
+                return self._client.get(url)
 
     def cancel(self) -> None:
         """Stops the part if it was begun; a load generator that has died is fine."""

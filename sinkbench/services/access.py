@@ -6,7 +6,10 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Access", "curl"]
+__all__ = ["LOOPBACK", "Access", "curl"]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""What this machine calls itself, and nobody else does."""
 
 
 @dataclass(frozen=True)

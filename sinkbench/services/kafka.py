@@ -79,7 +79,7 @@ class Kafka:
         """
         self.bootstrap = bootstrap
         self._seconds = timeout_seconds
-        self._readers: dict[tuple[str, str], _Reader] = {}
+        self._reader: _Reader | None = None
         self._told: deque[Any] = deque(maxlen=50)
         self._settings = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
         try:
@@ -220,11 +220,10 @@ class Kafka:
 
     def committed(self, group: str, topic: str) -> int:
         """Sum of the offsets that `group` has committed for `topic`; 0 for a group that has committed nothing."""
-        reader = self._readers.get((group, topic))
-        if reader is None:
-            reader = _Reader(self._settings, group, topic)
+        reader = self._reader
+        if reader is None or (reader.group, reader.topic) != (group, topic):
             # One trial comes after the other; a reader of an earlier one would keep its threads.
-            self._readers = {(group, topic): reader}
+            reader = self._reader = _Reader(self._settings, group, topic)
         return reader.committed(self._seconds)
 
     def read_by(self, group: str) -> dict[str, int]:
@@ -333,15 +332,15 @@ class _Reader:
 
     def __init__(self, settings: Mapping[str, Any], group: str, topic: str) -> None:
         self._consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False}, logger=SILENT)
-        self._topic = topic
+        self.group, self.topic = group, topic
         self._partitions: list[TopicPartition] = []
 
     def committed(self, timeout_seconds: float) -> int:
         # What librdkafka reports would pile up.
         self._consumer.poll(0)
         if not self._partitions:
-            described = self._consumer.list_topics(self._topic, timeout=timeout_seconds).topics[self._topic]
-            self._partitions = [TopicPartition(self._topic, number) for number in described.partitions]
+            described = self._consumer.list_topics(self.topic, timeout=timeout_seconds).topics[self.topic]
+            self._partitions = [TopicPartition(self.topic, number) for number in described.partitions]
         if not self._partitions:
             return 0
         found = self._consumer.committed(self._partitions, timeout=timeout_seconds)

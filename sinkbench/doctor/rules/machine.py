@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from loadgen.certificate import WARN_BEFORE
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
 from sinkbench.doctor.facts import Area, Facts
+from sinkbench.services.access import LOOPBACK
 from sinkbench.sinks.state import SearchCluster
 from sinkbench.topology import BESIDE_HEAP, OTHERS_BYTES
 
@@ -20,7 +21,6 @@ TIGHT = 4 / 3
 # Elasticsearch does not start off loopback with fewer; others open a file for each segment of each partition.
 ELASTICSEARCH_FILES, LEAST_FILES = 65_535, 4_096
 WITH_TLS = (Area.CONNECT, Area.KAFKA, Area.SINKS)
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def little_memory(facts: Facts) -> Iterator[Found]:

@@ -8,14 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import TargetError
 from sinkbench.services.access import curl
 from sinkbench.services.failures import in_one_line, map_exceptions
-from sinkbench.services.servercert import certificate_until
+from sinkbench.services.servercert import certificates_until, https_places
 from sinkbench.sinks.elasticsearch.asked import flat_settings, seconds_of
 from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.state import Checkup, DataNode, SearchCluster, SinkState, Target
@@ -56,13 +55,7 @@ def look(endpoints: Endpoints) -> SinkState:
 
 def _certificates(endpoint: Endpoint) -> dict[str, datetime]:
     nodes = endpoint.nodes or {"elasticsearch": endpoint}
-    places = {name: urlsplit(node.address) for name, node in nodes.items()}
-    until = {
-        name: certificate_until(place.hostname or "", place.port or 443)
-        for name, place in places.items()
-        if place.scheme == "https"
-    }
-    return {name: found for name, found in until.items() if found is not None}
+    return certificates_until(https_places({name: node.address for name, node in nodes.items()}))
 
 
 def _cluster(client: Elasticsearch, endpoint: Endpoint) -> SearchCluster:

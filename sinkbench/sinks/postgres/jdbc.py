@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from sinkbench.services.access import LOOPBACK
 from sinkbench.sinks.jdbcurl import given
 
 __all__ = ["NO_FILE", "alone", "conninfo_of", "read_only", "refusal", "with_password"]
@@ -23,7 +24,6 @@ TIMEOUT_SECONDS = 5
 SHARED = ("user", "password", "sslmode", "sslrootcert")
 NO_FILE = "/nonexistent"
 # libpq would look for these in the home folder, and show them to whatever host a connector file names.
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OF_THIS_ACCOUNT = ("passfile", "sslcert", "sslkey", "sslcrl")
 
 

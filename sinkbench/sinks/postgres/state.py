@@ -16,7 +16,7 @@ from loadgen.reading import read_text
 from sinkbench.analysis.holding import waited_for
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions
-from sinkbench.services.servercert import POSTGRES, certificate_until
+from sinkbench.services.servercert import POSTGRES, certificates_until
 from sinkbench.services.versions import numbers_of
 from sinkbench.sinks.postgres import holding, jdbc
 from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
@@ -88,15 +88,13 @@ def _certificates(endpoints: Endpoints) -> dict[str, datetime]:
     if "pgbouncer" in endpoints.sinks:
         servers["pgbouncer"] = endpoints.sinks["pgbouncer"]
     parts = {name: conninfo_to_dict(server.address) for name, server in servers.items()}
-    until = {
-        name: certificate_until(
-            str(each["host"]).split(",")[0], int(str(each.get("port") or 5432).split(",")[0]), POSTGRES
-        )
+    places = {
+        name: (str(each["host"]).split(",")[0], int(str(each.get("port") or 5432).split(",")[0]))
         for name, each in parts.items()
         # Not a socket of this machine.
         if each.get("host") and not str(each["host"]).startswith(("/", "@"))
     }
-    return {name: found for name, found in until.items() if found is not None}
+    return certificates_until(places, POSTGRES)
 
 
 def _connected(address: str) -> psycopg.Connection[DictRow]:
