@@ -110,6 +110,8 @@ class Sampler:
         self._fault: Exception | None = None
         self._me = psutil.Process()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+        self.second_zero = time.monotonic()
+        """When the samples' second 0 is, by the monotonic clock, once it has started."""
 
     @property
     def samples(self) -> list[Sample]:
@@ -123,7 +125,7 @@ class Sampler:
         Returns:
             When the samples' second 0 is, in microseconds since the epoch.
         """
-        self._started, began_ns = time.monotonic(), time.time_ns()
+        self.second_zero, began_ns = time.monotonic(), time.time_ns()
         self._thread.start()
         return began_ns // 1000
 
@@ -144,7 +146,7 @@ class Sampler:
             return self._samples[seen:]
 
     def _run(self) -> None:
-        due = self._started
+        due = self.second_zero
         try:
             while not self._stopping.is_set():
                 sample = self._read()
@@ -172,7 +174,7 @@ class Sampler:
         sink = attempt(self._sources.sink)
         answered = time.monotonic()
         # A sink that answers late tells of the end: it was held up before it looked.
-        seconds = answered - min(answered - before, self._interval_seconds) / 2 - self._started
+        seconds = answered - min(answered - before, self._interval_seconds) / 2 - self.second_zero
         in_topic = attempt(self._sources.in_topic)
         consumed = attempt(self._sources.consumed)
         status = attempt(self._sources.status)

@@ -250,7 +250,9 @@ class Trial:
         self._check_holding()
         sampler = sampler or self.bench.sampler(self.cell, self.names, self.records, in_topic)
         watch = DrainWatch(self.records, self.cell.tasks, until) if isinstance(until, Timeouts) else until
-        self.samples_from_us, self._second_zero = sampler.start(), time.monotonic()
+        self.samples_from_us = sampler.start()
+        # Threads take their time to start: what is counted from here would not be on the clock of the samples.
+        self._second_zero = sampler.second_zero
         try:
             self._created = True
             self.not_audited = "the connector did not come to the end of the topic"

@@ -133,8 +133,10 @@ class FakeSampler:
     def __init__(self, bench: FakeBench, cell: Cell, records: int, in_topic: Callable[[], int] | None) -> None:
         self._bench, self._cell, self._records, self._in_topic = bench, cell, records, in_topic
         self.samples: list[Sample] = []
+        self.second_zero = 0.0
 
     def start(self) -> int:
+        self.second_zero = time.monotonic()
         return 0
 
     def stop(self) -> None:

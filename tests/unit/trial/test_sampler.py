@@ -95,3 +95,13 @@ def test_memory_is_read_after_the_cpu_time_that_it_may_come_with_and_becomes_a_s
     reading.stop()
     assert asked == ["cpu", "memory"]
     assert sample.signs == {"kafka_memory_bytes": 5e8}
+
+
+def test_a_moment_is_told_on_the_clock_of_the_samples() -> None:
+    reading = Sampler(Sources(sink=lambda: SinkReading(stored=0, backends=None), in_topic=lambda: 0), 0.01)
+    before = time.monotonic()
+    reading.start()
+    (first, *_) = reading.wait(0, 30.0)
+    seen = time.monotonic()
+    reading.stop()
+    assert before <= reading.second_zero + first.seconds <= seen
