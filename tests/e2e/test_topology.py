@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
-import psutil
 import psycopg
 import pytest
 
@@ -22,11 +20,11 @@ from sinkbench.doctor.rules import RULES
 from sinkbench.plan.plan import load_plan
 from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT, Settings, load_settings
+from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
-from sinkbench.topology import needed_bytes
-from tests.support.commands import QUICKLY_COMPILED, Run
+from tests.e2e.ownstacks import own_stack
+from tests.support.commands import Run
 
 OFFSET = 1500
 PLAN = """
@@ -50,23 +48,10 @@ SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replicati
 
 
 @pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    """Settings of a published stack that is down, beside whatever else is up; what a test starts of it is ended."""
-    usual = load_settings()
-    home = usual.home / "published stack"
-    for name, value in {
-        **{"STACK": "local", "TOPOLOGY": "published", "HOME": str(home), "DIST": str(usual.dist)},
-        **{"JAVA_OPTIONS": QUICKLY_COMPILED, "PORT_OFFSET": str(usual.port_offset + OFFSET)},
-    }.items():
-        monkeypatch.setenv(f"SINKBENCH_{name}", value)
-    settings = load_settings()
-    if psutil.virtual_memory().available < needed_bytes(settings.layout):
-        pytest.skip(f"the published topology needs {needed_bytes(settings.layout) / 1e9:.1f} GB of memory")
-    LocalStack(settings).down()
-    yield settings
-    LocalStack(settings).down()
-    for data in home.glob("data-*"):
-        shutil.rmtree(data)
+def published() -> Iterator[Settings]:
+    """Settings of a published stack that is down."""
+    with own_stack("published", "published stack", OFFSET) as stack:
+        yield stack.settings
 
 
 @pytest.fixture

@@ -1,0 +1,243 @@
+"""Work that somebody has spread unevenly over real nodes: a trial of it is invalid, and says why."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from confluent_kafka import ElectionType, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from sinkbench.analysis.holding import topic_held
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.plan import PlanDrain
+from sinkbench.race.sizes import is_too_short
+from sinkbench.results import Reason, TrialRecord
+from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.kafka import Kafka
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.local import LocalStack
+from sinkbench.trial.names import Names
+from tests.e2e.onetrial import one_trial
+from tests.e2e.ownstacks import own_stack
+from tests.support.silent import Silent
+
+OFFSET = 3500
+RECORDS, PARTITIONS = 20_000, 6
+LOAD = f"trials: 1\nload: {{partitions: {PARTITIONS}}}\ndrain: {{compiling_percent: 100}}\n"
+BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
+# What `one_trial` calls its things.
+NAMES = Names.of("5eeded_001")
+# When the target is there, and nothing is in the topic; when all is in the topic, and there is no connector.
+MADE, LOADED = "loading the topic", "draining"
+SOMEBODYS = "tides_somebodys"
+SOON_SECONDS = 30
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[LocalStack]:
+    """The published stack: three brokers, six workers, three data nodes, and a replica of PostgreSQL."""
+    with own_stack("published", "stack with uneven work", OFFSET) as stack:
+        stack.up(lambda line: None)
+        yield stack
+
+
+class ByHand(Silent):
+    """Does something when a trial has come to a phase."""
+
+    def __init__(self, at: str, do: Callable[[], None]) -> None:
+        self._at, self._do = at, do
+
+    def phase(self, text: str) -> None:
+        if text == self._at:
+            self._do()
+
+
+def taken(
+    stack: LocalStack, folder: Path, pipeline: str, target: str = "", observer: Silent | None = None
+) -> TrialRecord:
+    entry = f"{{pipeline: {pipeline}, target: {target}}}" if target else pipeline
+    record, _ = one_trial(stack, folder, f"pipelines: [{entry}]\n{LOAD}", RECORDS, observer=observer)
+    return record
+
+
+def reasons(record: TrialRecord) -> list[Reason]:
+    """Why it does not count, but that so few records are gone before there is a rate, or the tasks were looked at."""
+    if is_too_short(record, PlanDrain().window_seconds):
+        return []
+    return [each for each in record.reasons if each.code != ReasonCode.TOO_SHORT]
+
+
+def until(found: Callable[[], bool]) -> None:
+    """Waits until it is so however often it is asked: nodes learn of a change one after the other."""
+    deadline = time.monotonic() + SOON_SECONDS
+    while not all(found() for _ in range(5)):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("pipeline", [BULK, JDBC])
+def test_what_nobody_has_touched_is_spread_evenly_and_its_trial_counts(
+    stack: LocalStack, tmp_path: Path, pipeline: str
+) -> None:
+    record = taken(stack, tmp_path, pipeline)
+    assert reasons(record) == []
+    assert not any(note.startswith("not checked") for note in record.notes)
+    assert set(record.placement.values()) == {1}
+    assert record.audit is not None
+    assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)
+
+
+# --- shards -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def cluster_set(stack: LocalStack, name: str, value: str) -> Iterator[None]:
+    """Elasticsearch's cluster is set so."""
+    settings = f"{stack.endpoints.sinks['elasticsearch'].address}/_cluster/settings"
+    httpx.put(settings, json={"persistent": {name: value}}).raise_for_status()
+    try:
+        yield
+    finally:
+        httpx.put(settings, json={"persistent": {name: None}}).raise_for_status()
+
+
+def move_beside_another(stack: LocalStack) -> None:
+    """Moves one primary shard of the trial's index onto the node that has another one."""
+    address, index = stack.endpoints.sinks["elasticsearch"].address, NAMES.target
+
+    def rests(waited_for: dict[str, str]) -> None:
+        found = httpx.get(f"{address}/_cluster/health/{index}", params={**waited_for, "timeout": "30s"}, timeout=60)
+        assert found.json()["timed_out"] is False
+
+    rests({"wait_for_status": "green"})
+    rows = httpx.get(f"{address}/_cat/shards/{index}", params={"format": "json", "h": "shard,prirep,node"}).json()
+    there = {row["node"] for row in rows if row["shard"] == "0"}
+    origin = next(row["node"] for row in rows if (row["shard"], row["prirep"]) == ("0", "p"))
+    free = next(row["node"] for row in rows if row["prirep"] == "p" and row["node"] not in there)
+    move = {"index": index, "shard": 0, "from_node": origin, "to_node": free}
+    httpx.post(f"{address}/_cluster/reroute", json={"commands": [{"move": move}]}).raise_for_status()
+    rests({"wait_for_no_relocating_shards": "true"})
+
+
+def check_shards(record: TrialRecord) -> None:
+    (reason,) = record.reasons
+    assert reason.code == ReasonCode.SHARDS_UNEVEN
+    assert reason.figures == {"nodes_used": 2, "nodes": 3}
+    assert (record.audit, record.not_audited) == (None, "the connector was not started")
+
+
+def test_a_primary_shard_that_was_moved_beside_another_makes_the_trial_invalid(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    with cluster_set(stack, "cluster.routing.rebalance.enable", "none"):
+        check_shards(taken(stack, tmp_path, BULK, observer=ByHand(MADE, lambda: move_beside_another(stack))))
+
+
+def test_a_data_node_that_the_cluster_leaves_out_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
+    with cluster_set(stack, "cluster.routing.allocation.exclude._name", "elasticsearch-3"):
+        check_shards(taken(stack, tmp_path, BULK))
+
+
+def test_shards_that_their_index_itself_keeps_from_a_node_are_not_checked_and_never_called_even(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    body = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    kept = {"index.routing.allocation.exclude._name": "elasticsearch-3", "number_of_shards": 3, "number_of_replicas": 1}
+    (tmp_path / "kept.json").write_text(json.dumps({**body, "settings": {**body["settings"], **kept}}))
+    record = taken(stack, tmp_path, BULK, "kept.json")
+    assert reasons(record) == []
+    assert [note for note in record.notes if note.startswith("not checked whether the shards of the index are spread")]
+
+
+# --- leaders ------------------------------------------------------------------------------------------------------
+
+
+def topic_codes(stack: LocalStack, partitions: int) -> list[ReasonCode] | None:
+    """What does not hold of the trial's topic; None until Kafka shows so many partitions, with all copies in sync."""
+    brokers, topics = Kafka(stack.endpoints.kafka).copies(NAMES.topic)
+    found = topics.get(NAMES.topic, {})
+    codes = [each.code for each in topic_held(brokers, found).broken]
+    in_sync = len(brokers) == 3 and ReasonCode.PARTITIONS_NOT_IN_SYNC not in codes
+    return codes if len(found) == partitions and in_sync else None
+
+
+def test_a_broker_that_leads_more_partitions_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
+    more = PARTITIONS + 2
+
+    def lead_by_the_first() -> None:
+        admin = AdminClient({"bootstrap.servers": stack.endpoints.kafka})
+        added = admin.create_partitions([NewPartitions(NAMES.topic, more, [[1, 2, 3], [1, 2, 3]])])
+        added[NAMES.topic].result()
+        until(lambda: topic_codes(stack, more) is not None)
+
+    record = taken(stack, tmp_path, JDBC, observer=ByHand(LOADED, lead_by_the_first))
+    (reason,) = record.reasons
+    assert reason.code == ReasonCode.LEADERS_UNEVEN
+    assert reason.figures == {"most": 4, "least": 2}
+    assert (record.audit, record.not_audited) == (None, "the connector was not started")
+
+
+def test_a_broker_that_came_back_leads_nothing_until_leaders_are_elected_and_then_the_trial_counts(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    seen: list[list[ReasonCode] | None] = []
+
+    def bounce_and_elect() -> None:
+        stack.kill("kafka-2")
+        stack.start("kafka-2")
+        until(lambda: topic_codes(stack, PARTITIONS) is not None)
+        seen.append(topic_codes(stack, PARTITIONS))
+        # What the reason says that mends it.
+        admin = AdminClient({"bootstrap.servers": stack.endpoints.kafka})
+        partitions = [TopicPartition(NAMES.topic, number) for number in range(PARTITIONS)]
+        admin.elect_leaders(ElectionType.PREFERRED, partitions).result()
+        until(lambda: topic_codes(stack, PARTITIONS) == [])
+
+    record = taken(stack, tmp_path, JDBC, observer=ByHand(LOADED, bounce_and_elect))
+    assert seen == [[ReasonCode.LEADERS_UNEVEN]]
+    assert reasons(record) == []
+    assert record.audit is not None
+    assert record.audit.lost == 0
+
+
+# --- tasks --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def three_other_tasks(stack: LocalStack) -> Iterator[None]:
+    """A connector of somebody else's, with tasks on three of the six workers that have nothing to do."""
+    config = json.loads((CHECKOUT / "connectors" / f"{JDBC}.json").read_text())["config"]
+    kafka = Kafka(stack.endpoints.kafka)
+    kafka.create_topic(SOMEBODYS, 3)
+    with ConnectCluster(stack.endpoints.connect.values()) as connect:
+        connect.create(SOMEBODYS, {**config, "topics": SOMEBODYS, "tasks.max": "3"})
+        try:
+            connect.wait_for_tasks(SOMEBODYS, 3)
+            yield
+        finally:
+            connect.delete(SOMEBODYS)
+            connect.wait_until_gone(SOMEBODYS)
+            kafka.wait_until_empty(f"connect-{SOMEBODYS}")
+            kafka.delete_group(f"connect-{SOMEBODYS}")
+            kafka.delete_topic(SOMEBODYS)
+
+
+def test_tasks_that_were_placed_unevenly_beside_somebody_elses_make_the_trial_invalid(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    with three_other_tasks(stack):
+        record = taken(stack, tmp_path, JDBC)
+    assert [each.code for each in reasons(record)] == [ReasonCode.TASKS_UNEVEN]
+    # Connect makes the workers' sums even, and fills up those first that have least.
+    assert sorted(record.placement.values()) == [0, 0, 0, 2, 2, 2]
+    # What came of it is audited all the same.
+    assert record.audit is not None
+    assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)
