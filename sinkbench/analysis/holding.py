@@ -76,11 +76,15 @@ class Held:
 
 @dataclass(frozen=True)
 class Standby:
-    """A server that follows a PostgreSQL server, as `pg_stat_replication` has it; None is what is not shown to us."""
+    """A server that follows a PostgreSQL server, as `pg_stat_replication` has it; None is what is not shown to us.
+
+    `applies`: whether it applies what it receives, where commits wait for that; elsewhere nobody has asked.
+    """
 
     name: str | None
     state: str | None
     sync_state: str | None
+    applies: bool = True
 
 
 @dataclass(frozen=True)
@@ -124,17 +128,22 @@ def database_held(follows: bool, names: str, standbys: Sequence[Standby]) -> Hel
         why = "this user does not see pg_stat_replication; GRANT pg_read_all_stats to it"
         return Held(unchecked=(f"whether PostgreSQL's standbys are in sync: {why}",), asked=1 + needed)
     listed = [each for each in standbys if each.sync_state != "async"]
-    good = [each for each in listed if each.sync_state in _IN_SYNC and each.state == "streaming"]
+    good = [each for each in listed if each.sync_state in _IN_SYNC and each.state == "streaming" and each.applies]
     behind = [each for each in listed if each.state != "streaming"]
     if len(good) >= needed and not behind:
         return Held(copies=1 + needed, asked=1 + needed)
-    told = [f"{each.name} is {each.sync_state} and {each.state}" for each in (behind or standbys)]
+    told = [
+        f"{each.name} is {each.sync_state} and {each.state}" + ("" if each.applies else ", and applies nothing")
+        for each in (behind or standbys)
+    ]
     there = few_of(told[:MOST_NAMED], len(told)) if told else "none is connected"
     text = (
         f"{len(good)} of {counted(needed, 'standby')} that PostgreSQL waits for"
         f" (synchronous_standby_names {names}) {'is' if len(good) == 1 else 'are'} in sync and streaming: {there}"
     )
     mend = "start the standby, and look at its log"
+    if not behind and not all(each.applies for each in standbys):
+        mend = "SELECT pg_wal_replay_resume() on the standby if it is paused there, and look at its log"
     figures = {"in_sync": float(len(good)), "waited_for": float(needed), "standbys": float(len(standbys))}
     return Held((Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, mend, figures),), copies=1 + len(good), asked=1 + needed)
 

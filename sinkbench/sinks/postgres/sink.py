@@ -396,7 +396,10 @@ class PostgresSink:
         return SinkSettings(durability, tuning, database_promise(durability, unlogged=unlogged))
 
     def held(self, target: str) -> Held:
-        return holding.look(self._connection)
+        how = {str(name): value for name, value in self._query(sql.SQL(SETTINGS), ["synchronous_commit"])}
+        # What was set for the database since this connection began holds for those of connectors.
+        how |= of_database(self._connection)
+        return holding.look(self._connection, applied=how.get("synchronous_commit") == "remote_apply")
 
     def count(self, target: str) -> int:
         return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])

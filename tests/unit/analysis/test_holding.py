@@ -68,6 +68,11 @@ def test_a_standby_that_is_in_sync_and_streams_holds() -> None:
         ("a", [Standby("b", "streaming", "async")], "b is async and streaming"),
         ("2 (a, b)", [GOOD], "1 of 2 standbys that PostgreSQL waits for"),
         ("1 (a, b)", [GOOD, Standby("b", "catchup", "potential")], "b is potential and catchup"),
+        (
+            "a",
+            [Standby("a", "streaming", "sync", applies=False)],
+            "a is sync and streaming, and applies nothing; SELECT",
+        ),
     ],
 )
 def test_a_standby_that_is_missing_or_behind_is_named(names: str, standbys: list[Standby], told: str) -> None:

@@ -45,6 +45,7 @@ def test_a_server_that_nobody_follows_has_no_standby() -> None:
     hidden = {**nobody, "pid": 7}
     seen = {**hidden, "name": "postgres-2", "state": "streaming", "sync_state": "sync"}
     assert standbys_of([hidden, seen]) == [Standby(None, None, None), Standby("postgres-2", "streaming", "sync")]
+    assert standbys_of([seen], {7}) == [Standby("postgres-2", "streaming", "sync", applies=False)]
 
 
 def test_the_settings_of_an_index_come_to_a_promise() -> None:
