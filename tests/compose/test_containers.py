@@ -32,6 +32,16 @@ pipelines: [{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.rec
 trials: 1
 drain: {compiling_percent: 100, window_seconds: 8, pilot_seconds: 1, warm_up_seconds: 2}
 """
+BROKEN = """
+mode: faults
+pipelines: [postgres/jdbc]
+trials: 1
+sustain: {records_per_second: 500, seconds: 10}
+drain: {pilot_seconds: 1, warm_up_seconds: 2, compiling_percent: 100}
+faults:
+  - {what: kill, whom: sink, at_seconds: 3, seconds: 2, patience_seconds: 2}
+  - {what: kill, whom: worker, at_seconds: 3, seconds: 2}
+"""
 # Without the proxy that the engine may give each container on its way to other machines.
 CURL = ("curl", "-fsS", "--noproxy", "*", "-m", "10")
 SERVICES = {"kafka", "elasticsearch", "postgres", "pgbouncer", "connect"}
@@ -196,6 +206,31 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     assert refused[0] == "2", refused
     assert "another race is running in this checkout (pid" in refused[1], refused
     assert all(state.state == "running" for state in stack.states())
+
+
+def test_containers_that_a_plan_kills_lose_nothing_and_only_the_sink_takes_a_person(
+    stack: ComposeStack, sinkbench: Run, checkout: Path
+) -> None:
+    (checkout / "plans" / "broken.yaml").write_text(BROKEN)
+    done = sinkbench("race", "plans/broken.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    sink, worker = summary_of(checkout)["cells"]
+    for cell in (sink, worker):
+        assert cell["passed"] is True, cell
+        assert (cell["audit"]["lost"], cell["audit"]["foreign"]) == (0, 0)
+        assert cell["audit"]["produced"] == 5_000
+        assert cell["recovery"]["recovered"] is True
+    assert sink["recovery"]["whom"] == "postgres"
+    assert sink["recovery"]["failed_tasks"] > 0
+    assert {act["command"].partition("?")[2] for act in sink["recovery"]["acts"]} == {
+        "includeTasks=true&onlyFailed=true"
+    }
+    # Its tasks go on at another worker, or at itself.
+    assert worker["recovery"]["whom"] in stack.endpoints.connect
+    assert worker["recovery"]["acts"] == []
+    assert all(state.state == "running" for state in stack.states())
+    with ConnectCluster(stack.endpoints.connect.values()) as connect:
+        assert connect.connectors() == []
 
 
 def trouble_of(stack: ComposeStack, name: str) -> str:
