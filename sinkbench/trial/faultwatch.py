@@ -50,13 +50,19 @@ class Patience:
 class FaultWatch:
     """Looks at one sample after the other. What the fault itself does ends no trial.
 
+    Args:
+        records: that the trial's topic gets.
+        tasks: of its connector.
+        patience: of the person who would act.
+
     Attributes:
         ended: when the fault was undone, on the samples' clock; None before.
         recovered: whether in the end all records were read, and no task was FAILED.
     """
 
-    def __init__(self, records: int, patience: Patience) -> None:
+    def __init__(self, records: int, tasks: int, patience: Patience) -> None:
         self._records = records
+        self._tasks = tasks
         self._patience = patience
         self._seen: tuple[int | None, int | None] = (None, None)
         self._moved_seconds = 0.0
@@ -95,7 +101,7 @@ class FaultWatch:
             if now - max(self._moved_seconds, self.ended) >= QUIET_SECONDS:
                 self.recovered = True
                 return End()
-        elif self._deeds >= MOST_DEEDS and self._still(now) > self._patience.still_seconds:
+        elif self._deeds >= MOST_DEEDS and self._still(now) > self._hope(sample):
             return End()
         return self._end_if_late(now)
 
@@ -114,6 +120,11 @@ class FaultWatch:
             self._moved_seconds = sample.seconds
             return Deed.RESTART
         return None
+
+    def _hope(self, sample: Sample) -> float:
+        """For how long something may still move: a task that is FAILED stays so, and has left its partitions to the others."""
+        all_failed = sample.tasks_failed is not None and sample.tasks_failed >= self._tasks
+        return self._patience.failed_seconds if all_failed else self._patience.still_seconds
 
     def _still(self, now: float) -> float:
         """How long nothing has moved since the fault was undone."""

@@ -535,7 +535,7 @@ def test_names_of_what_a_fault_makes_are_known_as_a_trials() -> None:
 
 
 def watch(patience: float = 10, ended: float | None = 5) -> FaultWatch:
-    made = FaultWatch(100, Patience(patience, 300))
+    made = FaultWatch(100, 3, Patience(patience, 300))
     made.ended = ended
     return made
 
@@ -574,6 +574,18 @@ def test_a_person_waits_before_the_first_restart_and_before_each_other() -> None
             deeds.append((at, deed))
     assert [at for at, _ in deeds] == [16, 26, 36]
     assert {deed for _, deed in deeds} == {Deed.RESTART_FAILED}
+
+
+@pytest.mark.parametrize(("failed", "over"), [(3, 47), (2, 92)])
+def test_tasks_that_all_failed_for_good_are_given_up_sooner_than_one_that_may_still_move(failed: int, over: int) -> None:
+    found = watch()
+    for at in range(6, 130):
+        now = read(float(at), 50, 50, failed=failed)
+        if found.see(now) is not None:
+            break
+        found.deed(now)
+    assert at == over
+    assert not found.recovered
 
 
 def test_a_pipeline_that_stands_still_though_it_runs_is_restarted_later() -> None:
