@@ -26,6 +26,8 @@ AFTER = "org.apache.kafka.connect.transforms.ExtractField$Value"
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
 # None of them gives a schema to a value that has none, or makes text of a struct.
 KAFKAS_OWN = "org.apache.kafka.connect.transforms."
+# It leaves out whole records, or fails on them.
+FILTER = "io.debezium.transforms.Filter"
 # Where a record lies in Kafka, as Debezium's sink names the columns of such a key.
 POSITION = frozenset({"__connect_topic", "__connect_partition", "__connect_offset"})
 SCHEMAS, CONTENT = "value.converter.schemas.enable", "value.converter.schema.content"
@@ -80,7 +82,7 @@ def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | No
     kinds = list(_transforms(config).values())
     if config.get("connector.class") != JDBC or config.get("schema.evolution", "none") != "none":
         return None
-    if not all(kind == UNWRAP or kind.startswith(KAFKAS_OWN) for kind in kinds):
+    if not all(kind in (UNWRAP, FILTER) or kind.startswith(KAFKAS_OWN) for kind in kinds):
         return None
     key = (
         POSITION if config.get("primary.key.mode") == "kafka" and not config.get("primary.key.fields") else frozenset()

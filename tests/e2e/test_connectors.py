@@ -45,7 +45,11 @@ def works_as_it_stands(file: Path) -> bool:
 FILES = [file for file in ALL if works_as_it_stands(file)]
 RECORDS = 600
 # These need another table than the one that is there by hand.
-TABLES = {"jdbc-upsert": "keyed.sql", "jdbc-idempotent": "targets/positions.sql"}
+TABLES = {
+    "jdbc-upsert": "keyed.sql",
+    "jdbc-idempotent": "targets/positions.sql",
+    "jdbc-checked": "targets/positions.sql",
+}
 
 
 @pytest.fixture

@@ -437,3 +437,37 @@ def test_a_worker_that_is_killed_in_a_drain_loses_what_was_committed_and_not_sto
     assert audit.stored == record.records - audit.lost + audit.duplicates
     assert all(state.state == "running" for state in stack.states())
     assert left_behind(stack) == []
+
+
+POISONED = """
+mode: faults
+pipelines: [{pipeline: PIPELINE, target: postgres/targets/positions.sql}]
+sustain: {records_per_second: 1000, seconds: 5}
+faults:
+  - {what: poison, records: RECORDS, share: 0.01, at_seconds: 3, seconds: 2, patience_seconds: 1}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("records", ["not json", "nul"])
+def test_what_postgresql_refuses_is_a_dead_letter_where_each_record_is_checked_before(
+    stack: LocalStack, tmp_path: Path, records: str
+) -> None:
+    plan = POISONED.replace("PIPELINE", "postgres/jdbc-checked").replace("RECORDS", records)
+    record, _ = one_trial(stack, tmp_path, plan)
+    found, audit = record.recovery, record.audit
+    assert found is not None
+    assert audit is not None, record.reasons
+    assert (found.poisoned, found.poison_stored, found.poison_dead) == (50, 0, 50)
+    assert (audit.lost, audit.duplicates, audit.foreign, audit.dead_letters) == (0, 0, 0, 0)
+    assert (found.recovered, found.acts, found.failed_tasks) == (True, [], 0)
+
+
+def test_a_record_that_postgresql_refuses_stops_a_pipeline_that_checks_none(stack: LocalStack, tmp_path: Path) -> None:
+    plan = POISONED.replace("PIPELINE", "postgres/jdbc-idempotent").replace("RECORDS", "nul")
+    record, _ = one_trial(stack, tmp_path, plan)
+    assert record.recovery is not None
+    assert not record.recovery.recovered
+    assert record.recovery.poison_dead == 0
+    assert record.audit is not None
+    assert record.audit.lost > 0

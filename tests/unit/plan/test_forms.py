@@ -73,6 +73,7 @@ IN_COLUMNS = frozenset({"metadata_id", "data_q", "bench_run", "bench_seq", "benc
         ("jdbc", "document", {"payload"}),
         ("jdbc-pgbouncer", "document", {"payload"}),
         ("jdbc-idempotent", "document", {"payload", *POSITION}),
+        ("jdbc-checked", "document", {"payload", *POSITION}),
         ("jdbc-row", "row-schema", IN_COLUMNS),
         ("jdbc-row", "row-debezium-schema", IN_COLUMNS),
         ("jdbc-row-unwrap", "row-debezium-schema", IN_COLUMNS),
