@@ -122,7 +122,7 @@ class FaultWatch:
         return None
 
     def _hope(self, sample: Sample) -> float:
-        """For how long something may still move: a task that is FAILED stays so, and has left its partitions to the others."""
+        """For how long something may still move: a FAILED task stays so, and has left its partitions to the others."""
         all_failed = sample.tasks_failed is not None and sample.tasks_failed >= self._tasks
         return self._patience.failed_seconds if all_failed else self._patience.still_seconds
 

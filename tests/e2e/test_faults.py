@@ -441,8 +441,9 @@ def test_a_worker_that_is_killed_in_a_drain_loses_what_was_committed_and_not_sto
 
 POISONED = """
 mode: faults
+probe_interval_ms: 150
 pipelines: [{pipeline: PIPELINE, target: postgres/targets/positions.sql}]
-sustain: {records_per_second: 1000, seconds: 5}
+sustain: {records_per_second: 1000, seconds: 6}
 faults:
   - {what: poison, records: RECORDS, share: 0.01, at_seconds: 3, seconds: 2, patience_seconds: 1}
 """
@@ -458,11 +459,12 @@ def test_what_postgresql_refuses_is_a_dead_letter_where_each_record_is_checked_b
     found, audit = record.recovery, record.audit
     assert found is not None
     assert audit is not None, record.reasons
-    assert (found.poisoned, found.poison_stored, found.poison_dead) == (50, 0, 50)
+    assert (found.poisoned, found.poison_stored, found.poison_dead) == (60, 0, 60)
     assert (audit.lost, audit.duplicates, audit.foreign, audit.dead_letters) == (0, 0, 0, 0)
     assert (found.recovered, found.acts, found.failed_tasks) == (True, [], 0)
 
 
+@pytest.mark.long
 def test_a_record_that_postgresql_refuses_stops_a_pipeline_that_checks_none(stack: LocalStack, tmp_path: Path) -> None:
     plan = POISONED.replace("PIPELINE", "postgres/jdbc-idempotent").replace("RECORDS", "nul")
     record, _ = one_trial(stack, tmp_path, plan)

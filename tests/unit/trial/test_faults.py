@@ -577,7 +577,9 @@ def test_a_person_waits_before_the_first_restart_and_before_each_other() -> None
 
 
 @pytest.mark.parametrize(("failed", "over"), [(3, 47), (2, 92)])
-def test_tasks_that_all_failed_for_good_are_given_up_sooner_than_one_that_may_still_move(failed: int, over: int) -> None:
+def test_tasks_that_all_failed_for_good_are_given_up_sooner_than_one_that_may_still_move(
+    failed: int, over: int
+) -> None:
     found = watch()
     for at in range(6, 130):
         now = read(float(at), 50, 50, failed=failed)
