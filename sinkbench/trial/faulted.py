@@ -125,6 +125,7 @@ class Faulted:
                 injection.begin()
             # What lasts until all is stored must not be waited for.
             watch.ended = injection.began if fault.seconds is None else injection.ended
+            watch.bad = trial.poisoned
             if (deed := watch.deed(sample)) is not None:
                 self._do(deed, trial, injection)
 

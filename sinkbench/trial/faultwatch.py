@@ -57,6 +57,8 @@ class FaultWatch:
 
     Attributes:
         ended: when the fault was undone, on the samples' clock; None before.
+        bad: bad records that were put into the topic. A connector that keeps its offsets itself may not commit those
+            that are a partition's last ones.
         recovered: whether in the end all records were read, and no task was FAILED.
     """
 
@@ -72,6 +74,7 @@ class FaultWatch:
         self._alive: set[str] = set()
         self._deeds = 0
         self.ended: float | None = None
+        self.bad = 0
         self.recovered = False
 
     def see(self, sample: Sample) -> End | None:
@@ -96,8 +99,7 @@ class FaultWatch:
         if self._dead_since is not None and now - max(self._dead_since, self.ended) >= DEAD_SECONDS:
             text = f"{' and '.join(self._dead)} died after the fault"
             return replace(end_with(ReasonCode.SERVICE_DIED, text), dead=self._dead)
-        everything = sample.in_topic is not None and sample.in_topic >= self._records
-        if everything and sample.uncommitted == 0 and sample.stored is not None and self._failed_since is None:
+        if self._all_read(sample) and self._failed_since is None:
             if now - max(self._moved_seconds, self.ended) >= QUIET_SECONDS:
                 self.recovered = True
                 return End()
@@ -115,11 +117,18 @@ class FaultWatch:
             # It has another time until somebody looks again.
             self._failed_since = self._moved_seconds = sample.seconds
             return Deed.RESTART_FAILED
+        if self._all_read(sample):
+            return None
         if sample.uncommitted and self._still(sample.seconds) > self._patience.still_seconds:
             self._deeds += 1
             self._moved_seconds = sample.seconds
             return Deed.RESTART
         return None
+
+    def _all_read(self, sample: Sample) -> bool:
+        if sample.stored is None or sample.uncommitted is None or (sample.in_topic or 0) < self._records:
+            return False
+        return sample.uncommitted == 0 or (sample.uncommitted <= self.bad and sample.stored >= self._records)
 
     def _hope(self, sample: Sample) -> float:
         """For how long something may still move: a FAILED task stays so, and has left its partitions to the others."""

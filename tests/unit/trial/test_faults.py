@@ -551,6 +551,17 @@ def test_it_is_over_when_all_is_read_and_nothing_more_is_stored() -> None:
     assert found.recovered
 
 
+@pytest.mark.parametrize(("bad", "left", "stored", "over"), [(5, 5, 100, True), (5, 6, 100, False), (5, 5, 99, False)])
+def test_bad_records_that_a_connector_never_commits_are_not_waited_for(
+    bad: int, left: int, stored: int, over: bool
+) -> None:
+    found = watch()
+    found.bad = bad
+    assert [found.see(read(at, stored, left)) for at in (6.0, 8.0, 10.0)] == [None] * 3
+    assert (found.see(read(11.5, stored, left)) == End()) is over
+    assert found.recovered is over
+
+
 def test_it_is_not_over_before_the_fault_is() -> None:
     found = watch(ended=None)
     assert found.see(read(100)) is None
