@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,6 +65,8 @@ DOCUMENTS_BEFORE = 20_000
 RUN_BEFORE = "before"
 # Of large ones fewer do.
 LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
+# What only leaders have acknowledged is not in the topic, as others see it, until the followers have it, too.
+COPIED_SECONDS, AGAIN_SECONDS = 15.0, 0.2
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
@@ -242,7 +245,7 @@ class Bench:
         acks = self.plan.load.acks if wanted.acks is None else wanted.acks
         load = self.plan.load.model_copy(update={"form": wanted.form, "acks": acks})
         done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
-        ends = self.kafka.end_offsets(names.topic).values()
+        ends = self._ends_with(names.topic, done.acknowledged)
         return Loaded(
             sent=done.sent,
             acknowledged=done.acknowledged,
@@ -252,6 +255,15 @@ class Bench:
             records_per_second=done.acknowledged / done.elapsed_seconds if done.elapsed_seconds else 0.0,
             in_time=done.in_time,
         )
+
+    def _ends_with(self, topic: str, records: int) -> Collection[int]:
+        """The end offsets of the topic's partitions, as soon as so many records are before them, or after a while."""
+        deadline = time.monotonic() + COPIED_SECONDS
+        while True:
+            ends = self.kafka.end_offsets(topic).values()
+            if sum(ends) >= records or time.monotonic() > deadline:
+                return ends
+            time.sleep(AGAIN_SECONDS)
 
     def set_services(self, cell: Cell) -> None:
         """Sets the services of the cell's sink as its plan says, until `set_back`; nothing of another trial's stays."""

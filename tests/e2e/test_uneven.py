@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,13 +16,16 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from sinkbench.analysis.holding import topic_held
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.plan import PlanDrain
+from sinkbench.load.records import keep_records
+from sinkbench.plan.plan import PlanDrain, load_plan
 from sinkbench.race.sizes import is_too_short
 from sinkbench.results import Reason, TrialRecord
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
+from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.names import Names
 from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
@@ -30,6 +34,7 @@ from tests.support.silent import Silent
 OFFSET = 3500
 RECORDS, PARTITIONS = 20_000, 6
 LOAD = f"trials: 1\nload: {{partitions: {PARTITIONS}}}\ndrain: {{compiling_percent: 100}}\n"
+BROKERS = ("kafka", "kafka-2", "kafka-3")
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
 # What `one_trial` calls its things.
 NAMES = Names.of("5eeded_001")
@@ -157,6 +162,36 @@ def test_shards_that_their_index_itself_keeps_from_a_node_are_not_checked_and_ne
     assert [note for note in record.notes if note.startswith("not checked whether the shards of the index are spread")]
 
 
+def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_not(
+    stack: LocalStack,
+) -> None:
+    sink = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
+    address, made = stack.endpoints.sinks["elasticsearch"].address, []
+
+    def let_it_be_used_once_it_is_made() -> None:
+        while not (found := httpx.get(f"{address}/{NAMES.target}/_settings")).is_success:
+            time.sleep(0.05)
+        made.append(found.json()[NAMES.target]["settings"]["index"]["uuid"])
+        body = {"persistent": {"cluster.routing.allocation.exclude._name": None}}
+        httpx.put(f"{address}/_cluster/settings", json=body).raise_for_status()
+
+    with (
+        cluster_set(stack, "cluster.routing.rebalance.enable", "none"),
+        cluster_set(stack, "cluster.routing.allocation.exclude._name", "elasticsearch-3"),
+    ):
+        other = threading.Thread(target=let_it_be_used_once_it_is_made)
+        other.start()
+        try:
+            sink.create(NAMES.target)
+            held = sink.held(NAMES.target)
+            kept = httpx.get(f"{address}/{NAMES.target}/_settings").json()[NAMES.target]["settings"]["index"]["uuid"]
+        finally:
+            other.join()
+            sink.drop(NAMES.target)
+    assert held.broken == ()
+    assert kept != made[0]
+
+
 # --- leaders ------------------------------------------------------------------------------------------------------
 
 
@@ -206,6 +241,31 @@ def test_a_broker_that_came_back_leads_nothing_until_leaders_are_elected_and_the
     assert reasons(record) == []
     assert record.audit is not None
     assert record.audit.lost == 0
+
+
+def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text(f"pipelines: [{JDBC}]\nload: {{partitions: 1, acks: 1}}\n")
+    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
+    kafka = Kafka(stack.endpoints.kafka)
+    kafka.create_topic(NAMES.topic, 1, 3)
+    until(lambda: topic_codes(stack, 1) == [])
+    leader = kafka.copies(NAMES.topic)[1][NAMES.topic][0].leader
+    follower = next(name for number, name in enumerate(BROKERS, 1) if number != leader)
+    with (
+        keep_records(plan.load, lambda: stack.endpoints) as own,
+        closing(Bench(stack, plan, CHECKOUT, own)) as bench,
+    ):
+        stack.freeze(follower)
+        later = threading.Timer(3, stack.thaw, [follower])
+        later.start()
+        try:
+            loaded = bench.load(NAMES, TopicLoad(1000), lambda done: None)
+        finally:
+            later.join()
+            kafka.delete_topic(NAMES.topic)
+    assert (loaded.acknowledged, loaded.in_topic) == (1000, 1000)
 
 
 # --- tasks --------------------------------------------------------------------------------------------------------

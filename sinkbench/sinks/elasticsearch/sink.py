@@ -22,7 +22,7 @@ from sinkbench.analysis.memory import HEAP
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.analysis.settable import Given
-from sinkbench.errors import StackError, TargetError
+from sinkbench.errors import ReasonCode, StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.arrivals import ArrivalWatch
@@ -77,6 +77,8 @@ SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
 }
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
 WRITE_BLOCK = "index.blocks.write"
+# How often an index is made until its primary shards are spread.
+MOST_PLACEMENTS = 4
 ALREADY_THERE = "resource_already_exists_exception"
 # As many as a search may give at once, unless an index says otherwise.
 DOCUMENTS_AT_ONCE = 10_000
@@ -136,7 +138,7 @@ class ElasticsearchSink:
         cannot = f"Elasticsearch did not make the index {target} of {file}"
         try:
             before = self._behind_alias()
-            self._client.indices.create(index=target, body=body, wait_for_active_shards="all")
+            self._create_spread(target, body)
             became = self._became(asked, target)
             if became.lacking:
                 self._client.indices.delete(index=target)
@@ -146,6 +148,15 @@ class ElasticsearchSink:
         except (ApiError, TransportError) as error:
             refused = isinstance(error, BadRequestError) and error.error != ALREADY_THERE
             raise (TargetError if refused else StackError)(f"{cannot}: {error}") from None
+
+    def _create_spread(self, target: str, body: dict[str, Any]) -> None:
+        """Makes the index; again if its primary shards are not spread over the nodes, as may be beside another index
+        that just went. What stays uneven is found where it must hold."""
+        for left in reversed(range(MOST_PLACEMENTS)):
+            self._client.indices.create(index=target, body=body, wait_for_active_shards="all")
+            if not left or [each.code for each in self.held(target).broken] != [ReasonCode.SHARDS_UNEVEN]:
+                return
+            self._client.indices.delete(index=target)
 
     def _became(self, asked: dict[str, Any], target: str) -> Comparison:
         """What became of the index that was asked for, as far as the cluster shows it."""

@@ -27,6 +27,8 @@ class Cluster:
             get_mapping=lambda index: {},
             update_aliases=lambda actions: None,
         )
+        self.cat = SimpleNamespace(shards=lambda index, **how: [])
+        self.nodes = SimpleNamespace(info=lambda **how: {"nodes": {}})
 
     def _made(self) -> dict[str, Any]:
         settings = module.flat_settings(self.bodies[-1]["settings"])
