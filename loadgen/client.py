@@ -17,6 +17,7 @@ from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
 __all__ = ["MOST_IN_FLIGHT", "MOST_IN_FLIGHT_BYTES", "open_producer", "producer_config"]
 
 MOST_IN_FLIGHT = 50_000
+MOST_REQUESTS_IN_FLIGHT = 5
 MOST_IN_FLIGHT_BYTES = 128 << 20
 BIGGEST_OVERHEAD_BYTES = 1_000
 STATISTICS_MS = 200
@@ -31,6 +32,9 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
         "acks": load.acks,
         # So retries neither duplicate nor reorder. Needs acks=all.
         "enable.idempotence": load.acks == "all",
+        # As an idempotent producer has at most, and a Java producer anyhow. Without it librdkafka sends a request for
+        # every few records, however many wait already: a broker that falls behind then never catches up.
+        "max.in.flight": MOST_REQUESTS_IN_FLIGHT,
         "compression.type": load.compression,
         "linger.ms": load.linger_ms,
         "batch.size": load.batch_bytes,
