@@ -17,6 +17,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from loadgen.reading import printable
+from sinkbench.cli.memory import keep_few_heaps
 from sinkbench.cli.place import check_place
 from sinkbench.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, Interrupted, SinkbenchError
 from sinkbench.secrets import conceal, redacted
@@ -84,6 +85,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command with `arguments` (default: the process's own); returns the exit code."""
+    keep_few_heaps()
     for each in ENDING_SIGNALS:
         signal.signal(each, _interrupt)
     for out in (sys.stdout, sys.stderr):

@@ -26,7 +26,6 @@ from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
 from sinkbench.race.journal import Journal
 from sinkbench.race.leftovers import note_run
 from sinkbench.race.limiting import Limits
-from sinkbench.race.memory import give_back
 from sinkbench.race.pilots import Pilots
 from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes, is_too_short
@@ -262,8 +261,7 @@ class Race:
         return sum(not trial.reasons for trial in pilots) < MOST_WARMING
 
     def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
-        """Tells whoever watches which step begins, and how long the rest takes; nothing is measured meanwhile."""
-        give_back()
+        """Tells whoever watches which step begins, and how long the rest takes."""
         in_blocks = self._limits.in_blocks_left(self._blocks_left)
         left = StepsLeft(
             self._pilots_left, self._limits.searches_left, self._trials_left(), in_blocks, self._warm_up_left
