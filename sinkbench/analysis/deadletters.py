@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sinkbench.analysis.javatrace import causes_in
+
 __all__ = ["HEADERS", "PREFIX", "QUEUE", "Cause", "DeadLetter", "causes"]
 
 QUEUE = "errors.deadletterqueue.topic.name"
@@ -53,7 +55,15 @@ class DeadLetter:
 
     @property
     def reason(self) -> str:
-        """The exception's name without its package, and its message; empty without Connect's headers."""
+        """An exception's name without its package, and its message; empty without Connect's headers.
+
+        It is the innermost cause that has a message: what a sink or a check has said comes wrapped, and the wrappers'
+        messages hold the number of an exchange, or all of a script.
+        """
+        for cause in reversed(causes_in(self.said("exception.stacktrace"))[1:]):
+            name, _, message = cause.partition(": ")
+            if message:
+                return f"{name.rpartition('.')[2]}: {' '.join(message.split())}"
         name = self.said("exception.class.name").rpartition(".")[2]
         message = " ".join(self.said("exception.message").split())
         return f"{name}: {message}" if name and message else name or message
