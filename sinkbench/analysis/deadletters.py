@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sinkbench.analysis.javatrace import causes_in
 
-__all__ = ["HEADERS", "PREFIX", "QUEUE", "Cause", "DeadLetter", "causes"]
+__all__ = ["HEADERS", "PREFIX", "QUEUE", "Cause", "DeadLetter", "causes", "one_of_each"]
 
 QUEUE = "errors.deadletterqueue.topic.name"
 HEADERS = "errors.deadletterqueue.context.headers.enable"
@@ -98,3 +98,12 @@ def causes(letters: Iterable[DeadLetter]) -> list[Cause]:
         Cause(connector, stage, members[0].reason, tuple(members)) for (connector, stage, _), members in groups.items()
     ]
     return sorted(found, key=lambda cause: len(cause.letters), reverse=True)
+
+
+def one_of_each(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
+    """The first letter of each record. A task that begins again puts aside once more what it had not committed."""
+    found: dict[tuple[object, bytes | None, bytes | None], DeadLetter] = {}
+    for letter in letters:
+        # A topic that was made anew has other records at the same places.
+        found.setdefault((letter.source, letter.key, letter.value), letter)
+    return list(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes
+from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes, one_of_each
 
 
 def letter(offset: int = 0, value: bytes | None = b"{}", **said: str) -> DeadLetter:
@@ -78,6 +78,11 @@ def test_connectors_and_stages_are_causes_of_their_own() -> None:
 
 def test_headers_of_the_record_itself_stay() -> None:
     assert letter().own_headers == [("own", b"1")]
+
+
+def test_a_record_that_was_put_aside_twice_is_one_and_another_one_at_its_place_is_not() -> None:
+    first, again, other = letter(1), letter(1, task_id="2"), letter(1, value=b"[]")
+    assert one_of_each([first, again, letter(2), other]) == [first, letter(2), other]
 
 
 @given(st.lists(st.tuples(st.text(), st.sampled_from(["a", "b", ""]), st.text())))
