@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["HEADERS", "PREFIX", "QUEUE", "Cause", "DeadLetter", "causes"]
+from sinkbench.analysis.javatrace import causes_in
+
+__all__ = ["HEADERS", "PREFIX", "QUEUE", "Cause", "DeadLetter", "causes", "one_of_each"]
 
 QUEUE = "errors.deadletterqueue.topic.name"
 HEADERS = "errors.deadletterqueue.context.headers.enable"
@@ -53,7 +55,15 @@ class DeadLetter:
 
     @property
     def reason(self) -> str:
-        """The exception's name without its package, and its message; empty without Connect's headers."""
+        """An exception's name without its package, and its message; empty without Connect's headers.
+
+        It is the innermost cause that has a message: what a sink or a check has said comes wrapped, and the wrappers'
+        messages hold the number of an exchange, or all of a script.
+        """
+        for cause in reversed(causes_in(self.said("exception.stacktrace"))[1:]):
+            name, _, message = cause.partition(": ")
+            if message:
+                return f"{name.rpartition('.')[2]}: {' '.join(message.split())}"
         name = self.said("exception.class.name").rpartition(".")[2]
         message = " ".join(self.said("exception.message").split())
         return f"{name}: {message}" if name and message else name or message
@@ -88,3 +98,12 @@ def causes(letters: Iterable[DeadLetter]) -> list[Cause]:
         Cause(connector, stage, members[0].reason, tuple(members)) for (connector, stage, _), members in groups.items()
     ]
     return sorted(found, key=lambda cause: len(cause.letters), reverse=True)
+
+
+def one_of_each(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
+    """The first letter of each record. A task that begins again puts aside once more what it had not committed."""
+    found: dict[tuple[object, bytes | None, bytes | None], DeadLetter] = {}
+    for letter in letters:
+        # A topic that was made anew has other records at the same places.
+        found.setdefault((letter.source, letter.key, letter.value), letter)
+    return list(found.values())

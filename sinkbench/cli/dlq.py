@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sinkbench.analysis.deadletters import HEADERS, QUEUE, DeadLetter, causes
+from sinkbench.analysis.deadletters import HEADERS, QUEUE, DeadLetter, causes, one_of_each
 from sinkbench.cli.options import OnRunningStack, commands, running_stack, say
 from sinkbench.errors import UserError
 from sinkbench.services.connect import ConnectCluster
@@ -35,8 +35,8 @@ def dlq(
 ) -> None:
     """Explains a dead letter queue: how many records, why, and from where. Records that were played back are left out.
 
-    --play-back sends each to its partition once more, without Connect's headers. Mend the cause first: what fails again
-    comes back.
+    --play-back sends each record to its partition once more, without Connect's headers. Mend the cause first: what
+    fails again comes back.
     """
     stack = running_stack(stack_name)
     name = topic or _only_queue(stack)
@@ -59,9 +59,12 @@ def dlq(
             return
         if nameless:
             raise UserError(f"{name}: nothing was played back, since {nameless:,} dead letters do not say where to")
+        records = one_of_each(letters)
+        if len(records) < len(letters):
+            say(f"{len(letters):,} letters of {len(records):,} records: each record goes back once")
         originals = [
             Original(letter.source[0], letter.source[1], letter.key, letter.value, letter.own_headers)
-            for letter in letters
+            for letter in records
             if letter.source is not None
         ]
         queue.play_back(originals, lambda sent: None if sent % TELL_EVERY else say(f"  {sent:,} sent"))

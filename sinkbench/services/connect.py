@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
+from sinkbench.analysis.javatrace import causes_in
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.access import Access
@@ -24,7 +25,6 @@ __all__ = [
     "ConnectorStatus",
     "Task",
     "Validation",
-    "causes_in",
     "first_cause",
     "is_even",
     "placement",
@@ -33,7 +33,6 @@ __all__ = [
 
 REBALANCE_SECONDS = 60.0
 POLL_SECONDS = 0.1
-_CAUSED_BY = "Caused by: "
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # Hibernate's words when it could not connect. It keeps the reason to the log, and asks for settings that mend nothing.
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
@@ -124,16 +123,6 @@ def validation_of(answer: Any) -> Validation:
         if isinstance(said.get("value"), str) and (definition or {}).get("type") != "PASSWORD":
             values[name] = said["value"]
     return Validation(frozenset(listed), errors, values)
-
-
-def causes_in(trace: str) -> list[str]:
-    """The exception of a Java stack trace and its causes, the innermost last, each as `class: message`.
-
-    What was suppressed has causes of its own, which are indented, and left out.
-    """
-    lines = trace.strip().splitlines()
-    inner = (line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY))
-    return [lines[0].strip(), *inner] if lines else []
 
 
 def first_cause(trace: str) -> str:

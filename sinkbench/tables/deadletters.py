@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from sinkbench.analysis.deadletters import Cause, DeadLetter
 from sinkbench.tables.format import NOT_MEASURED, whole
@@ -20,13 +21,14 @@ def dead_letter_table(causes: Sequence[Cause]) -> str:
     """One row a cause, then a record of each."""
     table = new_table("connector", words("stage"), "records", words("first from"), words("reason"))
     for cause in causes:
-        table.add_row(
+        row = [
             cause.connector or NOT_MEASURED,
             cause.stage or NOT_MEASURED,
             whole(len(cause.letters)),
             _source(cause.letters[0]),
             _cut(cause.reason, LONGEST_REASON) or NOT_MEASURED,
-        )
+        ]
+        table.add_row(*map(Text, row))
     parts: list[str | Table] = [table]
     for cause in causes:
         letter = cause.letters[0]

@@ -117,25 +117,26 @@ def test_dead_letters_go_back_once_to_where_they_came_from(stack: LocalStack, ka
         said = {
             "topic": topic,
             "partition": "1",
-            "offset": "7",
             "connector.name": "pg",
             "stage": "VALUE_CONVERTER",
             "exception.class.name": "org.apache.kafka.connect.errors.DataException",
             "exception.message": "no JSON",
         }
         headers = [("own", b"1"), *((PREFIX + name, text.encode()) for name, text in said.items())]
-        for _ in range(3):
-            producer.produce(queue, b"{", b"key", headers=headers)
+        # The last one was put aside twice, as by a task that began again.
+        for offset in (7, 8, 9, 9):
+            producer.produce(queue, b"{", b"key", headers=[*headers, (PREFIX + "offset", b"%d" % offset)])
         assert producer.flush(30) == 0
         told = sinkbench("dlq", queue, "--play-back")
         assert told.returncode == 0, told.stderr
-        assert f"{queue}: 3 dead letters" in told.stdout
+        assert f"{queue}: 4 dead letters" in told.stdout
         assert "DataException: no JSON" in told.stdout
+        assert "4 letters of 3 records: each record goes back once" in told.stdout
         assert "3 played back" in told.stdout
         assert kafka.end_offsets(topic) == {0: 0, 1: 3}
         assert kafka.some_records(topic, 3) == [b"{"] * 3
         again = sinkbench("dlq", queue, "--play-back")
-        assert f"{queue}: 0 dead letters; 3 were played back before" in again.stdout
+        assert f"{queue}: 0 dead letters; 4 were played back before" in again.stdout
         assert kafka.end_offsets(topic) == {0: 0, 1: 3}
     finally:
         for name in (queue, topic):

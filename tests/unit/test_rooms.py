@@ -24,7 +24,7 @@ DECIDES = {
     "report": "tables runs summary plan bottleneck analysis",
 }
 TOUCHES = {
-    "services": "",
+    "services": "analysis",
     # A stack file has a section for each sink, which `stack.registry` finds by its entry point: no import names a sink.
     "stack": "services",
     "sinks": "stack services bottleneck analysis",

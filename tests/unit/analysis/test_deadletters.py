@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes
+from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes, one_of_each
 
 
 def letter(offset: int = 0, value: bytes | None = b"{}", **said: str) -> DeadLetter:
@@ -27,6 +27,24 @@ def test_a_letter_says_where_it_is_from_and_why_it_failed() -> None:
     found = letter(7, exception_message="no JSON:\n  unexpected 'x'")
     assert found.source == ("tides", 2, 7)
     assert found.reason == "DataException: no JSON: unexpected 'x'"
+
+
+def test_the_reason_is_the_innermost_cause_that_says_something_and_not_what_it_is_wrapped_in() -> None:
+    trace = "a.CamelExchangeException: Exchange[D8C9-02]\n\tat a.B.c(B.java:1)\n"
+    trace += "Caused by: b.CompletionException: c.ElasticsearchException: not  allowed\n\tat a.B.c(B.java:1)\n"
+    trace += "Caused by: c.ElasticsearchException: not  allowed\n\tat a.B.c(B.java:1)\n\t... 3 more\n"
+    assert letter(exception_stacktrace=trace).reason == "ElasticsearchException: not allowed"
+    assert letter(exception_stacktrace=trace + "Caused by: java.io.EOFException\n").reason.endswith(": not allowed")
+    # The first one's message may have several lines, all of which are in a header of its own.
+    assert letter(exception_stacktrace="a.DataException: no\n  JSON\n\tat a").reason == "DataException: no JSON"
+
+
+def test_letters_whose_wrappers_differ_are_one_cause() -> None:
+    def wrapped(number: str) -> str:
+        return f"a.Wrapper: Exchange[{number}]\nCaused by: c.Refused: field 'tide'\n"
+
+    found = causes([letter(1, exception_stacktrace=wrapped("AAB")), letter(2, exception_stacktrace=wrapped("D8C"))])
+    assert [(cause.reason, len(cause.letters)) for cause in found] == [("Refused: field 'tide'", 2)]
 
 
 def test_a_letter_without_connects_headers_says_nothing() -> None:
@@ -60,6 +78,11 @@ def test_connectors_and_stages_are_causes_of_their_own() -> None:
 
 def test_headers_of_the_record_itself_stay() -> None:
     assert letter().own_headers == [("own", b"1")]
+
+
+def test_a_record_that_was_put_aside_twice_is_one_and_another_one_at_its_place_is_not() -> None:
+    first, again, other = letter(1), letter(1, task_id="2"), letter(1, value=b"[]")
+    assert one_of_each([first, again, letter(2), other]) == [first, letter(2), other]
 
 
 @given(st.lists(st.tuples(st.text(), st.sampled_from(["a", "b", ""]), st.text())))

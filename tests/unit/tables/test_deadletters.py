@@ -19,6 +19,13 @@ def test_each_cause_has_a_row_and_a_record() -> None:
     assert lines[3] == 'tides-0, offset 4: {"a": 1}'
 
 
+def test_what_stands_in_brackets_is_shown_as_it_is() -> None:
+    said = {"exception.class.name": "a.Refused", "exception.message": "[es/index] failed: [strict] [/doc]"}
+    lines = dead_letter_table(causes([letter(b"[bold]", 4, **said)])).splitlines()
+    assert lines[2].endswith("Refused: [es/index] failed: [strict] [/doc]")
+    assert lines[3] == "tides-0, offset 4: [bold]"
+
+
 def test_what_is_no_text_is_shown_as_bytes_and_what_is_long_is_cut() -> None:
     shown = [
         dead_letter_table(causes([letter(value, 1)])).splitlines()[-1].partition(": ")[2]

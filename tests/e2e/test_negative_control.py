@@ -1,0 +1,228 @@
+"""The negative control: every kind of verdict can fail. A hand spoils what a race has stored, and it says just that."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from elasticsearch import Elasticsearch
+from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.content import Content
+from sinkbench.analysis.versions import VersionAudit
+from sinkbench.cli.main import ENDING_SIGNALS, main
+from sinkbench.errors import EXIT_CHECK_FAILED
+from sinkbench.plan.cells import Cell
+from sinkbench.stack.local import LocalStack
+from sinkbench.trial.bench import Bench
+from sinkbench.trial.names import Names
+from tests.support.latest import summary_of, trials_of
+
+# Of many records PostgreSQL's multiples of a number are compared, and 0 is one of every number.
+SEQ = 0
+PIPELINES = {"pg": "postgres/jdbc", "es": "elasticsearch/camel-index"}
+# So few records that they do not take long, and so many readings that there is a rate.
+PLAN = """
+pipelines: [PIPELINES]
+trials: 1
+load: {keys: 1_000}
+probe_interval_ms: 50
+drain: {compiling_percent: 100, window_seconds: 0.8, pilot_seconds: 0.4, warm_up_seconds: 0.1}
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a race is to say of a cell, and nothing else.
+
+    Attributes:
+        counts: those of its trial's audit that are not 0; None if there is no audit.
+        codes: of what is wrong with it.
+        word: the last one of its row.
+        line: below the table, as a pattern; None if there is to be none.
+    """
+
+    counts: dict[str, int] | None
+    codes: tuple[str, ...]
+    word: str
+    line: str | None
+
+
+DELETES, DOUBLES, CHANGES, NOTHING = "deletes one", "doubles one", "changes one", "does nothing"
+UNCOUNTED, UNCOMPARED = "hides at the count", "hides after it"
+SAID = {
+    DELETES: Said({"lost": 1}, ("lost", "invalid"), "LOST", "LOST 1; invalid: [0-9,]+ put .*"),
+    DOUBLES: Said({"duplicates": 1}, ("duplicated",), "DUPLICATED", "DUPLICATED 1"),
+    CHANGES: Said({"altered": 1}, ("altered",), "ALTERED", "ALTERED 1 of [0-9,]+ compared"),
+    NOTHING: Said({}, (), "ok", None),
+    UNCOUNTED: Said(None, ("invalid",), "invalid", "invalid: .*"),
+    UNCOMPARED: Said({}, (), "checked", ".*content not checked: no record was compared .*"),
+}
+# Of so short a drain; it is no fault.
+UNSTEADY = "unsteady"
+SPOILT = ("lost", "duplicates", "altered", "foreign", "dead_letters")
+
+
+class InPostgres:
+    """A hand on the rows of a trial."""
+
+    def __init__(self, stack: LocalStack, target: str) -> None:
+        self._address = stack.endpoints.sinks["postgres"].address
+        self._target = target
+        self._one = f"FROM {target} WHERE payload #>> '{{bench,seq}}' = '{SEQ}'"
+
+    def _run(self, statement: str) -> int:
+        with psycopg.connect(self._address, application_name="a hand") as connection:
+            return connection.execute(statement.encode()).rowcount
+
+    def delete(self) -> None:
+        assert self._run(f"DELETE {self._one}") == 1
+
+    def double(self) -> None:
+        assert self._run(f"INSERT INTO {self._target} (payload) SELECT payload {self._one}") == 1
+
+    def change(self) -> None:
+        changed = "payload = jsonb_set(payload, '{data,0,q}', '\"changed\"')"
+        assert self._run(f"UPDATE {self._target} SET {changed} WHERE id IN (SELECT id {self._one})") == 1  # noqa: S608
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        self._run(f"ALTER TABLE {self._target} RENAME TO {self._target}_hidden")
+        try:
+            yield
+        finally:
+            self._run(f"ALTER TABLE {self._target}_hidden RENAME TO {self._target}")
+
+
+class InElasticsearch:
+    """A hand on the documents of a trial."""
+
+    def __init__(self, stack: LocalStack, target: str) -> None:
+        self._address = stack.endpoints.sinks["elasticsearch"].address
+        self._target = target
+
+    @contextmanager
+    def _one(self) -> Iterator[tuple[Elasticsearch, dict[str, Any]]]:
+        with Elasticsearch(self._address) as client:
+            client.indices.refresh(index=self._target)
+            (hit,) = client.search(index=self._target, query={"term": {"bench.seq": SEQ}})["hits"]["hits"]
+            yield client, hit
+
+    def delete(self) -> None:
+        with self._one() as (client, hit):
+            client.delete(index=self._target, id=hit["_id"])
+
+    def double(self) -> None:
+        with self._one() as (client, hit):
+            client.index(index=self._target, document=hit["_source"])
+
+    def change(self) -> None:
+        with self._one() as (client, hit):
+            hit["_source"]["data"][0]["q"] = "changed"
+            client.index(index=self._target, id=hit["_id"], document=hit["_source"])
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        with Elasticsearch(self._address) as client:
+            client.indices.close(index=self._target)
+            try:
+                yield
+            finally:
+                client.indices.open(index=self._target)
+
+
+HANDS = {"postgres": InPostgres, "elasticsearch": InElasticsearch}
+
+
+@pytest.fixture
+def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hands: each acts on the cell that is called after it, when the connector is gone and before the audit."""
+    count, compare = Bench.audit, Bench.content
+
+    def audit(bench: Bench, cell: Cell, names: Names, records: int) -> SeqAudit | VersionAudit:
+        hand = HANDS[cell.sink](stack, names.target)
+        acts = {DELETES: hand.delete, DOUBLES: hand.double, CHANGES: hand.change}
+        does = cell.label.partition(" ")[2]
+        if does == UNCOUNTED:
+            with hand.hidden():
+                return count(bench, cell, names, records)
+        if does in acts:
+            acts[does]()
+        return count(bench, cell, names, records)
+
+    def content(bench: Bench, cell: Cell, names: Names, records: int) -> Content | None:
+        if not cell.label.endswith(UNCOMPARED):
+            return compare(bench, cell, names, records)
+        with HANDS[cell.sink](stack, names.target).hidden():
+            return compare(bench, cell, names, records)
+
+    monkeypatch.setattr(Bench, "audit", audit)
+    monkeypatch.setattr(Bench, "content", content)
+
+
+@pytest.fixture
+def _signals() -> Iterator[None]:
+    """The command catches signals, and the tests go on after it."""
+    before = {each: signal.getsignal(each) for each in ENDING_SIGNALS}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("hands", "_signals")
+def test_a_race_says_of_each_cell_just_what_a_hand_has_done_to_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = {f"{sink} {does}": said for sink in PIPELINES for does, said in SAID.items()}
+    # What does not answer is the same for both.
+    del wanted[f"es {UNCOUNTED}"]
+    entries = [f"{{pipeline: {PIPELINES[label.partition(' ')[0]]}, label: {label}}}" for label in wanted]
+    (tmp_path / "mine.yaml").write_text(PLAN.replace("PIPELINES", ", ".join(entries)))
+    code = main(["race", "mine.yaml"])
+    printed = "".join(capsys.readouterr())
+    assert code == EXIT_CHECK_FAILED, printed
+    cells = {cell["label"]: cell for cell in summary_of(tmp_path)["cells"]}
+    trials = {trial["cell"].partition("@")[0]: trial for trial in trials_of(tmp_path)}
+
+    # What the record of each trial says.
+    audits = {label: trial["audit"] for label, trial in trials.items()}
+    found = {
+        label: None if audit is None else {name: audit[name] for name in SPOILT if audit[name]}
+        for label, audit in audits.items()
+    }
+    assert found == {label: said.counts for label, said in wanted.items()}, printed
+    kinds = ("lost", "duplicated", "altered")
+    ranges = {label: tuple(trial[f"{kind}_ranges"] for kind in kinds) for label, trial in trials.items()}
+    named = {DELETES: ("0", "", ""), DOUBLES: ("", "0", ""), CHANGES: ("", "", "0")}
+    assert ranges == {label: named.get(label.partition(" ")[2], ("", "", "")) for label in wanted}
+    compared = {label for label, audit in audits.items() if audit is not None and audit["checked"] > 1}
+    assert compared == {label for label in wanted if not label.endswith((UNCOUNTED, UNCOMPARED))}
+
+    # What the summary says.
+    codes = {label: tuple(fault["code"] for fault in cell["faults"]) for label, cell in cells.items()}
+    assert codes == {label: said.codes for label, said in wanted.items()}, printed
+    assert {label: cell["passed"] for label, cell in cells.items()} == {
+        label: not said.codes for label, said in wanted.items()
+    }
+
+    # What is printed.
+    rows = {label: re.search(rf"^{label} +3 \(1\) .* ([^ *\n]+)(?: \*)?$", printed, re.MULTILINE) for label in wanted}
+    words = {label: row[1] if row else None for label, row in rows.items()}
+    # The word of a cell that passed.
+    steady = {label: "ok" if word == UNSTEADY else word for label, word in words.items()}
+    assert steady == {label: said.word for label, said in wanted.items()}, printed
+    faulty = re.compile(r"(?:.*, )?(?:LOST|DUPLICATED|ALTERED|FOREIGN|invalid|content not checked).*")
+    for label, said in wanted.items():
+        lines = [line.removeprefix(f"{label}: ") for line in printed.splitlines() if line.startswith(f"{label}: ")]
+        spoilt = [line for line in lines if faulty.fullmatch(line)]
+        assert said.line is None or any(re.fullmatch(said.line, line) for line in spoilt), printed
+        assert said.line is not None or not spoilt, printed
