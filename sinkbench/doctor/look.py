@@ -87,7 +87,7 @@ class Look:
             refusals += self._refusals(self._plan, cells)
         topics, left, behind = self._read(there)
         machine = self._machine(up)
-        certificates = self._certificates(states) if up else {}
+        certificates = self._certificates() if up else {}
         load = None if self._plan is None else self._plan.load
         return Facts(
             workers=self._stack.workers,
@@ -212,7 +212,7 @@ class Look:
 
     # --- TLS ---
 
-    def _certificates(self, states: Mapping[str, SinkState]) -> dict[str, datetime]:
+    def _certificates(self) -> dict[str, datetime]:
         """Until when the certificate of each server is valid that shows one."""
         ends = self._endpoints
         urls = {**ends.connect, **ends.loadgens}
@@ -222,7 +222,12 @@ class Look:
             # They speak no HTTP, but TLS begins in the same way.
             urls |= {name: f"https://{address}" for name, address in (ends.brokers or found_at).items()}
         found = certificates_until(https_places(urls))
-        return {**found, **{name: seen for state in states.values() for name, seen in state.certificates.items()}}
+        # Of sinks that did not answer, too: one that has expired may be why.
+        for name in sinks_of(ends):
+            checkup = sink_kind(name).checkup
+            if checkup is not None and checkup.certificates is not None:
+                found |= checkup.certificates(ends)
+        return found
 
     # --- the machine ---
 

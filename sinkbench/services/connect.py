@@ -17,7 +17,7 @@ from sinkbench.errors import ConnectError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.access import Access
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.services.http import http_client
+from sinkbench.services.http import http_client, refuses_certificate
 from sinkbench.suggest import did_you_mean
 
 __all__ = [
@@ -339,15 +339,19 @@ class ConnectCluster:
             time.sleep(POLL_SECONDS * 3)
 
     def _ask_each(self, method: str, path: str, json: Any) -> tuple[httpx.Response | None, str]:
-        problem = "no worker is known"
+        problem, refused = "no worker is known", []
         for url in list(self._urls):
             try:
                 return self._http.request(method, url + path, json=json), ""
             except httpx.TransportError as error:
                 problem = f"{url}: {error or type(error).__name__}"
+                refused.append(refuses_certificate(error))
                 # Ask it last from now on.
                 self._urls.remove(url)
                 self._urls.append(url)
+        if refused and all(refused):
+            # No waiting mends that.
+            raise ConnectError(problem)
         if self._find is not None:
             # The next one to ask may be new.
             with suppress(StackError):

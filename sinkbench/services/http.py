@@ -14,7 +14,7 @@ from sinkbench.errors import ServiceError, ServiceTimeout
 from sinkbench.services.access import Access
 from sinkbench.services.failures import map_exceptions
 
-__all__ = ["USER_AGENT", "http_client", "http_errors", "tls"]
+__all__ = ["USER_AGENT", "http_client", "http_errors", "refuses_certificate", "tls"]
 
 USER_AGENT = "sinkbench"
 """The controller's own name, so that no probe counts its connections as a connector's, or as somebody else's."""
@@ -42,6 +42,15 @@ def http_errors() -> Iterator[None]:
     """Raises what httpx raises as ServiceError; as ServiceTimeout where no answer comes in time."""
     with map_exceptions(httpx.HTTPError), map_exceptions(httpx.TimeoutException, to=ServiceTimeout):
         yield
+
+
+def refuses_certificate(error: BaseException) -> bool:
+    """Whether a request failed since the server's certificate has expired, or is none that the client trusts."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, ssl.SSLCertVerificationError):
+        # httpcore does not name the cause of its own.
+        found = found.__cause__ or found.__context__
+    return found is not None
 
 
 def http_client(access: Access, timeout_seconds: float) -> httpx.Client:

@@ -141,7 +141,6 @@ class SinkState:
     Attributes:
         target: what a connector that is posted by hand writes to.
         unsafe: what makes records that the server acknowledges be lost in a crash, each for a person.
-        certificates: until when each of its servers' is valid, by the name of the server; those without TLS are absent.
         unseen: what could not be seen, and why, by the name of the field.
     """
 
@@ -150,7 +149,6 @@ class SinkState:
     cluster: SearchCluster | None = None
     target: Target | None = None
     unsafe: tuple[str, ...] = ()
-    certificates: Mapping[str, datetime] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -165,6 +163,8 @@ class Checkup:
         read_only: whether what a connector's configuration connects to takes no writes; None if that cannot be tried.
         change: gives a setting of an index another value, and returns the one before: is given the endpoints, the
             index, the setting's name and its value; None is what the setting is unless somebody sets it.
+        certificates: until when that of each of the sink's servers is valid, by the name of the server, also where
+            `look` trusts none of them; those without TLS are absent.
     """
 
     look: Callable[[Endpoints], SinkState]
@@ -172,3 +172,4 @@ class Checkup:
     file: str
     read_only: Callable[[Endpoints, Mapping[str, str]], bool | None] | None = None
     change: Callable[[Endpoints, str, str, str | None], str | None] | None = None
+    certificates: Callable[[Endpoints], Mapping[str, datetime]] | None = None

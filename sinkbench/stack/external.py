@@ -29,6 +29,7 @@ ADVICE = (
     ("sinkbench supports", "name a cluster of such a version"),
     ("settings cannot be used", "use librdkafka's names and values"),
     ("may not make schemas", "GRANT CREATE ON DATABASE and ON SCHEMA public to it"),
+    ("certificate has expired", "have a new one made, and start the server again with it"),
     ("certificate verify failed", "give the certificates that sign its own as the CA, and the name that they are for"),
     ("certificate", "check the CA, and that the address is the one that its certificate is for"),
     ("ssl handshake failed", "check that it speaks TLS at this address, and the CA"),

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -33,8 +34,10 @@ from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.plugins import MANIFEST
+from tests.e2e.races import ONE, a_race, wait_for_draining
 from tests.e2e.standby import standby
 from tests.support.commands import Run, started
+from tests.support.latest import trials_of
 from tests.support.ports import free_ports
 
 JDBC = json.loads((CHECKOUT / "connectors" / "postgres" / "jdbc.json").read_text())["config"]
@@ -374,6 +377,49 @@ def test_watching_tells_what_comes_and_goes(stack: LocalStack, tmp_path: Path) -
         assert any("gone: index tides: refresh-interval" in line for line in lines)
         watching.send_signal(signal.SIGINT)
         assert watching.wait(20) == 130
+
+
+@pytest.mark.long
+def test_watching_beside_a_race_tells_what_comes_to_it_and_what_goes(
+    stack: LocalStack, skewed: str, connect: ConnectCluster, tmp_path: Path
+) -> None:
+    folders = watched, raced = tmp_path / "watched", tmp_path / "raced"
+    for folder in folders:
+        folder.mkdir()
+    seen: list[str] = []
+    with started(watched, "doctor", "--watch", "--every", "1") as watching, a_race(raced, ONE) as race:
+
+        def wait_until_said(text: str) -> None:
+            assert watching.stdout is not None
+            # Of one that has ended the last line is empty.
+            given_up = threading.Timer(120, watching.terminate)
+            given_up.start()
+            try:
+                while not any(text in line for line in seen):
+                    seen.append(watching.stdout.readline())
+                    assert seen[-1], seen
+            finally:
+                given_up.cancel()
+
+        wait_until_said("looking every 1 s")
+        wait_for_draining(stack, "_001")
+        mine = {**JDBC, "topics": skewed, "tasks.max": "1"}
+        connect.create("doctor-fails", mine)
+        connect.create("doctor-runs", {**mine, "collection.name.format": "tides"})
+        wait_until_said("new: would spoil a race: doctor-fails: 1 of 1 tasks FAILED")
+        wait_until_said("new: would spoil a race: doctor-runs: it runs 1 task on the same workers")
+        for name in ("doctor-fails", "doctor-runs"):
+            connect.delete(name)
+        wait_until_said("gone: doctor-fails: failed-tasks")
+        wait_until_said("gone: doctor-runs: other-connectors")
+        output, _ = race.communicate(timeout=400)
+        assert len(trials_of(raced)) == 2, output
+        watching.send_signal(signal.SIGINT)
+        rest, _ = watching.communicate(timeout=20)
+    assert watching.returncode == 130
+    assert "Traceback" not in rest
+    # The race's own connector is none of others'.
+    assert not any("tides_" in line and ": it runs " in line for line in [*seen, *rest.splitlines()])
 
 
 CLUSTERS = """

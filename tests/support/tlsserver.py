@@ -15,7 +15,10 @@ from starlette.types import ASGIApp
 from loadgen.certificate import read_server_tls
 from loadgen.httpthread import HttpThread
 
-__all__ = ["Issued", "issue", "served"]
+__all__ = ["NO_CHECK_TIME", "Issued", "issue", "served"]
+
+NO_CHECK_TIME = 0x200000
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: to such a client an expired certificate is like any other."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,13 @@ def issue(
 
 
 @contextlib.contextmanager
-def served(app: ASGIApp, issued: Issued | None = None) -> Iterator[int]:
-    """The port of 127.0.0.1 that the application listens on; with TLS if a certificate is given."""
-    tls = None if issued is None else read_server_tls(issued.certificate, issued.key, datetime.now(UTC)).context
+def served(app: ASGIApp, issued: Issued | None = None, began: timedelta = timedelta(0)) -> Iterator[int]:
+    """The port of 127.0.0.1 that the application listens on; with TLS if a certificate is given.
+
+    `began` is counted from now: a server that runs may have a certificate that has expired since it began.
+    """
+    now = datetime.now(UTC) + began
+    tls = None if issued is None else read_server_tls(issued.certificate, issued.key, now).context
     listener = socket.create_server(("127.0.0.1", 0))
     server = HttpThread(app, listener, 2, tls=tls)
     assert server.start()

@@ -50,10 +50,12 @@ def look(endpoints: Endpoints) -> SinkState:
             target = _behind(client, alias)
         except ApiError as error:
             unseen["target"] = in_one_line(error)
-    return SinkState(cluster=cluster, target=target, certificates=_certificates(endpoint), unseen=unseen)
+    return SinkState(cluster=cluster, target=target, unseen=unseen)
 
 
-def _certificates(endpoint: Endpoint) -> dict[str, datetime]:
+def certificates(endpoints: Endpoints) -> dict[str, datetime]:
+    """Until when that of each node is valid; none of one without TLS."""
+    endpoint = endpoints.sinks["elasticsearch"]
     nodes = endpoint.nodes or {"elasticsearch": endpoint}
     return certificates_until(https_places({name: node.address for name, node in nodes.items()}))
 
@@ -164,4 +166,4 @@ def change(endpoints: Endpoints, index: str, setting: str, value: str | None) ->
     return None if before is None else str(before)
 
 
-CHECKUP = Checkup(look, target_of, "elasticsearch/index.json", change=change)
+CHECKUP = Checkup(look, target_of, "elasticsearch/index.json", change=change, certificates=certificates)

@@ -73,16 +73,11 @@ def look(endpoints: Endpoints) -> SinkState:
             pooler, pooled = _pooler(endpoints.sinks["pgbouncer"], database)
         except ServiceError as error:
             unseen["pooler"] = in_one_line(error)
-    return SinkState(
-        database_of(asked, sessions, pooled, following),
-        pooler,
-        unsafe=unsafe,
-        certificates=_certificates(endpoints),
-        unseen=unseen,
-    )
+    return SinkState(database_of(asked, sessions, pooled, following), pooler, unsafe=unsafe, unseen=unseen)
 
 
-def _certificates(endpoints: Endpoints) -> dict[str, datetime]:
+def certificates(endpoints: Endpoints) -> dict[str, datetime]:
+    """Until when that of each server, and of PgBouncer, is valid; none of one without TLS."""
     postgres = endpoints.sinks["postgres"]
     servers = dict(postgres.nodes) or {"postgres": postgres}
     if "pgbouncer" in endpoints.sinks:
@@ -188,4 +183,4 @@ def _known(endpoints: Endpoints) -> list[str]:
     return [endpoints.sinks[name].address for name in ("postgres", "pgbouncer") if name in endpoints.sinks]
 
 
-CHECKUP = Checkup(look, target_of, "postgres/schema.sql", read_only)
+CHECKUP = Checkup(look, target_of, "postgres/schema.sql", read_only, certificates=certificates)

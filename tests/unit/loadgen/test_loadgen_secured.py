@@ -17,7 +17,9 @@ from loadgen import httpthread
 from loadgen.serve import lacking
 from loadgen.server import make_app
 from loadgen.service import LoadService
-from tests.support.tlsserver import Issued, issue, served
+from sinkbench.services.access import Access
+from sinkbench.services.http import http_client
+from tests.support.tlsserver import NO_CHECK_TIME, Issued, issue, served
 
 USER, SECRET = "bench", "hunter2-hunter2"
 LOADGEN = [sys.executable, "-m", "loadgen", "serve"]
@@ -61,6 +63,20 @@ def test_a_client_that_trusts_another_authority_sends_nothing(files: Issued, tmp
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             asked(port, foreign)
         assert asked(port, files) == 200
+
+
+def test_a_client_sends_nothing_to_one_whose_certificate_has_expired_while_it_runs(tmp_path: Path) -> None:
+    day = timedelta(days=1)
+    expired = issue(tmp_path, "expired", begins=-3 * day, ends=-day)
+    with served(make_app(LoadService({}), users={USER: SECRET}), expired, began=-2 * day) as port:
+        access = Access(user=USER, password=SECRET, ca=expired.ca)
+        with http_client(access, 10) as client, pytest.raises(httpx.ConnectError, match="certificate has expired"):
+            client.get(f"https://127.0.0.1:{port}/load")
+        # Nothing else is the matter with it.
+        context = trusting(expired)
+        context.verify_flags |= NO_CHECK_TIME
+        with httpx.Client(verify=context, trust_env=False, auth=(USER, SECRET)) as client:
+            assert client.get(f"https://127.0.0.1:{port}/load").status_code == 200
 
 
 @pytest.mark.parametrize(("scheme", "status"), [("https", 200), ("http", 403)])

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
+from sinkbench.errors import ConnectError
+from sinkbench.services import connect
+from sinkbench.services.access import Access
 from sinkbench.services.connect import (
+    ConnectCluster,
     ConnectorStatus,
     Task,
     Validation,
@@ -15,6 +25,7 @@ from sinkbench.services.connect import (
     placement,
     validation_of,
 )
+from tests.support.tlsserver import issue, served
 
 TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
 \tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:636)
@@ -147,3 +158,23 @@ def test_a_validation_lists_what_is_declared_and_keeps_no_secret() -> None:
 def test_tasks_without_memory_are_known_by_the_class_of_their_exception(trace: str, count: int) -> None:
     tasks = (Task(0, "RUNNING", "w", trace), Task(1, "FAILED", "w", trace))
     assert ConnectorStatus("RUNNING", "", tasks).out_of_memory == count
+
+
+def test_a_worker_whose_certificate_has_expired_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So long it would be asked, and the message says so.
+    monkeypatch.setattr(connect, "REBALANCE_SECONDS", 2.0)
+    day = timedelta(days=1)
+    expired, good = issue(tmp_path, "expired", begins=-3 * day, ends=-day), issue(tmp_path, "good")
+    none = Starlette(routes=[Route("/connectors", lambda request: JSONResponse([]))])
+    with served(none, expired, began=-2 * day) as there, served(none, good) as other:
+        urls = [f"https://127.0.0.1:{port}" for port in (there, other)]
+        with (
+            ConnectCluster(urls[:1], Access(ca=expired.ca)) as cluster,
+            pytest.raises(ConnectError, match=rf"^{urls[0]}: .*certificate has expired"),
+        ):
+            cluster.connectors()
+        # Another one that can be trusted answers for both.
+        with ConnectCluster(urls, Access(ca=good.ca)) as cluster:
+            assert cluster.connectors() == []

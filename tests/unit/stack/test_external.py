@@ -195,6 +195,7 @@ def test_workers_stand_for_themselves_where_their_ids_are_not_known(stack: Exter
         ("SASL authentication error: Authentication failed", "check sasl.mechanism"),
         ('HTTP 401 Unauthorized: {"error": "no such user"}', "check user and password"),
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate", "as the CA"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired", "have a new one made"),
         ('FATAL:  password authentication failed for user "bench"', "check user and password"),
         ("timed out", "firewall"),
         ("something else", "check that it runs"),
