@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 import trustme
@@ -44,6 +45,7 @@ from tests.support.refusals import (
     refuse_plain_text,
     refuse_wrong_passwords,
 )
+from tests.support.tlsserver import NO_CHECK_TIME
 
 OFFSET = 2500
 RECORDS = 3_000
@@ -291,6 +293,7 @@ def test_nobody_talks_to_a_service_whose_certificate_has_expired(
             for pipeline in OF_SINGLE_WRITES:
                 its_tasks_fail(secured, pipeline)
         expiring.long_ago("connect-1")
+        wait_for_the_worker(secured, security)
         expiring.while_it_runs("kafka")
         do_not_convince_once_expired(secured.endpoints)
         done = sinkbench(tmp_path, "doctor", "--json")
@@ -301,6 +304,22 @@ def test_nobody_talks_to_a_service_whose_certificate_has_expired(
             expiring.start_again("connect-1")
             until(lambda: not expiring.runs("connect-1"))
             assert "CertificateExpiredException" in told()
+
+
+def wait_for_the_worker(stack: LocalStack, security: Security) -> None:
+    """Until it answers whoever does not look when its certificate expires: until then it needs Kafka."""
+    context = ssl.create_default_context(cafile=security.ca)
+    context.verify_flags |= NO_CHECK_TIME
+    access = stack.endpoints.connect_access
+    user = httpx.BasicAuth(str(access.user), str(access.password))
+    with httpx.Client(verify=context, auth=user, trust_env=False) as http:
+
+        def is_ready() -> bool:
+            with suppress(httpx.TimeoutException):
+                return http.get(f"{stack.endpoints.connect['connect-1']}/connectors").is_success
+            return False
+
+        until(is_ready)
 
 
 @contextmanager
