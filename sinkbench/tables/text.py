@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -13,6 +14,10 @@ from rich.text import Text
 __all__ = ["new_table", "plain_text", "printed", "words"]
 
 _ANY_WIDTH = 1_000
+# Two pipelines must not look alike.
+_LEAST_NAME = 28
+# Spaces between two columns: the padding's, and the one that the box has for a line.
+_BETWEEN = 2
 
 
 def new_table(first: str, *others: str | Column) -> Table:
@@ -27,11 +32,18 @@ def words(header: str) -> Column:
 
 
 def printed(parts: Iterable[str | Table], console: Console) -> str:
-    """Lines of any length, and tables as wide as the console at most, as it prints them."""
+    """Lines of any length, and tables, as the console prints them.
+
+    Where a table is too wide, its names are cut. If that is not enough it is wider than the console: a number or a
+    verdict that lacks its end reads like another one.
+    """
     with console.capture() as captured:
         for part in parts:
             if isinstance(part, Table):
+                width = console.width
+                console.width = _fitted(part, width)
                 console.print(part)
+                console.width = width
             else:
                 console.print(Text(part), soft_wrap=True)
     return captured.get()
@@ -41,3 +53,19 @@ def plain_text(parts: Iterable[str | Table], width: int = _ANY_WIDTH) -> str:
     """The same for a pipe, without colours and without spaces at the ends of lines."""
     console = Console(width=width, color_system=None, force_terminal=False, file=io.StringIO())
     return "\n".join(line.rstrip() for line in printed(parts, console).split("\n"))
+
+
+def _fitted(table: Table, width: int) -> int:
+    """Gives the names the room that the other columns leave; returns how wide the table may be then."""
+    names, *others = table.columns
+    taken = sum(_needed(each) + _BETWEEN for each in others)
+    if names.overflow != "fold":
+        names.max_width = max(width - taken, min(_needed(names), _LEAST_NAME))
+    return max(width, taken + (names.max_width or names.min_width or 0))
+
+
+def _needed(column: Column) -> int:
+    """How wide a column is that is neither cut nor, if it can be, folded."""
+    if column.overflow == "fold":
+        return column.min_width or 1
+    return max(cell_len(line) for each in (column.header, *column.cells) for line in str(each).split("\n"))
