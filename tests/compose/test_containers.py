@@ -208,6 +208,7 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     assert all(state.state == "running" for state in stack.states())
 
 
+@pytest.mark.rare
 def test_containers_that_a_plan_kills_lose_nothing_and_only_the_sink_takes_a_person(
     stack: ComposeStack, sinkbench: Run, checkout: Path
 ) -> None:

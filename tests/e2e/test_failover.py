@@ -50,7 +50,7 @@ UNAPPLIED = "SELECT pg_is_wal_replay_paused(), pg_last_wal_receive_lsn() - pg_la
 NAMES = Names.of("5eeded_001")
 SOON_SECONDS = 30
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.rare]
 
 
 @pytest.fixture(scope="module")

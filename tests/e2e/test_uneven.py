@@ -43,7 +43,7 @@ MADE, LOADED = "loading the topic", "draining"
 SOMEBODYS = "tides_somebodys"
 SOON_SECONDS = 30
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.rare]
 
 
 @pytest.fixture(scope="module")
