@@ -126,6 +126,7 @@ class FaultWatch:
         return None
 
     def _all_read(self, sample: Sample) -> bool:
+        """Whether all records are in the topic and read; what is not committed can only be bad ones."""
         if sample.stored is None or sample.uncommitted is None or (sample.in_topic or 0) < self._records:
             return False
         return sample.uncommitted == 0 or (sample.uncommitted <= self.bad and sample.stored >= self._records)

@@ -165,7 +165,6 @@ def test_shards_that_their_index_itself_keeps_from_a_node_are_not_checked_and_ne
 def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_not(
     stack: LocalStack,
 ) -> None:
-    sink = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
     address, made = stack.endpoints.sinks["elasticsearch"].address, []
 
     def let_it_be_used_once_it_is_made() -> None:
@@ -176,6 +175,7 @@ def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_n
         httpx.put(f"{address}/_cluster/settings", json=body).raise_for_status()
 
     with (
+        closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink,
         cluster_set(stack, "cluster.routing.rebalance.enable", "none"),
         cluster_set(stack, "cluster.routing.allocation.exclude._name", "elasticsearch-3"),
     ):
