@@ -58,6 +58,7 @@ def waits_for(stack: LocalStack, names: str) -> Iterator[psycopg.Connection[tupl
             hand.execute("SELECT pg_reload_conf()")
 
 
+@pytest.mark.long
 def test_an_index_that_asks_for_a_copy_on_one_node_stays_yellow_and_its_trial_is_invalid(
     stack: LocalStack, tmp_path: Path
 ) -> None:

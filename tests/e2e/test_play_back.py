@@ -169,6 +169,7 @@ def record_at(stack: LocalStack, topic: str, partition: int, offset: int) -> tup
         return found.key(), found.value(), found.headers()
 
 
+@pytest.mark.long
 def test_what_a_connector_has_put_aside_is_stored_once_when_its_cause_is_mended_and_it_is_played_back(
     stack: LocalStack,
     kafka: Kafka,
