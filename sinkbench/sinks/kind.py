@@ -137,6 +137,12 @@ class Sink(Protocol):
     def settings(self, target: str) -> SinkSettings:
         """How the server, or `target` itself, is set, as far as it is told: it may be kept back, which is no error."""
 
+    def settings_of(self, target: str, config: Mapping[str, str]) -> SinkSettings:
+        """The same for sessions of a connector of this configuration, which may set something themselves.
+
+        A sink without this method sets all sessions alike.
+        """
+
     def held(self, target: str) -> Held:
         """Whether what must hold while records come does: that copies of `target` are in sync and on all their nodes.
 

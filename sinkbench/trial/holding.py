@@ -11,6 +11,7 @@ from sinkbench.errors import ServiceError
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Durability
 from sinkbench.services.failures import in_one_line
+from sinkbench.sinks.reading import SinkSettings
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
 
@@ -32,6 +33,7 @@ class Holding:
 
     def __init__(self, bench: Bench, cell: Cell, names: Names) -> None:
         self._bench = bench
+        self._cell = cell
         self._sink = cell.sink
         self._acks = bench.plan.load.acks if cell.acks is None else cell.acks
         self._names = names
@@ -55,7 +57,7 @@ class Holding:
     def durability(self) -> Durability | None:
         """What is on how many nodes when a record counts as stored; None if the sink does not answer."""
         try:
-            settings = self._bench.sink(self._sink).settings(self._names.target)
+            settings = self._settings()
         except (ServiceError, OSError):
             return None
         kafka, brokers = acks_in_words(self._acks, self._of_topic), acks_nodes(self._acks, self._of_topic)
@@ -71,6 +73,15 @@ class Holding:
             kafka_nodes=brokers,
             settings=settled,
         )
+
+    def _settings(self) -> SinkSettings:
+        sink, target = self._bench.sink(self._sink), self._names.target
+        # A sink of somebody's own may be older than this question.
+        ask = getattr(sink, "settings_of", None)
+        if ask is None:
+            return sink.settings(target)
+        found: SinkSettings = ask(target, self._bench.config(self._cell, self._names))
+        return found
 
     def _look(self, *, again: bool = False) -> list[Broken]:
         unchecked: list[str] = []

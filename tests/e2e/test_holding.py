@@ -88,6 +88,19 @@ def test_a_trial_on_one_node_holds_and_tells_its_durability(
     assert (record.durability.text, record.durability.kafka) == (text, "acks all, 1 of 1 in sync")
 
 
+def test_a_connector_whose_url_sets_how_its_commits_are_stored_tells_that_durability(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    config = json.loads((CHECKOUT / "connectors" / f"{JDBC}.json").read_text())["config"]
+    overrides = {"connection.url": f"{config['connection.url']}&options=-c%20synchronous_commit=off"}
+    entry = json.dumps({"pipeline": JDBC, "overrides": overrides})
+    record, _ = one_trial(stack, tmp_path, f"pipelines: [{entry}]\n{LOAD}", RECORDS)
+    assert reasons(record) == []
+    assert record.durability is not None
+    assert record.durability.text == "1 node, memory (0.6 s)"
+    assert record.durability.settings["synchronous_commit"] == "off"
+
+
 def test_a_standby_that_is_waited_for_and_is_not_there_makes_the_trial_invalid_and_hangs_nothing(
     stack: LocalStack, tmp_path: Path
 ) -> None:

@@ -337,6 +337,10 @@ class ElasticsearchSink:
     def connection_limit(self) -> int | None:
         return None
 
+    def settings_of(self, target: str, config: Mapping[str, str]) -> SinkSettings:
+        # They are the index's.
+        return self.settings(target)
+
     def settings(self, target: str) -> SinkSettings:
         answer: Any = {}
         with suppress(ApiError, TransportError):

@@ -6,6 +6,7 @@ Dialect".
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, urlsplit
@@ -14,9 +15,9 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.services.access import LOOPBACK
-from sinkbench.sinks.jdbcurl import given
+from sinkbench.sinks.jdbcurl import given, jdbc_url
 
-__all__ = ["NO_FILE", "alone", "conninfo_of", "read_only", "refusal", "with_password"]
+__all__ = ["NO_FILE", "alone", "conninfo_of", "own_commit", "read_only", "refusal", "with_password"]
 
 SCHEME = "jdbc:postgresql:"
 TIMEOUT_SECONDS = 5
@@ -25,6 +26,10 @@ SHARED = ("user", "password", "sslmode", "sslrootcert")
 NO_FILE = "/nonexistent"
 # libpq would look for these in the home folder, and show them to whatever host a connector file names.
 OF_THIS_ACCOUNT = ("passfile", "sslcert", "sslkey", "sslcrl")
+POOLER = "${env:PGBOUNCER_HOST}"
+_SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
+# As a server reads them that is started by hand: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
+_OPTION = re.compile(r"(?:^|\s)(?:-c\s*|--)([\w.-]+)=(\S*)")
 
 
 def refusal(config: Mapping[str, str], known: Iterable[str] = ()) -> str | None:
@@ -74,6 +79,20 @@ def read_only(config: Mapping[str, str], known: Iterable[str] = (), *, anywhere:
             return bool(rows.fetchall()[0][0])
     except psycopg.Error:
         return None
+
+
+def own_commit(config: Mapping[str, str]) -> str | None:
+    """The `synchronous_commit` that a connector's sessions set themselves, by its URL's `options=-c NAME=VALUE`.
+
+    None if they set none, or go through the stack's PgBouncer, which hands no options on.
+    """
+    url = jdbc_url(config)
+    if url is None or POOLER in given(config)[0]:
+        return None
+    # Of several the last counts, as for the server.
+    found = {name.replace("-", "_").lower(): value for name, value in _OPTION.findall(url.options.get("options", ""))}
+    commit = found.get("synchronous_commit")
+    return None if commit is None else _SWITCH.get(commit.lower(), commit.lower())
 
 
 def alone(conninfo: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,6 +44,7 @@ from sinkbench.sinks.postgres.configuring import (
     set_pooler,
 )
 from sinkbench.sinks.postgres.filling import fill
+from sinkbench.sinks.postgres.jdbc import own_commit
 from sinkbench.sinks.postgres.refusing import NO_CONNECTION, Crowd, accept, refuse
 from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment, set_session
 from sinkbench.sinks.postgres.smalldisk import on_small_disk
@@ -384,6 +385,9 @@ class PostgresSink:
         return int(self._query(sql.SQL("SHOW max_connections"))[0][0])
 
     def settings(self, target: str) -> SinkSettings:
+        return self.settings_of(target, {})
+
+    def settings_of(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         wanted = [*DURABILITY, *TUNING]
         found: dict[str, str] = {}
         with suppress(psycopg.Error):
@@ -391,6 +395,8 @@ class PostgresSink:
             found = {str(name): str(value) or "none" for name, value in self._query(sql.SQL(SETTINGS), wanted)}
             # What was set for the database since this connection began holds for those of connectors.
             found |= {name: value for name, value in of_database(self._connection).items() if name in wanted}
+            if (commit := own_commit(config)) is not None:
+                found["synchronous_commit"] = commit
         durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
         unlogged = bool(self._query(sql.SQL(UNLOGGED), target, target)[0][0])
         return SinkSettings(durability, tuning, database_promise(durability, unlogged=unlogged))

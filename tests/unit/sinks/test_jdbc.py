@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from sinkbench.sinks.postgres.jdbc import conninfo_of, refusal
+from sinkbench.sinks.postgres.jdbc import conninfo_of, own_commit, refusal
 
 LOGIN = {"connection.username": "bench", "connection.password": "it's \\ odd"}
 
@@ -55,3 +55,27 @@ def test_a_pool_of_the_camel_sink_describes_a_connection_too() -> None:
     config = {"camel.beans.aggregate": "#class:A", **{f"camel.beans.pool.{key}": pool[key] for key in pool}}
     expected = {"host": "db", "port": "5432", "dbname": "bench", "user": "bench", "password": "odd"}
     assert conninfo_to_dict(conninfo_of(config) or "") == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "commit"),
+    [
+        ("options=-c%20synchronous_commit=off", "off"),
+        ("ssl=true&options=-csynchronous_commit=remote_apply%20-c%20work_mem=4MB", "remote_apply"),
+        ("options=--Synchronous-Commit=FALSE", "off"),
+        ("options=-c synchronous_commit=off -c synchronous_commit=1", "on"),
+        ("options=-c%20my.synchronous_commit=off", None),
+        ("options=-c%20fsync", None),
+        ("stringtype=unspecified", None),
+    ],
+)
+def test_a_url_may_set_how_its_commits_are_stored(options: str, commit: str | None) -> None:
+    assert own_commit({"connection.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
+    assert own_commit({"camel.beans.pool.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
+    # PgBouncer hands no options on.
+    pooled = "jdbc:postgresql://${env:PGBOUNCER_HOST}:6432/bench"
+    assert own_commit({"connection.url": f"{pooled}?{options}"}) is None
+
+
+def test_no_url_sets_nothing() -> None:
+    assert own_commit({"camel.sink.url": "elasticsearch:docker-cluster"}) is None
