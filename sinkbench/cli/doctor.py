@@ -16,7 +16,7 @@ from sinkbench.doctor.diagnosis import Diagnosis, diagnose
 from sinkbench.doctor.look import look
 from sinkbench.doctor.mend import mend
 from sinkbench.doctor.rules import RULES
-from sinkbench.doctor.words import as_values, changes_since, finding_lines, lines
+from sinkbench.doctor.words import as_values, changes_since, finding_lines, lines, that_stays
 from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.secrets import redacted_values
@@ -82,10 +82,12 @@ def _mended(stack: Stack, found: Diagnosis) -> list[str]:
 def _watch(stack: Stack, found: Diagnosis, seconds: float) -> None:
     """Until somebody ends it."""
     say(f"looking every {seconds:g} s; Ctrl-C ends it")
+    told_of = looked = found
     while True:
         time.sleep(seconds)
-        now = _examined(stack, None, sample=False)
-        new, gone, told = changes_since(found, now)
+        before, looked = looked, _examined(stack, None, sample=False)
+        now = that_stays(before, looked)
+        new, gone, told = changes_since(told_of, now)
         clock = f"{datetime.now():%H:%M:%S}"
         for each in new:
             for number, line in enumerate(finding_lines(each)):
@@ -94,4 +96,4 @@ def _watch(stack: Stack, found: Diagnosis, seconds: float) -> None:
             say(f"{clock} gone: {each.found.subject}: {each.code}")
         for line in told:
             say(f"{clock} {line}")
-        found = now
+        told_of = now

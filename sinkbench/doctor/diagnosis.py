@@ -70,19 +70,22 @@ class Rule:
         code: its name, always the same, which is its heading in docs/doctor.md.
         needs: what must have been seen.
         find: what it finds.
+        passes: whether it may be so for a moment with nothing being wrong, as while Connect deals out tasks.
     """
 
     code: str
     needs: tuple[Area, ...]
     find: Callable[[Facts], Iterable[Found | NotSeen]]
+    passes: bool = False
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a rule has found, with the rule's code."""
+    """Something that a rule has found, with the rule's code, and whether it may pass; see `Rule`."""
 
     code: str
     found: Found
+    passes: bool = False
 
     @property
     def docs(self) -> str:
@@ -126,7 +129,7 @@ def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
             unseen[rule.code] = missing
             continue
         answers = list(rule.find(facts))
-        findings += [Finding(rule.code, each) for each in answers if isinstance(each, Found)]
+        findings += [Finding(rule.code, each, rule.passes) for each in answers if isinstance(each, Found)]
         reasons = list(dict.fromkeys(each.why for each in answers if isinstance(each, NotSeen)))
         if reasons:
             unseen[rule.code] = "; ".join(reasons)

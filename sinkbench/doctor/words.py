@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sinkbench.doctor.diagnosis import Diagnosis, Finding
 
-__all__ = ["as_values", "changes_since", "finding_lines", "lines"]
+__all__ = ["as_values", "changes_since", "finding_lines", "lines", "that_stays"]
 
 SPOILS, KNOWING = "would spoil a race", "worth knowing"
 
@@ -55,6 +56,12 @@ def changes_since(before: Diagnosis, after: Diagnosis) -> tuple[list[Finding], l
     told = [f"not looked at any more: {', '.join(codes)}: {why}" for why, codes in _by_reason(lost).items()]
     back = [code for code in before.unseen if code not in after.unseen]
     return new, gone, [*told, *([f"looked at again: {', '.join(back)}"] if back else [])]
+
+
+def that_stays(before: Diagnosis, after: Diagnosis) -> Diagnosis:
+    """`after` without what may pass and was not there in the look `before`."""
+    was = _by_key(before.findings)
+    return replace(after, findings=tuple(each for each in after.findings if not each.passes or each.key in was))
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:

@@ -129,7 +129,7 @@ def _fewer_tasks(connector: Connector, partitions: int, workers: int) -> str:
 RULES = (
     Rule("race-refused", (), race_refused),
     Rule("failed-tasks", (Area.CONNECT,), failed_tasks),
-    Rule("uneven-tasks", (Area.CONNECT,), uneven_tasks),
+    Rule("uneven-tasks", (Area.CONNECT,), uneven_tasks, passes=True),
     Rule("other-connectors", (Area.CONNECT,), other_connectors),
     Rule("more-tasks-than-partitions", (Area.CONNECT, Area.KAFKA), more_tasks_than_partitions),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from sinkbench.doctor.diagnosis import DOCS, Diagnosis, Finding, Found
 from sinkbench.doctor.facts import Area
 from sinkbench.doctor.rules import RULES
-from sinkbench.doctor.words import as_values, changes_since, lines
+from sinkbench.doctor.words import as_values, changes_since, lines, that_stays
 from sinkbench.settings import CHECKOUT
 from sinkbench.tables.figures import anchor
 from tests.support.doctorfacts import diagnosis, facts, jdbc
@@ -45,6 +46,18 @@ def test_watching_tells_what_is_new_and_what_is_gone_but_no_figures_that_change(
     assert told == ["not looked at any more: c: it died"]
     assert changes_since(after, before)[2] == ["looked at again: c"]
     assert changes_since(after, after) == ([], [], [])
+
+
+def test_watching_tells_of_what_may_pass_when_it_is_there_twice() -> None:
+    stays, passes = finding("a", "x"), replace(finding("b", "x"), passes=True)
+    nothing, both = Diagnosis((), ("a", "b")), Diagnosis((stays, passes), ("a", "b"))
+    assert that_stays(nothing, both).findings == (stays,)
+    assert that_stays(both, both) == both
+    assert that_stays(both, nothing) == nothing
+
+
+def test_tasks_that_are_being_dealt_out_may_be_uneven_for_a_moment() -> None:
+    assert [rule.code for rule in RULES if rule.passes] == ["uneven-tasks"]
 
 
 def test_a_program_gets_the_same() -> None:
