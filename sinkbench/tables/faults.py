@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.table import Table
@@ -26,6 +27,17 @@ __all__ = [
 
 # A shorter standstill that Connect knows nothing of is none that anybody would ask it about.
 _LONG_STUCK_SECONDS = 3.0
+# What the words of the matrix mean, by what such a word looks like.
+_LEGEND = (
+    (r"(?m)^back ", "back: until the rate was as before."),
+    (r"(?m)^flows ", "flows: until records came again."),
+    ("rate not seen", "rate not seen: it was not as before while records came."),
+    (r"(?m)^\S+ of \S+/s$", "5 of 9/s: it went on, but only at 5 of the 9 records/s of before."),
+    (r"(?m)^uneven ", "uneven: without a fault it took so long, too; a shorter time of that pipeline is no recovery."),
+    (r"(?m)^stuck ", "stuck: nothing was stored while Connect called every task RUNNING."),
+    (r"(?m)^poison ", "poison 0/9 in: of 9 bad records none is stored."),
+    ("poison dead", "7 poison dead: 7 bad records are dead letters; of the rest of those not stored there is no word."),
+)
 
 
 def is_faults(summary: RunSummary) -> bool:
@@ -147,20 +159,14 @@ def fault_line(summary: RunSummary) -> str:
 
 def fault_lines(summary: RunSummary) -> list[str]:
     """What a person had to do, a line for each cell in which that was so, and how to read the matrix."""
-    backlogs = [cell.backlog_records is not None for cell in summary.cells]
-    came = ["back: until the rate was as before."] if not all(backlogs) else []
-    came += ["flows: until records came again."] if any(backlogs) else []
-    if any(_is_uneven(cell.recovery) for cell in summary.cells if cell.recovery is not None):
-        came.append("uneven: without a fault it took so long, too; a shorter time of that pipeline is no recovery.")
+    shown = "\n".join(_in_short(cell) for cell in summary.cells)
     acts = [(cell, act) for cell in summary.cells if cell.recovery is not None for act in cell.recovery.acts]
     return [
         *(
             f"{cell.label}, {cell.fault}: by hand {act.seconds:.0f} s after the fault: {act.command}"
             for cell, act in acts
         ),
-        f"{' '.join(came)} stuck: nothing was stored while Connect called every task RUNNING."
-        " poison 0/9 in, 7 poison dead: of 9 bad records none is stored, 7 are dead letters; of the others there is no"
-        " word.",
+        *([" ".join(legend)] if (legend := [text for word, text in _LEGEND if re.search(word, shown)]) else []),
     ]
 
 

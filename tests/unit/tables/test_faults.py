@@ -15,7 +15,7 @@ from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.tables.export import export
-from sinkbench.tables.faults import fault_line, matrix_texts
+from sinkbench.tables.faults import fault_line, fault_lines, matrix_texts
 from tests.support.trials import run_summary, trial
 
 PLAN = Plan.model_validate(
@@ -184,7 +184,26 @@ def test_what_was_slower_to_the_end_says_how_slow() -> None:
     )
     clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
     taken = [trial(None, cell, trial=cell.key, recovery=slow, audit=clean) for cell in CELLS]
-    assert "133 of 200/s" in render(run_summary(*summarize(CELLS, taken)))
+    text = render(run_summary(*summarize(CELLS, taken)))
+    assert "133 of 200/s" in text
+    assert "5 of 9/s: it went on" in text
+
+
+def test_only_the_words_that_the_matrix_has_are_explained() -> None:
+    clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
+    unseen = {"rate_seconds": None, "standstill_seconds": 8.0, "first_record_seconds": 8.0, "stuck_seconds": 0.0}
+    found = [CALM, GOOD.model_copy(update=unseen)]
+    cells = CELLS[:2]
+    taken = [
+        trial(None, cell, trial=cell.key, recovery=each, audit=clean) for cell, each in zip(cells, found, strict=True)
+    ]
+    summary = run_summary(*summarize(cells, taken))
+    assert fault_lines(summary)[-1] == (
+        "flows: until records came again. rate not seen: it was not as before while records came."
+    )
+    (calm,) = CELLS[:1]
+    alone = run_summary(*summarize([calm], [trial(None, calm, recovery=CALM, audit=clean)]))
+    assert fault_lines(alone) == []
 
 
 def test_a_drain_says_when_it_flowed_again_and_nothing_of_rates() -> None:
