@@ -130,23 +130,30 @@ class ComposeCli:
         return run(compose_command(self._checkout, *arguments, files=self._files()), self._environment())
 
     def _files(self) -> list[Path]:
-        """The project's file, what its owner changes of it, and the overlays, which are written; none without these."""
+        """The project's file, the overlays, which are written, and what its owner changes; none without overlays.
+
+        What the owner says counts for the topology's nodes, too, but does not take away security.
+        """
         folder = folder_of_containers(self._settings.home)
         security = kept_security(folder, OF_CONTAINERS) if self._settings.security == "on" else None
-        overlays = {}
+        topology, secured = [], []
         if self._has_overlay:
-            overlays[self.overlay] = overlay(self._settings, self._checkout)
+            _write(self.overlay, overlay(self._settings, self._checkout))
+            topology.append(self.overlay)
         if security is not None:
-            overlays[self.security_overlay] = security_overlay(self._settings.layout, folder, security.mark)
-        for path, text in overlays.items():
-            _write(path, text)
+            _write(self.security_overlay, security_overlay(self._settings.layout, folder, security.mark))
+            secured.append(self.security_overlay)
         own = [path for name in OVERRIDES if (path := self._checkout / name).exists()]
-        return [self._checkout / BASE, *own[:1], *overlays] if overlays else []
+        return [self._checkout / BASE, *topology, *own[:1], *secured] if topology or secured else []
 
     def project(self) -> str:
         """The name of the project. Raises StackError if docker-compose.yml cannot be read."""
         # The overlay does not change it, and whoever only asks which stack runs is to write nothing.
-        done = run(compose_command(self._checkout, "config", "--format", "json"), self._environment())
+        asked = ("config", "--format", "json")
+        done = run(compose_command(self._checkout, *asked), self._environment())
+        if done.returncode != 0 and self._has_overlay:
+            # What its owner changes may be of a node that only the overlay has.
+            done = run(compose_command(self._checkout, *asked, files=[self._checkout / BASE]), self._environment())
         if done.returncode != 0:
             raise StackError(f"{self._checkout / BASE}: {last_line(done.stderr)}")
         return str(json.loads(done.stdout)["name"])

@@ -64,6 +64,7 @@ def settings(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, si
     if psutil.virtual_memory().available < needed_bytes(found.layout):
         pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
     yield found
+    (checkout / "docker-compose.override.yml").unlink(missing_ok=True)
     compose_in(checkout, *files_of(found), "down", "--volumes", "--remove-orphans")
 
 
@@ -89,8 +90,13 @@ def test_what_the_machine_does_not_grant_is_refused_before_anything_starts(
 def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     settings: Settings, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What the owner changes of a node that only the topology has.
+    own = checkout / "docker-compose.override.yml"
+    own.write_text("services: {kafka-2: {environment: {KAFKA_HEAP: 500m}}}\n")
     up = sinkbench("up", timeout=1500)
     assert up.returncode == 0, up.stdout + up.stderr
+    heap = compose_in(checkout, *files_of(settings), "exec", "--no-TTY", "kafka-2", "printenv", "KAFKA_HEAP")
+    assert heap.stdout == "500m\n", heap.stderr
     status = sinkbench("status")
     assert status.returncode == 0, status.stdout
     lines = {line.split()[0]: line for line in status.stdout.splitlines()}
@@ -129,7 +135,9 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
 
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_TOPOLOGY", "small")
+        aside = own.rename(checkout / "own.yml")
         other = sinkbench("up")
+        aside.rename(own)
     assert other.returncode == 2
     assert "there are kafka, kafka-2, kafka-3, and the topology small has kafka" in other.stderr
 

@@ -194,11 +194,27 @@ def test_every_command_reads_the_overlay_and_what_the_owner_changes_but_for_the_
     cli = ComposeCli(settings(), tmp_path)
     (tmp_path / "docker-compose.override.yml").write_text("services: {}\n")
     cli.run("down")
-    files = ["docker-compose.yml", "docker-compose.override.yml", "a home/docker-compose.topology.yml"]
+    files = ["docker-compose.yml", "a home/docker-compose.topology.yml", "docker-compose.override.yml"]
     named = [part for file in files for part in ("--file", str(tmp_path / file))]
     assert ran.asked[-1][0] == [*start, *named, "--progress", "plain", "down"]
     assert cli.overlay.read_text() == overlay(settings(), tmp_path)
     assert list(cli.overlay.parent.iterdir()) == [cli.overlay]
+
+
+def test_what_the_owner_changes_of_a_node_that_the_overlay_alone_has_is_no_obstacle(
+    settings: Made, ran: Ran, tmp_path: Path
+) -> None:
+    refused = (1, "", 'service "kafka-2" has neither an image nor a build context specified: invalid compose project')
+    cli, small = ComposeCli(settings(), tmp_path), ComposeCli(settings("small"), tmp_path)
+    ran.answers = [refused, (0, '{"name": "bench"}', "")]
+    assert cli.project() == "bench"
+    assert ran.asked[-1][0][4:6] == ["--file", str(tmp_path / "docker-compose.yml")]
+    ran.answers = [refused, refused]
+    with pytest.raises(StackError, match="invalid compose project"):
+        cli.project()
+    ran.answers = [refused]
+    with pytest.raises(StackError, match="invalid compose project"):
+        small.project()
 
 
 def test_a_limit_of_memory_is_given_only_if_somebody_has_set_it(settings: Made, ran: Ran, tmp_path: Path) -> None:
