@@ -400,9 +400,15 @@ class ComposeStack(Stack):
                 time.sleep(0.25)
 
     def _why_not_started(self, output: str) -> str:
-        """The container that did not start and the end of its log; without one, the end of compose's `output`."""
-        for name, container in names_of(self._engine.containers()).items():
-            if container.state == "exited" or container.health in ("unhealthy", "starting"):
-                tail = self._engine.log_tail(container, LOG_LINES)
-                return f"{name} did not start ({container.status}); the end of its log:\n{tail}"
+        """Which container did not start, with its error or the end of its log; else the end of compose's `output`."""
+        found = names_of(self._engine.containers())
+        for name, container in found.items():
+            if container.state == "created" and (error := self._engine.start_error(container)):
+                return f"{name} could not be started: {error}"
+        # One that has ended may be why another has not come up yet.
+        for wrong in ("exited", "unhealthy", "starting"):
+            for name, container in found.items():
+                if wrong in (container.state, container.health):
+                    tail = self._engine.log_tail(container, LOG_LINES)
+                    return f"{name} did not start ({container.status}); the end of its log:\n{tail}"
         return f"docker compose up failed: {last_line(output)}"

@@ -274,6 +274,10 @@ class DockerEngine:
         """Whether a stopped container was killed for memory."""
         return bool(self._inspected(container)["State"].get("OOMKilled"))
 
+    def start_error(self, container: Container) -> str:
+        """Why the engine could not start a container, in one line; empty if it could, or did not try."""
+        return " ".join(str(self._inspected(container)["State"].get("Error", "")).split())
+
     def last_check(self, container: Container) -> str:
         """The output of a container's last health check, in one line."""
         log = self._inspected(container)["State"].get("Health", {}).get("Log") or [{}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 from tests.support.commands import Run
 
@@ -19,3 +20,19 @@ def test_down_leaves_no_container_and_no_network_but_the_data(raced: Raced, sink
             check=True,
         ).stdout
         assert bool(found.strip()) is left, kind
+
+
+def test_a_container_that_the_engine_cannot_start_says_why(raced: Raced, sinkbench: Run, checkout: Path) -> None:
+    own = checkout / "docker-compose.override.yml"
+    # More than any kernel lets a process have.
+    own.write_text("services: {postgres: {ulimits: {nofile: 2000000000}}}\n")
+    try:
+        assert sinkbench("down").returncode == 0
+        failed = sinkbench("up", timeout=600)
+    finally:
+        own.unlink()
+        sinkbench("down")
+    assert failed.returncode == 2
+    assert "sinkbench: postgres could not be started: " in failed.stderr
+    assert "rlimit" in failed.stderr
+    assert len(failed.stderr.strip().splitlines()) == 1

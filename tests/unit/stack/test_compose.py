@@ -318,6 +318,51 @@ def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
         stack.up(print)
 
 
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        # Waits for the one that cannot be started.
+        (
+            {"connect": "created", "kafka": "starting", "postgres": "created: no rlimit"},
+            "postgres could not be started",
+        ),
+        ({"elasticsearch": "starting", "kafka": "unhealthy", "postgres": "exited"}, "postgres did not start"),
+        ({"elasticsearch": "starting", "kafka": "unhealthy"}, "kafka did not start"),
+        ({"elasticsearch": "starting"}, "elasticsearch did not start"),
+        ({"connect": "created"}, "docker compose up failed: the end"),
+    ],
+)
+def test_the_container_is_named_because_of_which_the_others_wait(
+    states: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(service: str, state: str) -> Container:
+        seen = "running" if state in ("starting", "unhealthy") else state.partition(":")[0]
+        health = {"starting": "Up 5 seconds (health: starting)", "unhealthy": "Up 5 seconds (unhealthy)"}.get(state)
+        return container(service, state=seen, status=health or seen)
+
+    class Engine(NothingThere):
+        up = False
+
+        def containers(self) -> list[Container]:
+            return [made(*each) for each in states.items()] if Engine.up else []
+
+        def start_error(self, found: Container) -> str:
+            return states[found.service].partition(": ")[2]
+
+        def log_tail(self, found: Container, lines: int) -> str:
+            return "its log"
+
+    class Cli(FakeCli):
+        def run(self, *arguments: str) -> Any:
+            Engine.up = arguments[0] == "up"
+            return SimpleNamespace(returncode=int(Engine.up), stdout="", stderr="started\nthe end")
+
+    monkeypatch.setattr(compose, "DockerEngine", Engine)
+    monkeypatch.setattr(compose, "ComposeCli", Cli)
+    with pytest.raises(StackError, match=said):
+        ComposeStack(Settings(), HERE).up(print)
+
+
 def test_containers_of_another_topology_are_told_as_they_are_and_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose, "DockerEngine", FakeEngine)
     monkeypatch.setattr(compose, "ComposeCli", FakeCli)
