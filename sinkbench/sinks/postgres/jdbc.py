@@ -26,6 +26,8 @@ SHARED = ("user", "password", "sslmode", "sslrootcert")
 NO_FILE = "/nonexistent"
 # libpq would look for these in the home folder, and show them to whatever host a connector file names.
 OF_THIS_ACCOUNT = ("passfile", "sslcert", "sslkey", "sslcrl")
+# Of Kerberos, which libpq would show to a host that asks for it.
+NO_TICKET = {"gssencmode": "disable", "require_auth": "!gss,!sspi"}
 POOLER = "${env:PGBOUNCER_HOST}"
 _SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
 # As a server reads them that is started by hand: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
@@ -96,12 +98,12 @@ def own_commit(config: Mapping[str, str]) -> str | None:
 
 
 def alone(conninfo: str) -> str:
-    """A connection string that takes nothing from this account: no password, no certificate, no CA but its own."""
+    """A connection string that takes nothing of this account: password, certificate, ticket, and no CA but its own."""
     # An empty password is none, but keeps libpq from that of the environment. How the driver would connect without
     # `sslmode` is "prefer", whatever the environment says; and with a CA of this account libpq would verify by it.
     default = {"password": "", "sslmode": "prefer", "sslrootcert": NO_FILE}
     own = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
-    return make_conninfo("", **{**default, **own, **dict.fromkeys(OF_THIS_ACCOUNT, NO_FILE)})
+    return make_conninfo("", **{**default, **own, **dict.fromkeys(OF_THIS_ACCOUNT, NO_FILE), **NO_TICKET})
 
 
 def with_password(conninfo: str, known: Iterable[str], *, anywhere: bool) -> str:

@@ -20,7 +20,7 @@ from sinkbench.race.keys import beans_named, check_keys, check_url
 from sinkbench.sinks.postgres.asking import Columns, Document
 from sinkbench.sinks.postgres.jdbc import NO_FILE, alone, conninfo_of, refusal, with_password
 from sinkbench.trial.bench import filled_in
-from tests.support.parrots import postgres_parrot
+from tests.support.parrots import kerberos_server, postgres_parrot
 
 HOSTILE = {
     "connector.class": "../../bin/sh; touch hostile",
@@ -145,6 +145,13 @@ def test_a_host_that_a_connector_file_names_is_sent_no_password_of_this_machine(
         monkeypatch.setenv("PGPASSWORD", "swordfish-of-the-shell")
         assert refusal(config) is None
         assert "what kind of password is mine" in (refusal({**config, "connection.password": "mine-own"}) or "")
+
+
+def test_a_host_that_a_connector_file_names_is_shown_no_ticket_of_this_account() -> None:
+    with kerberos_server() as port:
+        said = refusal({"connection.url": f"jdbc:postgresql://127.0.0.1:{port}/b", "connection.username": "u"})
+    assert said is not None
+    assert "server requested GSSAPI authentication" in said
 
 
 @pytest.mark.parametrize(
