@@ -20,9 +20,15 @@ Client = TypeVar("Client", bound=type)
 
 def in_one_line(error: Exception) -> str:
     """What an error says, which may be many lines, in one short one; after its kind if it is none of ours."""
-    said = str(error) if isinstance(error, SinkbenchError) else f"{type(error).__name__}: {error}"
+    said = str(error) if isinstance(error, SinkbenchError) else f"{type(error).__name__}: {_said_by(error)}"
     # Before it is cut: half a secret would not be found any more.
     return " ".join(redacted(said).split())[:LONGEST]
+
+
+def _said_by(error: Exception) -> str:
+    # As a text, those of Elasticsearch's transport name each of their layers, so that what happened would be cut off.
+    layered = type(error).__module__.startswith("elastic_transport")
+    return str(getattr(error, "message", error)) if layered else str(error)
 
 
 @contextmanager

@@ -120,8 +120,8 @@ class Supervisor:
             rpc.supervisor.stopProcess(self._full_name(name), True)
 
     def kill(self, name: str) -> None:
-        """Kills one program and all its children with SIGKILL."""
-        with self._rpc() as rpc:
+        """Kills one program and all its children with SIGKILL; one that does not run stays so. Raises StackError."""
+        with self._rpc() as rpc, _faults(f"{name} could not be killed", "NOT_RUNNING"):
             rpc.supervisor.signalProcess(self._full_name(name), "KILL")
 
     def shutdown(self) -> None:

@@ -75,6 +75,15 @@ def test_services_do_not_run_as_root(stack: LocalStack) -> None:
     assert all(psutil.Process(state.pid).uids().effective != 0 for state in stack.states() if state.pid)
 
 
+def test_what_does_not_run_can_be_killed_and_stays_so(stack: LocalStack) -> None:
+    stack.stop("pgbouncer")
+    try:
+        stack.kill("pgbouncer")
+        assert [state.state for state in stack.states() if state.name == "pgbouncer"] == ["stopped"]
+    finally:
+        stack.start("pgbouncer")
+
+
 def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: LocalStack, sinkbench: Run) -> None:
     assert " LOG " in sinkbench("logs", "pgbouncer").stdout
     done = sinkbench("logs", "pgbounce")

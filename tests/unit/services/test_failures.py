@@ -48,8 +48,8 @@ def closed_port() -> int:
         ((httpx.HTTPError,), httpx.ReadTimeout("timed out"), "ReadTimeout: timed out"),
         ((psycopg.Error,), psycopg.OperationalError("the server\nclosed"), "OperationalError: the server closed"),
         ((psycopg.Error,), psycopg.errors.UndefinedTable("no t"), "UndefinedTable: no t"),
-        (SEARCH, NoConnection("refused"), "ConnectionError: Connection error"),
-        (SEARCH, ConnectionTimeout("timed out"), "ConnectionTimeout: Connection timed out"),
+        (SEARCH, NoConnection("refused"), "ConnectionError: refused"),
+        (SEARCH, ConnectionTimeout("timed out"), "ConnectionTimeout: timed out"),
         ((KafkaException,), KafkaException(KafkaError(KafkaError._TRANSPORT)), "KafkaException: KafkaError{code=_TR"),
     ],
 )
@@ -176,7 +176,7 @@ def metrics(port: int) -> None:
 
 @pytest.mark.parametrize("ask", [elasticsearch, sequences, bulk, postgres, copy, metrics])
 def test_at_a_closed_port_every_client_ends_with_our_error(ask: Callable[[int], None], closed_port: int) -> None:
-    with pytest.raises(ServiceError, match=r"refused|Connection error"):
+    with pytest.raises(ServiceError, match="refused"):
         ask(closed_port)
 
 
