@@ -58,7 +58,7 @@ class Pilots:
             begin: is called before each pilot, with its cell, the number of pilots of this round from it on, and the
                 seconds that are left for all rounds.
         """
-        try:
+        with cleaning(self._remove_topics, self._recover):
             for form in dict.fromkeys(cell.form for cell in cells):
                 self._load(form)
             visits: dict[str, list[Pilot]] = {cell.place: [] for cell in cells}
@@ -76,10 +76,14 @@ class Pilots:
                         visits[cell.place].append(self._take(cell, sizes, left))
                 waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]
             self._tell_of(waiting)
-        finally:
-            for names, _ in self._shared.values():
-                self._bench.kafka.delete_topic(names.topic)
-            self._shared.clear()
+
+    def _remove_topics(self) -> None:
+        for form, (names, _) in list(self._shared.items()):
+            self._bench.kafka.delete_topic(names.topic)
+            del self._shared[form]
+
+    def _recover(self) -> bool:
+        return recover(self._bench, self._events)
 
     def _load(self, form: Form) -> None:
         size, before = self._bench.value_bytes(form), len(self._shared)
@@ -106,11 +110,11 @@ class Pilots:
         self._taken += 1
         shared, records = self._shared[cell.form]
         names = Names(shared.trial, shared.topic, f"{shared.connector}_{self._taken}")
-        with cleaning(lambda: self._bench.clean(cell, names, topic=False)):
+        with cleaning(lambda: self._bench.clean(cell, names, topic=False), self._recover):
             # A pilot warms JVMs up; to put rows in for it would take longer than itself.
             bare = replace(cell, rows_before=0)
             found = take_pilot(Trial(self._bench, bare, names, records, self._events), seconds_left)
-            recover(self._bench, self._events)
+            self._recover()
             # Now that it has an index, or a table, as all trials will have.
             self._journal.add_sink(cell.sink, _but_set(self._bench.sink(cell.sink).settings(names.target), cell))
         if found.records_per_second is None:

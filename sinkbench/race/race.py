@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from sinkbench.errors import TrialFailed
+from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
 from sinkbench.plan.beside import LimitOf, most_blocks
 from sinkbench.plan.capacity import CapacitySearch
@@ -30,6 +30,7 @@ from sinkbench.race.pilots import Pilots
 from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes, is_too_short
 from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.services.failures import in_one_line
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.drain import Drain
@@ -219,7 +220,7 @@ class Race:
         If it will be taken again where it was too short, or not warm (`retake`), it is then kept as a pilot.
         """
         self._begin(name, "trial", [trial.cell])
-        with cleaning(lambda: self._bench.clean(trial.cell, trial.names)):
+        with cleaning(lambda: self._bench.clean(trial.cell, trial.names), self._recover):
             record = trial.take(kind, block, self._recover)
             if retake and (self._is_too_short(record) or self._may_warm(record)):
                 record = record.model_copy(update={"pilot": True})
@@ -250,8 +251,9 @@ class Race:
         self._cold = False
         try:
             self._take_pilots([cell])
-        except TrialFailed as failed:
-            self._ui.say(f"pilot of {cell.place}: {failed}")
+        except (TrialFailed, ServiceError, OSError) as failed:
+            self._ui.say(f"pilot of {cell.place}: {in_one_line(failed)}")
+            self._recover()
 
     def _may_warm(self, record: TrialRecord) -> bool:
         """Whether nothing is wrong with a trial but that it was not warm, and its cell may have another one."""

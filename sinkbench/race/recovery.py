@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
+from sinkbench.errors import ServiceError
 from sinkbench.live.events import Events
+from sinkbench.services.failures import in_one_line
 from sinkbench.trial.bench import Bench
 
 __all__ = ["recover"]
@@ -28,7 +30,12 @@ def recover(bench: Bench, events: Events) -> bool:
             time.sleep(1)
     else:
         events.say(f"starting {' and '.join(dead)} again")
-        bench.stack.up(events.phase)
+        try:
+            bench.stack.up(events.phase)
+        except ServiceError as error:
+            # Another one may have died meanwhile.
+            events.say(f"{in_one_line(error)}; once more")
+            bench.stack.up(events.phase)
     bench.reconnect()
     return True
 

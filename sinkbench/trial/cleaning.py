@@ -11,12 +11,25 @@ __all__ = ["cleaning"]
 
 
 @contextmanager
-def cleaning(clean: Callable[[], None]) -> Iterator[None]:
-    """Calls `clean` at the end. After an error in the block, an error of `clean` is suppressed; else it is raised."""
+def cleaning(clean: Callable[[], None], recover: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Calls `clean` at the end. After an error in the block, an error of `clean` is suppressed; else it is raised.
+
+    Before that `clean` is called once more, if `recover` has found something dead and started it again; it is not asked
+    after an interrupt.
+    """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         with suppress(ServiceError):
-            clean()
+            _clean(clean, recover if isinstance(error, Exception) else lambda: False)
         raise
-    clean()
+    _clean(clean, recover)
+
+
+def _clean(clean: Callable[[], None], recover: Callable[[], bool]) -> None:
+    try:
+        clean()
+    except ServiceError:
+        if not recover():
+            raise
+        clean()

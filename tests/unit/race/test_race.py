@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sinkbench.errors import ReasonCode
+from sinkbench.errors import ReasonCode, ServiceError, StackError
 from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import Attempt, Measured, Point, Tuned
 from sinkbench.plan.cells import Cell, expand
@@ -132,6 +132,80 @@ def test_services_that_died_are_started_again_before_the_next_trial(tmp_path: Pa
     _, ui, _ = race(bench, tmp_path)
     assert "starting kafka again" in ui.lines
     assert bench.calls.count("reconnect") == 1
+
+
+def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_nothing_is_left(tmp_path: Path) -> None:
+    class Dies(FakeBench):
+        """Loses Kafka in the first removal of a trial, and in that of the pilots' topic after the warm-up."""
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            self.removed, delete = 0, self.kafka.delete_topic
+
+            def delete_topic(name: str) -> None:
+                self.removed += name.endswith("pilot")
+                if name.endswith("pilot") and self.removed == 2:
+                    self.die()
+                delete(name)
+
+            self.kafka.delete_topic = delete_topic
+
+        def die(self) -> None:
+            self.dead = ["kafka"]
+            raise ServiceError("Failed while waiting for controller")
+
+        def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
+            if topic and "clean" not in self.calls[self.calls.index("audit") :]:
+                self.calls.append("clean")
+                self.die()
+            super().clean(cell, names, topic)
+
+    bench = Dies(plan(pipelines=["postgres/jdbc"]))
+    summary, ui, _ = race(bench, tmp_path)
+    assert summary.complete
+    assert [cell.trials for cell in summary.cells] == [2]
+    assert ui.lines.count("starting kafka again") == 2
+    assert bench.there == set()
+
+
+def test_a_warm_up_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
+    class Dies(FakeBench):
+        """Finds a worker dead after the first trial, and Kafka as soon as the pilots' topic is loaded again."""
+
+        def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
+            loaded = super().load(names, wanted, progress, stop)
+            if names.trial.endswith("pilot") and self.calls.count("audit") == 1:
+                self.dead = ["kafka"]
+                raise ServiceError("no broker answers")
+            return loaded
+
+        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+            if "audit" not in self.calls:
+                self.dead = ["connect-2"]
+            return super().audit(cell, names, records)
+
+    bench = Dies(plan(pipelines=["postgres/jdbc"]))
+    summary, ui, _ = race(bench, tmp_path)
+    assert summary.complete
+    assert [cell.trials for cell in summary.cells] == [2]
+    assert any("no broker answers" in line for line in ui.lines), ui.lines
+    assert bench.there == set()
+
+
+def test_a_stack_that_does_not_come_up_at_once_is_started_once_more(tmp_path: Path) -> None:
+    bench = FakeBench(plan(trials=1, pipelines=["postgres/jdbc"]))
+    bench.dead = ["kafka"]
+    failures = [StackError("kafka died while starting")]
+
+    def up(say: object) -> None:
+        if failures:
+            raise failures.pop()
+        bench.dead.clear()
+
+    bench.stack.up = up
+    summary, ui, _ = race(bench, tmp_path)
+    assert summary.complete
+    assert "kafka died while starting; once more" in ui.lines
 
 
 def test_what_was_started_again_is_warmed_up_before_the_next_trial(tmp_path: Path) -> None:
