@@ -111,7 +111,7 @@ class Trial:
         self._of_target: list[str] = []
         self._of_content: list[str] = []
         self._created = False
-        self._company = Company(bench, cell.sink, names)
+        self._company = Company(bench, cell, names)
         self._holding = Holding(bench, cell, names)
         self._of_holding: list[str] = []
         self._durability: Durability | None = None

@@ -282,6 +282,8 @@ class FakeBench:
         self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
             delete_topic=lambda name: self.there.discard(f"topic {name}"),
+            topics=set,
+            keeps_status=lambda topic, connector: False,
             some_records=lambda topic, count: list(self.sent),
             delete_group=lambda name: self.calls.append(f"delete {name}"),
             produce=self.poison,

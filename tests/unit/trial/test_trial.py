@@ -218,6 +218,13 @@ def test_what_the_connectors_write_elsewhere_is_not_audited() -> None:
     assert "audit" not in bench.calls
 
 
+def test_what_its_own_connector_puts_aside_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeBench, "config", lambda bench, cell, names: {"errors.deadletterqueue.topic.name": "aside"})
+    looks = [Others({}, {"aside": 10}), Others({}, {"aside": 9_000, "orders": 8_000})]
+    record = drain(FakeBench(PLAN, meets=looks))
+    assert record.others == ["8,000 records went into the topic orders"]
+
+
 def test_who_else_was_there_while_the_connector_ran_is_kept() -> None:
     before = Others({}, {"orders": 10}, {"orders of postgres": 0})
     after = Others({"by-hand": 3}, {"orders": 110}, {"orders of postgres": 5_000})
