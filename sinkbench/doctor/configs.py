@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from sinkbench.sinks.jdbcurl import JdbcUrl, given, jdbc_url, pool_bean
+from sinkbench.sinks.jdbcurl import POOLER, JdbcUrl, given, jdbc_url, pool_bean
 
 __all__ = ["Pool", "leads_to", "one_by_one", "pool_of", "sink_of"]
 
@@ -16,7 +16,6 @@ OF_ONE = ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.
 CAMEL_URL = "camel.sink.url"
 # The sinks whose database has another name in JDBC, and those that are written to by HTTP.
 _SCHEMES = {"postgresql": "postgres"}
-_POOLER_VARIABLE = "${env:PGBOUNCER_HOST}"
 _LOOPBACK = ("localhost", "::1", "[::1]")
 _PORTS = {"postgresql": "5432"}
 
@@ -77,7 +76,7 @@ def leads_to(config: Mapping[str, str], raw: Mapping[str, str], pooler: str | No
     url = jdbc_url(config)
     if url is None:
         return None
-    if _POOLER_VARIABLE in given(raw)[0]:
+    if POOLER in given(raw)[0]:
         return True
     return pooler is not None and any(_place(host, url) == _place(pooler, url) for host in url.hosts)
 

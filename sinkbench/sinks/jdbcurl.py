@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-__all__ = ["JdbcUrl", "given", "jdbc_url", "pool_bean"]
+__all__ = ["POOLER", "JdbcUrl", "given", "jdbc_url", "pool_bean"]
 
 _SCHEME = re.compile(r"jdbc:([a-z]+):(?://)?([^/?]*)/?([^?]*)(?:\?(.*))?", re.DOTALL)
+POOLER = "${env:PGBOUNCER_HOST}"
+"""The pooler's host in the URL of a connector file, as the workers fill it in."""
 # A pool of the Camel sink, which is a bean of its registry.
 _POOL = re.compile(r"(camel\.beans\.[^.]+)\.url")
 

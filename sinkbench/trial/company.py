@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
-from sinkbench.analysis.deadletters import QUEUE
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sample, connection_peaks, own_count
 from sinkbench.errors import ServiceError
-from sinkbench.plan.cells import Cell
 from sinkbench.results import Connections
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
@@ -25,10 +22,9 @@ CLOSING_SECONDS = 3.0
 class Company:
     """Who is there besides one trial. What cannot be looked at is not known, and spoils nothing else."""
 
-    def __init__(self, bench: Bench, cell: Cell, names: Names) -> None:
+    def __init__(self, bench: Bench, sink: str, names: Names) -> None:
         self._bench = bench
-        self._cell = cell
-        self._sink = cell.sink
+        self._sink = sink
         self._names = names
         self._looks: list[Others] = []
         self.newcomers: int | None = None
@@ -44,15 +40,16 @@ class Company:
     def look(self) -> None:
         """Looks who else is there at this moment."""
         with suppress(ServiceError, OSError):
-            found = self._bench.others(self._names, [self._sink])
-            # What its connector puts aside is its own.
-            queue = self._bench.config(self._cell, self._names).get(QUEUE)
-            topics = {name: count for name, count in found.topics.items() if name != queue}
-            self._looks.append(replace(found, topics=topics))
+            self._looks.append(self._bench.others(self._names, [self._sink]))
 
-    def met(self, records: int) -> list[str]:
-        """Who was there from the first look to the last, a phrase each, beside a trial of so many records."""
-        return met(self._looks[0], self._looks[-1], records, self._is_connects) if len(self._looks) > 1 else []
+    def met(self, records: int, queue: str | None = None) -> list[str]:
+        """Who was there from the first look to the last, a phrase each, beside a trial of so many records.
+
+        `queue` is the dead letter queue of its connector, and so nobody else's.
+        """
+        if len(self._looks) < 2:
+            return []
+        return met(self._looks[0], self._looks[-1], records, lambda topic: topic == queue or self._is_connects(topic))
 
     def _is_connects(self, topic: str) -> bool:
         """Whether Connect keeps its connectors' status in that topic; not if nobody tells."""

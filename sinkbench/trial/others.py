@@ -30,16 +30,15 @@ class Others:
     connections: Mapping[str, int] = field(default_factory=dict)
 
 
-def met(
-    before: Others, after: Others, records: int, is_connects: Callable[[str], bool] = lambda topic: False
-) -> list[str]:
+def met(before: Others, after: Others, records: int, is_own: Callable[[str], bool] = lambda topic: False) -> list[str]:
     """Who else was there between two looks, a phrase each.
 
     Args:
         before, after: the two looks.
         records: how many of its own a trial has stored; of others' at least `MUCH` of these, and `LEAST`, are named.
-        is_connects: whether Connect keeps its connectors' status in a topic. A task says there of every record that it
-            uses a topic, until it has read that it said so: some thousand times, if it is fast.
+        is_own: whether a topic is the trial's: its connector's dead letter queue, or the one in which Connect keeps
+            its connectors' status. A task says there of every record that it uses a topic, until it has read that it
+            said so: some thousand times, if it is fast.
     """
     tasks = {name: max(each.connectors.get(name, 0) for each in (before, after)) for name in _names(before, after)}
     found = [
@@ -48,7 +47,7 @@ def met(
     ]
     much = max(MUCH * records, LEAST)
     for where, count in written(before, after).items():
-        if count >= much and not (where.topic and is_connects(where.name)):
+        if count >= much and not (where.topic and is_own(where.name)):
             found.append(f"{count:,} records went into {where}")
     return found
 

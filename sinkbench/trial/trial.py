@@ -111,7 +111,7 @@ class Trial:
         self._of_target: list[str] = []
         self._of_content: list[str] = []
         self._created = False
-        self._company = Company(bench, cell, names)
+        self._company = Company(bench, cell.sink, names)
         self._holding = Holding(bench, cell, names)
         self._of_holding: list[str] = []
         self._durability: Durability | None = None
@@ -666,7 +666,7 @@ class Trial:
             failure=self._failure(),
             connections=self._company.connections(self.samples, self._connection_limit, alone=self._is_broken),
             pool=self._pool(),
-            others=self._company.met(self.records),
+            others=self._company.met(self.records, self._dead_letters.queue),
             audit=self.audited,
             not_audited=self.not_audited,
             # A service that was started again has counted anew.

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.services.access import LOOPBACK
-from sinkbench.sinks.jdbcurl import given, jdbc_url
+from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url
 
 __all__ = ["NO_FILE", "alone", "conninfo_of", "own_commit", "read_only", "refusal", "with_password"]
 
@@ -28,7 +28,6 @@ NO_FILE = "/nonexistent"
 OF_THIS_ACCOUNT = ("passfile", "sslcert", "sslkey", "sslcrl")
 # Of Kerberos, which libpq would show to a host that asks for it.
 NO_TICKET = {"gssencmode": "disable", "require_auth": "!gss,!sspi"}
-POOLER = "${env:PGBOUNCER_HOST}"
 _SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
 # As a server reads them that is started by hand: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
 _OPTION = re.compile(r"(?:^|\s)(?:-c\s*|--)([\w.-]+)=(\S*)")
@@ -86,7 +85,7 @@ def read_only(config: Mapping[str, str], known: Iterable[str] = (), *, anywhere:
 def own_commit(config: Mapping[str, str]) -> str | None:
     """The `synchronous_commit` that a connector's sessions set themselves, by its URL's `options=-c NAME=VALUE`.
 
-    None if they set none, or go through the stack's PgBouncer, which hands no options on.
+    None if they set none, or go through the stack's PgBouncer, which does not hand them on: 1.18 refuses who has any.
     """
     url = jdbc_url(config)
     if url is None or POOLER in given(config)[0]:
