@@ -252,7 +252,10 @@ class Kafka:
             except ServiceError as error:
                 problem = f": {error}"
             time.sleep(0.1)
-        raise StackError(f"the consumer group {group} still has members after {timeout_seconds:.0f} s{problem}")
+        raise StackError(
+            f"the consumer group {group} still has members after {timeout_seconds:.0f} s{problem}; a task that does not"
+            " end may still write: look at what holds it up in its sink, or start the workers again"
+        )
 
     def groups(self) -> list[str]:
         """Names of all consumer groups that this user may see."""

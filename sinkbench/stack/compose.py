@@ -37,8 +37,9 @@ from sinkbench.stack.overlay import PORTS
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, entrances_at, running_proxy
 from sinkbench.stack.readiness import checks
-from sinkbench.stack.securing import secure_containers, security_of_containers
+from sinkbench.stack.securing import refuse_expired, secure_containers, security_of_containers
 from sinkbench.stack.security import Security
+from sinkbench.stack.securityoverlay import folder_of_containers
 from sinkbench.topology import Topology, service_of
 
 __all__ = ["ComposeStack"]
@@ -166,6 +167,8 @@ class ComposeStack(Stack):
         if not self.running():
             self._check_machine()
             secure_containers(self.settings, self._engine.project, say)
+        elif self.settings.security == "on":
+            refuse_expired(folder_of_containers(self.settings.home))
         there = Counter(each.service for each in found)
         scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
         for each in found:

@@ -38,6 +38,7 @@ from sinkbench.stack.processes import (
 from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
 from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.roles import Roles
+from sinkbench.stack.securing import refuse_expired
 from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk, unmount_small_disk
 from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
@@ -126,6 +127,8 @@ class LocalStack(Stack):
         with self._lock(say):
             if self._supervisor.answers():
                 self._refuse_other_settings()
+                if self._home.is_secure:
+                    refuse_expired(self._home.security)
                 self._thaw_all()
                 self._start_missing(say)
                 self._roles.restore(say)

@@ -28,7 +28,7 @@ from sinkbench.stack.securityoverlay import (
     told_of_security,
 )
 
-__all__ = ["secure_containers", "secure_processes", "security_of_containers"]
+__all__ = ["refuse_expired", "secure_containers", "secure_processes", "security_of_containers"]
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 FOR_OURS = "delete ca.pem, node.pem and node.key there for certificates of sinkbench's own"
@@ -93,6 +93,17 @@ def secure_containers(settings: Settings, project: str, say: Say) -> None:
             (mounted / service).chmod(0o755)
             for name, content in files.items():
                 _write(mounted / service / name, content, mode=0o644)
+
+
+def refuse_expired(folder: Path) -> None:
+    """Raises StackError if what running services of this folder show has expired: nobody would talk to them."""
+    with _mended(folder):
+        for path in (folder / "node.pem", folder / "ca.pem"):
+            if path.exists() and (end := valid_until(path.read_bytes())) <= datetime.now(UTC):
+                raise StackError(
+                    f"{path}: the certificate of the running services has expired at {end:%Y-%m-%d %H:%M} UTC;"
+                    " `sinkbench down`, then `up`, which renews it"
+                )
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from sinkbench.stack.securing import security_of_containers
 from sinkbench.topology import needed_bytes
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run
+from tests.support.expired import an_expired_certificate
 from tests.support.processwatch import Watch
 from tests.support.refusals import (
     do_not_convince_who_trusts_another_authority,
@@ -92,6 +93,15 @@ def test_strangers_are_refused_by_each_service(secured: ComposeStack, tmp_path: 
     with psycopg.connect(endpoints.sinks["postgres"].address) as connection:
         rows = connection.execute("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").fetchall()
     assert [version for (version,) in rows] == ["TLSv1.3"]
+
+
+def test_containers_that_show_an_expired_certificate_are_not_waited_for(secured: ComposeStack, checkout: Path) -> None:
+    security = security_of_containers(secured.settings)
+    assert security is not None
+    with an_expired_certificate(security.folder) as path:
+        refused = sinkbench_in(checkout, "up")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert f"{path}: the certificate of the running services has expired at" in refused.stderr
 
 
 def test_the_controllers_container_is_let_in(secured: ComposeStack, checkout: Path) -> None:

@@ -38,6 +38,7 @@ from sinkbench.stack.security import ACCOUNT, Security, kept_security
 from tests.e2e.expiry import expiring_certificates
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import QUICKLY_COMPILED
+from tests.support.expired import an_expired_certificate
 from tests.support.processwatch import Watch
 from tests.support.refusals import (
     do_not_convince_once_expired,
@@ -128,6 +129,18 @@ def test_plain_text_is_refused_by_each_service(secured: LocalStack) -> None:
 
 def test_whoever_trusts_another_authority_talks_to_none_of_them(secured: LocalStack, tmp_path: Path) -> None:
     do_not_convince_who_trusts_another_authority(secured.endpoints, tmp_path)
+
+
+def test_services_that_show_an_expired_certificate_are_not_waited_for(
+    secured: LocalStack, security: Security, tmp_path: Path
+) -> None:
+    with an_expired_certificate(security.folder) as path:
+        refused = sinkbench(tmp_path, "up")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert f"{path}: the certificate of the running services has expired at" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert sinkbench(tmp_path, "up").returncode == 0
+    assert {state.state for state in secured.states()} == {"running"}
 
 
 @pytest.mark.parametrize("port", ["kafka_controller_port", "elasticsearch_transport_port"])

@@ -15,8 +15,9 @@ from sinkbench.secrets import redacted
 from sinkbench.settings import load_settings
 from sinkbench.stack.certificates import issue, make_authority, valid_until
 from sinkbench.stack.localendpoints import endpoints_of
-from sinkbench.stack.securing import LOCAL_NAMES, secure_processes
+from sinkbench.stack.securing import LOCAL_NAMES, refuse_expired, secure_processes
 from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
+from tests.support.expired import an_expired_certificate
 
 SECRET = (
     "ca.key",
@@ -128,6 +129,21 @@ def test_one_that_has_expired_is_refused(tmp_path: Path) -> None:
     own(tmp_path / "security", timedelta(days=9))
     with pytest.raises(StackError, match=r"node.pem: it has expired at .*; replace it, or delete ca.pem"):
         made(tmp_path / "security")
+
+
+def test_what_running_services_show_is_refused_once_it_has_expired(tmp_path: Path) -> None:
+    folder = tmp_path / "security"
+    made(folder)
+    refuse_expired(folder)
+    with (
+        an_expired_certificate(folder) as path,
+        pytest.raises(StackError, match=rf"{path}: .* has expired at .*; `sinkbench down`, then `up`"),
+    ):
+        refuse_expired(folder)
+    root = make_authority(datetime.now(UTC) - timedelta(days=3700))
+    (folder / "ca.pem").write_bytes(root.certificate)
+    with pytest.raises(StackError, match=r"ca.pem: .* has expired at "):
+        refuse_expired(folder)
 
 
 def test_a_damaged_certificate_of_ours_is_named(tmp_path: Path) -> None:
