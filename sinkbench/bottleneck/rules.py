@@ -19,6 +19,7 @@ __all__ = [
     "Rule",
     "absent_tasks",
     "connections_used_up",
+    "failed_tasks",
     "generator",
     "idle_tasks",
     "machine_saturated",
@@ -86,6 +87,18 @@ def connections_used_up(seen: Evidence) -> Finding | None:
         f" {around.failed_tasks} of {around.tasks} tasks FAILED"
     )
     return Finding(around.sink, "connections used up", text, 1.0)
+
+
+def failed_tasks(seen: Evidence) -> Finding | None:
+    """Tasks FAILED: Kafka gives their partitions to the others, which then do the work of all.
+
+    Where they found no connection left, that says more.
+    """
+    around = seen.around
+    if not around.failed_tasks or connections_used_up(seen) is not None:
+        return None
+    text = f"{around.failed_tasks} of {around.tasks} tasks FAILED, and left their partitions to the others"
+    return Finding("connect", "failed tasks", text, min(around.failed_tasks / around.tasks, 1.0))
 
 
 def generator(seen: Evidence) -> Finding | None:
@@ -162,6 +175,9 @@ def _limits(seen: Evidence, name: str, service: str) -> list[tuple[float, str]]:
 def idle_tasks(seen: Evidence) -> Finding | None:
     """A tenth of the tasks and more have no partition, or none with records in it: too few partitions, or keys."""
     around = seen.around
+    if around.failed_tasks:
+        # They had some, until then.
+        return None
     unassigned = seen.levels.get("tasks_without_partitions", 0.0)
     idle = seen.levels.get("tasks_without_records")
     if idle is not None and _enough_partitions(around):
@@ -187,7 +203,7 @@ def absent_tasks(seen: Evidence) -> Finding | None:
     """
     around = seen.around
     absent = seen.levels.get("tasks_without_partitions", 0.0)
-    if not _enough_partitions(around) or absent < 1 or absent / around.tasks < IDLE:
+    if around.failed_tasks or not _enough_partitions(around) or absent < 1 or absent / around.tasks < IDLE:
         return None
     text = f"{absent:.0f} of {around.tasks} tasks never asked for one of the {around.partitions} partitions"
     return Finding("connect", "absent tasks", text, min(absent / around.tasks, 1.0))
@@ -200,10 +216,10 @@ def _enough_partitions(around: Circumstances) -> bool:
 def uneven_records(seen: Evidence) -> Finding | None:
     """One task has half as many records again as an even share would be: too few keys, or partitions, to divide.
 
-    Where tasks have none at all, that says it better.
+    Where tasks have none at all, or FAILED, that says it better.
     """
     share, tasks = seen.levels.get("tasks_busiest_share"), seen.around.tasks
-    if share is None or tasks < 2 or share * tasks < UNEVEN:
+    if seen.around.failed_tasks or share is None or tasks < 2 or share * tasks < UNEVEN:
         return None
     if idle_tasks(seen) is not None or absent_tasks(seen) is not None:
         return None

@@ -22,8 +22,8 @@ def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
     Within a rank the finding with the largest share counts.
     """
     return (
-        # Neither of them is mended by anything that the others name.
-        (rules.connections_used_up, rules.generator),
+        # None of them is mended by anything that the others name.
+        (rules.connections_used_up, rules.failed_tasks, rules.generator),
         # What the CPU is spent on comes before that it is spent.
         (rules.request_a_record,),
         # With no CPU left, whatever else waits does so for that reason.

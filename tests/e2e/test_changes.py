@@ -121,3 +121,5 @@ def test_tasks_deadlock_over_rows_that_all_of_them_write_and_over_no_others(
     # Debezium's sink does not try such a batch again.
     assert record.failed_tasks > 0
     assert ReasonCode.TASKS_FAILED in {reason.code for reason in record.reasons}
+    assert record.bottleneck is not None
+    assert record.bottleneck.cause == "failed tasks", record

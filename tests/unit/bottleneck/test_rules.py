@@ -92,6 +92,14 @@ CASES: list[tuple[rules.Rule, Evidence, str, str, Evidence]] = [
         seen(used_connections=97, connection_limit=100, failed_tasks=0),
     ),
     (
+        rules.failed_tasks,
+        seen(failed_tasks=2),
+        "connect",
+        "2 of 3 tasks FAILED, and left their partitions to the others",
+        # That they found no connection left says more.
+        seen(used_connections=97, connection_limit=100, failed_tasks=2),
+    ),
+    (
         rules.generator,
         seen(offered_share=0.98),
         "generator",
@@ -297,6 +305,17 @@ def test_tasks_that_never_asked_for_a_partition_are_not_the_topics() -> None:
     found = cause_of(seen(tasks=12, partitions=24, partitions_with_records=24, **levels))
     assert found is not None
     assert (found.component, found.cause, found.also) == ("connect", "absent tasks", [])
+
+
+def test_tasks_that_failed_are_neither_idle_nor_absent_nor_is_their_share_the_keys_fault() -> None:
+    verdict = cause_of(
+        seen(
+            **{"failed_tasks": 2, "partitions": 24, "partitions_with_records": 24, "tasks_busiest_share": 1.0},
+            **{"tasks_without_records": 2.0, "tasks_without_partitions": 2.0},
+        )
+    )
+    assert verdict is not None
+    assert (verdict.cause, verdict.also) == ("failed tasks", [])
 
 
 def test_cpu_that_others_than_the_stack_use_up_is_told() -> None:
