@@ -24,7 +24,7 @@ SOON_MISSED = '{pipeline: postgres/jdbc, overrides: {consumer.override.session.t
 ONE = """
 pipelines: [postgres/jdbc]
 trials: 2
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1, warm_up_seconds: 2}
 """
 
 

@@ -15,6 +15,8 @@ from loadgen.changes import Changes
 from loadgen.changestream import last_versions
 from loadgen.records import key_names
 from sinkbench.errors import PlanError, ReasonCode
+from sinkbench.plan.plan import PlanDrain
+from sinkbench.race.sizes import is_too_short
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.support.silent import Silent
@@ -112,8 +114,8 @@ def test_tasks_deadlock_over_rows_that_all_of_them_write_and_over_no_others(
     record, _ = one_trial(stack, tmp_path, SHARED_ROWS.replace("TARGET", target), 60_000)
     assert record.bloat is not None
     if target == "postgres/keyed.sql":
-        # A fast machine is done too soon for a rate.
-        assert {reason.code for reason in record.reasons} <= {ReasonCode.TOO_SHORT}
+        # A fast machine is done too soon for a rate, or for a look at the last task.
+        assert not record.reasons or is_too_short(record, PlanDrain().window_seconds)
         assert record.bloat.deadlocks == 0
         return
     assert record.bloat.deadlocks is not None

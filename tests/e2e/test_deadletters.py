@@ -21,7 +21,7 @@ from tests.support.commands import Run
 from tests.support.silent import Silent
 
 RECORDS, STORED = 200, 128
-LOAD = "load: {partitions: 6, keys: 100}\ndrain: {stall_seconds: 8}\n"
+LOAD = "load: {partitions: 6, keys: 100}\ndrain: {stall_seconds: 15}\n"
 QUEUE = "elasticsearch-dead-letters"
 NAME = "tides_5eeded_001"
 

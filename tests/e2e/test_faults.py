@@ -43,7 +43,7 @@ sustain: {records_per_second: 1000, seconds: 10}
 drain: {pilot_seconds: 1, warm_up_seconds: 2, compiling_percent: 100}
 faults:
   - {what: freeze, whom: sink, at_seconds: 3, seconds: 4}
-  - {what: refuse, at_seconds: 3, seconds: 1, patience_seconds: 2}
+  - {what: refuse, at_seconds: 3, seconds: 1, patience_seconds: 4}
 """
 # What a plan for clusters of others would do by ssh.
 BY_HAND = """

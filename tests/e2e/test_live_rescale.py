@@ -16,7 +16,7 @@ mode: rescale
 pipelines: [postgres/jdbc-pgbouncer]
 multiples: [1, 2]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}
+drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1, warm_up_seconds: 2}
 """
 WATCHED = """
 pipelines:
@@ -74,7 +74,7 @@ def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_all_the_same(
 def test_the_rate_of_the_samples_is_that_of_the_tables_own_times_which_a_trial_without_probes_has(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    (watched, _), (unwatched, samples) = (one_trial(stack, tmp_path, WATCHED, 200_000, cell=cell) for cell in (0, 1))
+    (watched, _), (unwatched, samples) = (one_trial(stack, tmp_path, WATCHED, 500_000, cell=cell) for cell in (0, 1))
     if watched.reasons or unwatched.reasons:
         # No assertion, after which this would run again: something else than the rate is wrong.
         pytest.fail(f"{watched.reasons} {unwatched.reasons}")

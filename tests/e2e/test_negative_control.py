@@ -34,7 +34,7 @@ pipelines: [PIPELINES]
 trials: 1
 load: {keys: 1_000}
 probe_interval_ms: 50
-drain: {compiling_percent: 100, window_seconds: 0.8, pilot_seconds: 0.4, warm_up_seconds: 0.1}
+drain: {compiling_percent: 100, window_seconds: 2, pilot_seconds: 0.4, warm_up_seconds: 0.4}
 """
 
 

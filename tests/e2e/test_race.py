@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.errors import ReasonCode
+from sinkbench.plan.plan import PlanDrain
+from sinkbench.race.sizes import is_too_short
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
@@ -105,7 +106,7 @@ def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path
     whole.start("connect-1")
     # So little of compiling is asked for that no such JVM has it.
     plan = "pipelines: [postgres/jdbc]\ndrain: {compiling_percent: 0.0001, stall_seconds: 60}\n"
-    record, _ = one_trial(whole, tmp_path, plan, 100_000)
+    record, _ = one_trial(whole, tmp_path, plan, 400_000)
     assert record.reasons == []
     assert record.warm is False
     assert record.compiling_share is not None
@@ -128,9 +129,9 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
         # Hibernate may have kept it from each of the tasks that failed.
         told = "".join(log.read_text()[length:] for log, length in zip(logs, before, strict=True))
     assert "too many clients already" in told
-    pooled, _ = one_trial(whole, tmp_path, CONNECTIONS, 150_000, cell=1)
+    pooled, _ = one_trial(whole, tmp_path, CONNECTIONS, 300_000, cell=1)
     # How fast it is over is up to the machine.
-    assert {reason.code for reason in pooled.reasons} <= {ReasonCode.TOO_SHORT}
+    assert not pooled.reasons or is_too_short(pooled, PlanDrain().window_seconds)
     assert pooled.audit is not None
     assert pooled.audit.clean
     assert pooled.tasks == 24
@@ -195,7 +196,7 @@ class Joins(Silent):
         self.opened: list[psycopg.Connection] = []
 
     def sample(self, sample: Sample) -> None:
-        while sample.tasks_running and len(self.opened) < 2:
+        while (sample.tasks_running or sample.stored) and len(self.opened) < 2:
             self.opened.append(psycopg.connect(self._address))
 
 

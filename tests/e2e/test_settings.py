@@ -85,7 +85,7 @@ def test_sessions_and_pools_are_set_while_a_trial_runs_and_not_afterwards(
     (tmp_path / "telling.sql").write_text(TELLING)
     looking = Looking(look)
     # Enough records for a second look at what the pooler counts, which is taken once a second.
-    record, samples = one_trial(stack, tmp_path, SET, 100_000, observer=looking)
+    record, samples = one_trial(stack, tmp_path, SET, 250_000, observer=looking)
     assert record.audit is not None
     assert record.audit.clean, record
     assert looking.seen == ([("off",)], {"pool_mode": "session", "default_pool_size": "20"})

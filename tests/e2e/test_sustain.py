@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from sinkbench.analysis.lag import BOUNDED, GROWING
-from sinkbench.errors import ReasonCode
 from sinkbench.live.views import choose_ui
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.race.journal import Journal
 from sinkbench.race.race import Race
+from sinkbench.race.sizes import is_too_short
 from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT
@@ -124,6 +124,7 @@ def test_a_load_that_is_kept_up_with_has_the_rate_that_is_offered_and_a_latency_
 
 
 @pytest.mark.long
+@pytest.mark.measures_a_rate(reason="one of 72 records that is sent 10 ms late is more than may be sent late")
 def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
     plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 12}\n"
     # So few that hardly any two go in one batch, which the driver would insert by several statements.
@@ -182,12 +183,15 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
     assert 1 <= len(short) <= 3
     for trial in short:
         assert trial.pilot
-        assert [reason.code for reason in trial.reasons] == [ReasonCode.TOO_SHORT]
+        # So few may be gone before the last task has started.
+        assert trial.reasons
+        assert is_too_short(trial, 6)
         assert taken.records > trial.records
     assert not taken.pilot
 
 
 @pytest.mark.long
+@pytest.mark.measures_a_rate(reason="a stall of the machine at the load's end sends less than is asked for")
 def test_queries_beside_a_load_have_latencies_idle_and_loaded(stack: LocalStack, tmp_path: Path) -> None:
     shutil.copytree(CHECKOUT / "queries", tmp_path / "queries")
     plan = """

@@ -29,7 +29,7 @@ from tests.e2e.onetrial import one_trial
 from tests.e2e.otherversions import PASSWORD, elasticsearch, postgres
 from tests.support.commands import Run
 
-RECORDS = 20_000
+RECORDS = 60_000
 STACK = """
 kafka: {bootstrap: BOOTSTRAP}
 connect:
@@ -97,7 +97,7 @@ def assert_arrivals(sink: Sink, to: Destination) -> None:
     with closing(open_writer(to)) as writer, sink.arrivals(to.target, 1.0) as watch:
         with watch:
             # What was there at its first look came at no known time.
-            time.sleep(0.5)
+            time.sleep(2)
             writer.write(writer.batch([json.dumps({"bench": bench}).encode() for bench in benches]))
             sink.settle(to.target)
         found = watch.read("r1", 1)

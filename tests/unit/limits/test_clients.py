@@ -22,7 +22,7 @@ from sinkbench.stack import Endpoint
 from sinkbench.trial.kind import Observer
 from tests.support.silent import Silent
 
-SECONDS = 0.2
+SECONDS = 0.5
 
 
 class Slow:

@@ -55,7 +55,7 @@ def bulk() -> Iterator[tuple[Destination, list[int]]]:
 def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
     with bulk() as (to, seqs), Clients(RECORDS) as clients:
         clients.open(to, 100, 3)
-        written = clients.write(3, 0.3)
+        written = clients.write(3, 1.0)
     assert len(written) == 3
     assert sum(each.stored for each in written) == len(seqs) > 0
     assert {seq // RECORDS.count for seq in seqs} == {0, 1, 2}

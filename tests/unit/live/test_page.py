@@ -108,8 +108,8 @@ def test_news_come_at_most_twice_a_second_and_none_where_nothing_happens(
                 live.progress(1, 10)
 
         feeding = threading.Thread(target=feed)
-        feeding.start()
         started = time.monotonic()
+        feeding.start()
         for _ in range(5):
             client.state()
         took = time.monotonic() - started

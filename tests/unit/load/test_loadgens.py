@@ -218,8 +218,8 @@ def test_one_that_fails_is_named_and_the_others_are_cancelled(start: Start, look
 
 
 def test_one_that_does_not_answer_is_named(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_module, "ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(loadpart, "CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(load_module, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(loadpart, "CANCEL_SECONDS", 1.0)
     over = threading.Event()
 
     def hang(_get: int, _body: Body) -> None:
