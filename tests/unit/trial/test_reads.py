@@ -54,12 +54,14 @@ def test_queries_are_asked_in_turn_and_what_fails_is_counted_apart() -> None:
 
 def test_a_query_that_has_to_wait_for_another_counts_from_when_it_was_due() -> None:
     # Each takes ten times as long as the next one is away, on a single connection.
+    began = time.monotonic()
     told = ask(100, 0.6, Slow(0.1))
+    due = 100 * (time.monotonic() - began)
     assert told.latencies_us[-1] > 2 * told.latencies_us[0]
     assert min(told.latencies_us) >= 0.1e6
-    # Sixty were due.
-    assert 40 <= told.unasked <= 70 - len(told.latencies_us)
-    assert ask(20, 0.4, Slow(0.0), Slow(0.0)).unasked <= 1
+    # Sixty at least.
+    assert 40 <= told.unasked <= due + 2 - len(told.latencies_us)
+    assert ask(20, 0.4, Slow(0.0), Slow(0.0)).unasked <= 3
 
 
 def test_connections_share_the_queries() -> None:
