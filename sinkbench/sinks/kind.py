@@ -150,6 +150,12 @@ class Sink(Protocol):
         without this method does not tell.
         """
 
+    def held_of(self, target: str, config: Mapping[str, str]) -> Held:
+        """The same for sessions of a connector of this configuration, whose commits may wait for more.
+
+        A sink without this method has all commits wait for the same.
+        """
+
     def count(self, target: str) -> int:
         """Number of records in `target`, exactly."""
 

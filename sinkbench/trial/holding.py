@@ -103,12 +103,15 @@ class Holding:
             return Held(unchecked=(f"{what}: {in_one_line(error)}",))
 
     def _ask_sink(self) -> Held:
-        # A sink of somebody's own may be older than this question.
-        ask = getattr(self._bench.sink(self._sink), "held", None)
-        if ask is None:
-            return Held(unchecked=(f"what must hold in {self._sink}: this sink does not tell",))
-        found: Held = ask(self._names.target)
-        return found
+        sink, target = self._bench.sink(self._sink), self._names.target
+        # A sink of somebody's own may be older than these questions.
+        if (ask_of := getattr(sink, "held_of", None)) is not None:
+            of_connector: Held = ask_of(target, self._bench.config(self._cell, self._names))
+            return of_connector
+        if (ask := getattr(sink, "held", None)) is not None:
+            found: Held = ask(target)
+            return found
+        return Held(unchecked=(f"what must hold in {self._sink}: this sink does not tell",))
 
     def _ask_topic(self) -> Held:
         brokers, topics = self._bench.kafka.copies(self._names.topic)

@@ -40,6 +40,8 @@ ROLES = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 IN_STEP = [("postgres-2", "streaming", "sync")]
 # A commit waits until the replica shows it.
 APPLIED = "{pipeline: postgres/jdbc, label: applied, settings: {postgres: {synchronous_commit: remote_apply}}}"
+WAITING = f"{URL}&options=-c%20synchronous_commit=remote_apply"
+APPLIED_BY_URL = f'{{pipeline: postgres/jdbc, label: by url, overrides: {{connection.url: "{WAITING}"}}}}'
 DRAINED = """
 pipelines: [PIPELINE]
 trials: 1
@@ -199,12 +201,13 @@ def test_a_replica_that_has_applied_nothing_of_the_load_takes_over_without_a_los
     check_recovered(record)
 
 
+@pytest.mark.parametrize("pipeline", [APPLIED, APPLIED_BY_URL], ids=["settings", "url"])
 def test_a_replica_that_never_applies_what_commits_wait_for_makes_the_trial_invalid_and_hangs_nothing(
-    pair: LocalStack, tmp_path: Path
+    pair: LocalStack, tmp_path: Path, pipeline: str
 ) -> None:
     try:
         ask_replica(pair, "SELECT pg_wal_replay_pause()")
-        record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", APPLIED), RECORDS)
+        record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", pipeline), RECORDS)
     finally:
         ask_replica(pair, "SELECT pg_wal_replay_resume()")
     (reason,) = record.reasons
@@ -214,7 +217,7 @@ def test_a_replica_that_never_applies_what_commits_wait_for_makes_the_trial_inva
     assert (record.audit, record.not_audited) == (None, "the connector was not started")
     assert tables_left(pair) == []
     # What commits wait for is there again.
-    record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", APPLIED), RECORDS)
+    record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", pipeline), RECORDS)
     assert {each.code for each in record.reasons} <= {ReasonCode.TOO_SHORT}
     assert record.audit is not None
     assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)

@@ -350,6 +350,10 @@ class ElasticsearchSink:
     def held(self, target: str) -> Held:
         return holding.look(self._client, target)
 
+    def held_of(self, target: str, config: Mapping[str, str]) -> Held:
+        # Its copies are the index's.
+        return self.held(target)
+
     def count(self, target: str) -> int:
         return int(self._client.count(index=target)["count"])
 

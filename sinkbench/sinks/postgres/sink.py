@@ -402,10 +402,14 @@ class PostgresSink:
         return SinkSettings(durability, tuning, database_promise(durability, unlogged=unlogged))
 
     def held(self, target: str) -> Held:
+        return self.held_of(target, {})
+
+    def held_of(self, target: str, config: Mapping[str, str]) -> Held:
         how = {str(name): value for name, value in self._query(sql.SQL(SETTINGS), ["synchronous_commit"])}
         # What was set for the database since this connection began holds for those of connectors.
         how |= of_database(self._connection)
-        return holding.look(self._connection, applied=how.get("synchronous_commit") == "remote_apply")
+        commit = own_commit(config) or how.get("synchronous_commit")
+        return holding.look(self._connection, applied=commit == "remote_apply")
 
     def count(self, target: str) -> int:
         return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])
