@@ -246,7 +246,7 @@ class ConnectCluster:
         self._ask("PUT", f"/connectors/{name}/config", json={**self.config(name), "tasks.max": str(tasks)})
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
-        """Gives a connector another configuration; its tasks begin anew."""
+        """Gives a connector this configuration, with which its tasks begin anew; makes it if it is not there."""
         self._ask("PUT", f"/connectors/{name}/config", json=dict(config))
 
     def restart_failed(self, name: str) -> None:

@@ -363,6 +363,10 @@ class Bench:
         self.connect.create(names.connector, config)
         return config.get("connector.class")
 
+    def start_connector_again(self, cell: Cell, names: Names) -> None:
+        """Creates it, unless it is there after all: a worker that has just begun does not know yet what there is."""
+        self.connect.configure(names.connector, self.config(cell, names))
+
     def status(self, names: Names) -> ConnectorStatus | None:
         """The trial's connector and its tasks; None if it is not there."""
         return self.connect.status(names.connector)

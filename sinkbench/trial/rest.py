@@ -39,7 +39,7 @@ def finish(bench: Bench, cell: Cell, names: Names, records: int, observer: Obser
         there = False
     if not there:
         # Under its old name it goes on where it was stopped.
-        bench.start_connector(cell, names)
+        bench.start_connector_again(cell, names)
     watch = RestWatch(Timeouts(bench.plan.drain.stall_seconds, bench.plan.drain.timeout_seconds))
     # Without the commits nothing would tell when it is over.
     sampler = bench.sampler(replace(cell, probes=True), names, records)

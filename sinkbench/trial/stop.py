@@ -14,7 +14,7 @@ from sinkbench.analysis.warm import compiling_share
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason
 
-__all__ = ["DrainWatch", "End", "Enough", "Timeouts", "Watch", "end_with"]
+__all__ = ["DrainWatch", "End", "Enough", "Timeouts", "Watch", "died", "end_with"]
 
 # So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
 BLIND_SAMPLES = 40
@@ -98,7 +98,7 @@ class DrainWatch:
         self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
         dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
         if dead:
-            return replace(end_with(ReasonCode.SERVICE_DIED, _what_befell(dead, sample.troubles)), dead=dead)
+            return died(dead, sample.troubles)
         if sample.troubles:
             return end_with(ReasonCode.SERVICE_DIED, _what_befell(sorted(sample.troubles), sample.troubles))
         self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
@@ -164,6 +164,11 @@ class DrainWatch:
 def end_with(code: ReasonCode, text: str, **figures: float) -> End:
     """The end of a drain for a reason, with the numbers in its text."""
     return End(Reason(code=code, text=text, figures=figures))
+
+
+def died(dead: Sequence[str], troubles: Mapping[str, str]) -> End:
+    """The end of a trial in which these services have died; `troubles` are what is known of them besides, by name."""
+    return replace(end_with(ReasonCode.SERVICE_DIED, _what_befell(dead, troubles)), dead=tuple(dead))
 
 
 def _what_befell(names: Sequence[str], troubles: Mapping[str, str]) -> str:

@@ -50,7 +50,7 @@ from sinkbench.trial.outofmemory import exhausted_in_words, mend_of, used_up_hea
 from sinkbench.trial.refused import why_refused
 from sinkbench.trial.rest import finish
 from sinkbench.trial.sampler import Sampler, fresh_samples
-from sinkbench.trial.stop import DrainWatch, End, Timeouts, Watch
+from sinkbench.trial.stop import DrainWatch, End, Timeouts, Watch, died
 
 __all__ = ["Trial"]
 
@@ -269,9 +269,26 @@ class Trial:
                 self.reasons.append(end.reason)
         except ConnectError as error:
             raise TrialFailed(str(error), ReasonCode.CONNECT_REFUSED) from None
+        except TrialFailed as error:
+            raise self._why_silent(error) from None
         finally:
             sampler.stop()
             self.samples = sampler.samples
+
+    def _why_silent(self, error: TrialFailed) -> TrialFailed:
+        """That a service has died, if the probes had no answer; any other error as it was.
+
+        A JVM whose heap is used up answers nobody for long before it ends.
+        """
+        if error.code != ReasonCode.PROBES_SILENT:
+            return error
+        with suppress(ServiceError, OSError):
+            states = self.bench.stack.states()
+            # Of a cluster of somebody else's nobody knows that it has ended, only that it does not answer.
+            dead = sorted(each.name for each in states if each.state == "dead" and each.exit_code is not None)
+            if dead and (reason := died(dead, self.bench.stack.troubles()).reason) is not None:
+                return self._died(reason, dead)
+        return error
 
     def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:
         """What ends a trial in which these services have died: for memory, if their exit codes say so."""

@@ -267,6 +267,7 @@ class FakeBench:
         self.stack = SimpleNamespace(
             cpu_limits={},
             endpoints=SimpleNamespace(shared=False),
+            troubles=dict,
             states=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),
             network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
@@ -392,6 +393,9 @@ class FakeBench:
         self.there.add(f"connector {names.connector}")
         self.tasks = cell.tasks
         return "a.SinkConnector"
+
+    def start_connector_again(self, cell: Cell, names: Names) -> None:
+        self.start_connector(cell, names)
 
     def status(self, names: Names) -> ConnectorStatus | None:
         return status(self.tasks, self.failed)

@@ -212,6 +212,15 @@ def test_probes_that_hang_end_the_trial() -> None:
     assert codes(drain(FakeBench(PLAN, silent=True))) == [CODES.PROBES_SILENT]
 
 
+def test_who_has_died_before_its_silence_was_noticed_is_the_reason() -> None:
+    # A JVM whose heap is used up answers nobody for long before it ends.
+    record = drain(FakeBench(PLAN, silent=True, dead=["connect-2"], exit_code=3))
+    assert codes(record) == [CODES.OUT_OF_MEMORY]
+    assert record.invalid[0].startswith("connect-2 died, out of memory")
+    killed = drain(FakeBench(PLAN, silent=True, dead=["connect-2"], exit_code=137))
+    assert killed.invalid == ["connect-2 died during the trial"]
+
+
 def test_what_the_connectors_write_elsewhere_is_not_audited() -> None:
     bench = FakeBench(PLAN, diverted="the alias was moved")
     assert codes(drain(bench)) == [CODES.DIVERTED]
