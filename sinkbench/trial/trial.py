@@ -471,7 +471,9 @@ class Trial:
             why = why if content is None else "the sink keeps no document of the records that were looked for"
             self._of_content = [f"what is stored was not compared with what was sent: {why}"]
         if content is not None and content.compared and content.unchecked:
-            share = f"{content.checked:,} of {self.records:,} records were compared with their checksums"
+            share = "no record was compared with its checksum"
+            if content.checked:
+                share = f"{content.checked:,} of {self.records:,} records were compared with their checksums"
             self._of_content.append(f"{share}: {content.unchecked}")
         return content or Content()
 
