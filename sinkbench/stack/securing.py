@@ -98,12 +98,13 @@ def secure_containers(settings: Settings, project: str, say: Say) -> None:
 def refuse_expired(folder: Path) -> None:
     """Raises StackError if what running services of this folder show has expired: nobody would talk to them."""
     with _mended(folder):
+        is_ours = (folder / "ca.key").exists()
+        anew = "`sinkbench down`, then `up`"
+        todo = f"{anew}, which renews it" if is_ours else f"replace it, then {anew}"
         for path in (folder / "node.pem", folder / "ca.pem"):
             if path.exists() and (end := valid_until(path.read_bytes())) <= datetime.now(UTC):
-                raise StackError(
-                    f"{path}: the certificate of the running services has expired at {end:%Y-%m-%d %H:%M} UTC;"
-                    " `sinkbench down`, then `up`, which renews it"
-                )
+                when = f"{end:%Y-%m-%d %H:%M} UTC"
+                raise StackError(f"{path}: the certificate of the running services has expired at {when}; {todo}")
 
 
 @contextmanager

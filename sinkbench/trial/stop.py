@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -98,9 +98,9 @@ class DrainWatch:
         self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
         dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
         if dead:
-            return died(dead, sample.troubles)
+            return End(died(dead, sample.troubles), dead)
         if sample.troubles:
-            return end_with(ReasonCode.SERVICE_DIED, _what_befell(sorted(sample.troubles), sample.troubles))
+            return End(died(sorted(sample.troubles), sample.troubles))
         self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
         self._blind = self._blind + 1 if sample.stored is None else 0
         if self._blind >= BLIND_SAMPLES:
@@ -166,13 +166,9 @@ def end_with(code: ReasonCode, text: str, **figures: float) -> End:
     return End(Reason(code=code, text=text, figures=figures))
 
 
-def died(dead: Sequence[str], troubles: Mapping[str, str]) -> End:
-    """The end of a trial in which these services have died; `troubles` are what is known of them besides, by name."""
-    return replace(end_with(ReasonCode.SERVICE_DIED, _what_befell(dead, troubles)), dead=tuple(dead))
-
-
-def _what_befell(names: Sequence[str], troubles: Mapping[str, str]) -> str:
-    """The services in one line: those of which nothing is known but that they died together, then the others."""
+def died(names: Sequence[str], troubles: Mapping[str, str]) -> Reason:
+    """That these services have died, or what their `troubles` are, by name, where more is known: all in one line."""
     unknown = [name for name in names if name not in troubles]
-    died = [f"{' and '.join(unknown)} died during the trial"] if unknown else []
-    return "; ".join([*died, *(f"{name} {troubles[name]}" for name in names if name in troubles)])
+    words = [f"{' and '.join(unknown)} died during the trial"] if unknown else []
+    text = "; ".join([*words, *(f"{name} {troubles[name]}" for name in names if name in troubles)])
+    return Reason(code=ReasonCode.SERVICE_DIED, text=text)

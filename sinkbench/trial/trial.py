@@ -286,8 +286,8 @@ class Trial:
             states = self.bench.stack.states()
             # Of a cluster of somebody else's nobody knows that it has ended, only that it does not answer.
             dead = sorted(each.name for each in states if each.state == "dead" and each.exit_code is not None)
-            if dead and (reason := died(dead, self.bench.stack.troubles()).reason) is not None:
-                return self._died(reason, dead)
+            if dead:
+                return self._died(died(dead, self.bench.stack.troubles()), dead)
         return error
 
     def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:

@@ -144,6 +144,11 @@ def test_what_running_services_show_is_refused_once_it_has_expired(tmp_path: Pat
     (folder / "ca.pem").write_bytes(root.certificate)
     with pytest.raises(StackError, match=r"ca.pem: .* has expired at "):
         refuse_expired(folder)
+    own(tmp_path / "of a user", timedelta(days=9))
+    with pytest.raises(
+        StackError, match=r"node.pem: .* has expired at .*; replace it, then `sinkbench down`, then `up`"
+    ):
+        refuse_expired(tmp_path / "of a user")
 
 
 def test_a_damaged_certificate_of_ours_is_named(tmp_path: Path) -> None:
