@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, model_validator
 
 __all__ = ["Changes", "shares_add_up"]
 
-# Shares are decimal fractions, whose sum is seldom 1 to the last bit.
+# Shares are decimal fractions, whose sum is throttled 1 to the last bit.
 SHARES_DIFFER = 1e-6
 
 Share = Annotated[float, Field(ge=0, le=1)]

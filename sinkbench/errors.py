@@ -25,14 +25,14 @@ from enum import StrEnum
 EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
 EXIT_UNUSABLE = 2
-EXIT_UNTOLD = 3
+EXIT_INCONCLUSIVE = 3
 EXIT_INTERRUPTED = 130
 
 EXIT_CODES = {
     EXIT_DONE: "done",
     EXIT_CHECK_FAILED: "it ran, and something that it checks failed",
     EXIT_UNUSABLE: "the input or the machine is not usable; a line says what to do",
-    EXIT_UNTOLD: "two runs were compared, and what disturbed one of them can explain the change: run it again",
+    EXIT_INCONCLUSIVE: "two runs were compared, and what disturbed one of them can explain the change: run it again",
     EXIT_INTERRUPTED: "interrupted; the finished trials are kept",
 }
 """What each exit code of a command means."""
@@ -41,8 +41,8 @@ __all__ = [
     "EXIT_CHECK_FAILED",
     "EXIT_CODES",
     "EXIT_DONE",
+    "EXIT_INCONCLUSIVE",
     "EXIT_INTERRUPTED",
-    "EXIT_UNTOLD",
     "EXIT_UNUSABLE",
     "INTERRUPTIONS",
     "ConnectError",
@@ -187,7 +187,7 @@ class ReasonCode(StrEnum):
     """The drain was over before enough samples were taken."""
     UNCLEAR = "unclear"
     """Whether the lag stays bounded cannot be told."""
-    UNDEAD = "undead"
+    NOT_DELETED = "not_deleted"
     """The sink holds keys that were deleted."""
     UNKNOWN = "unknown"
     """A sinkbench that kept no codes wrote it."""

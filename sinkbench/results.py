@@ -82,7 +82,7 @@ class Audit(_Record):
     """Exact counts of records: what was produced, what the sink holds, and how the two differ.
 
     They reconcile, or ValidationError is raised: stored = produced - lost - dead letters + duplicates + foreign. Of a
-    load of changes stored = produced - superseded - missing + undead + duplicates + foreign.
+    load of changes stored = produced - superseded - missing + not_deleted + duplicates + foreign.
     """
 
     produced: Whole
@@ -108,15 +108,15 @@ class Audit(_Record):
     """Keys of which the sink holds another version than the last; None of a load without changes, as the next two."""
     missing: Whole | None = None
     """Keys that were not deleted, and are not in the sink."""
-    undead: Whole | None = None
+    not_deleted: Whole | None = None
     """Keys that were deleted, and are in the sink."""
 
     @model_validator(mode="after")
     def _reconciles(self) -> Self:
         due = self.produced - self.superseded - self.lost - self.dead_letters - (self.missing or 0)
-        due += self.duplicates + (self.undead or 0) + self.foreign
+        due += self.duplicates + (self.not_deleted or 0) + self.foreign
         if self.stored != due:
-            counts = "produced - superseded - lost - dead letters - missing + duplicates + undead + foreign"
+            counts = "produced - superseded - lost - dead letters - missing + duplicates + not_deleted + foreign"
             raise ValueError(f"{self.stored} rows are stored, but {counts} is {due}")
         if self.altered > self.compared:
             raise ValueError(f"{self.altered} records are altered, of {self.compared} that were compared")
@@ -135,8 +135,8 @@ class Audit(_Record):
 
     @property
     def wrong_keys(self) -> int:
-        """Keys that are stale, missing or undead."""
-        return sum(count or 0 for count in (self.stale, self.missing, self.undead))
+        """Keys that are stale, missing or not deleted."""
+        return sum(count or 0 for count in (self.stale, self.missing, self.not_deleted))
 
     @property
     def accounted(self) -> int:
@@ -431,7 +431,7 @@ class Recovery(_Record):
     Over several trials: medians of times and rates, the most of what was counted, the acts of the first trial with any.
     """
 
-    whom: str
+    target: str
     """What was broken: a service or worker by its name, the network to a service, or the connector; several with
     commas; empty if nothing was."""
     began_seconds: Amount | None = None
@@ -671,7 +671,7 @@ class TrialRecord(_OfCell):
     """The most records at one moment that tasks had read and the sink had not stored; None if that is not known."""
     stalled_seconds: Amount | None = None
     """How long no new record was seen in the stalls of the drain, all together; None if nobody looked."""
-    looking_cores: Amount | None = None
+    monitoring_overhead_cores: Amount | None = None
     """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
     total_peak_memory_bytes: Amount | None = None
     """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
@@ -696,7 +696,7 @@ class TrialRecord(_OfCell):
     altered_ranges: str = ""
     """The same of those that are not as they were sent."""
     wrong_keys: dict[str, list[str]] = {}
-    """The first keys that are stale, missing or undead, by these words."""
+    """The first keys that are stale, missing or not deleted, by these words."""
     bloat: Bloat | None = None
     """None of a load without changes."""
     reconciliation: Reconciliation | None = None
@@ -734,9 +734,9 @@ class CellSummary(_OfCell):
     cost: Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
     foreign_cores: Amount | None = None
-    """The most of the valid trials; `stolen_cores` and `looking_cores`, too."""
+    """The most of the valid trials; `stolen_cores` and `monitoring_overhead_cores`, too."""
     stolen_cores: Amount | None = None
-    looking_cores: Amount | None = None
+    monitoring_overhead_cores: Amount | None = None
     at_least: Reason | None = None
     """Why the rate may not be quoted, with the `records_per_second` that was reached: it was not warm, not steady, or
     not alone, so that it may be faster, or nobody knows whether the sink holds what was sent. Then its rate is in no
@@ -847,7 +847,7 @@ class Noise(_Record):
 
 
 class Overhead(_Record):
-    """What looking costs: the outcome of `sinkbench selftest overhead`."""
+    """Monitoring overhead: the outcome of `sinkbench selftest overhead`."""
 
     blocks: Whole
     """Blocks in which both have a valid rate."""

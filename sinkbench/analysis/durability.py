@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sinkbench.analysis.holding import Held, waited_for
+from sinkbench.analysis.replication import ReplicationState, waited_for
 
-__all__ = ["Promise", "acks_in_words", "acks_nodes", "as_held", "database_promise", "index_promise", "promise_in_words"]
+__all__ = [
+    "Promise",
+    "acks_in_words",
+    "acks_nodes",
+    "as_replicated",
+    "database_promise",
+    "index_promise",
+    "promise_in_words",
+]
 
 # The WAL writer flushes what was committed after so many of its rounds at most.
 # Source: https://www.postgresql.org/docs/current/wal-async-commit.html
@@ -80,7 +88,7 @@ def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None
 
     All copies that are in sync have the document in their translog by then: on their disk where
     `index.translog.durability` is request. Copies that are on no node are not asked, so how many have it is known only
-    of who has looked: see `as_held`.
+    of who has looked: see `as_replicated`.
 
     Args:
         settings: by Elasticsearch's names.
@@ -96,7 +104,7 @@ def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None
     return Promise(nodes, "all", most)
 
 
-def as_held(promise: Promise, held: Held | None) -> Promise:
+def as_replicated(promise: Promise, held: ReplicationState | None) -> Promise:
     """A promise of as many nodes as somebody has seen to be there."""
     if promise.nodes is not None or held is None or held.copies is None:
         return promise
@@ -117,14 +125,14 @@ def promise_in_words(promise: Promise) -> str:
     return f"{nodes}, {where}" + (f" ({how})" if how else "")
 
 
-def acks_in_words(acks: str, held: Held | None) -> str:
+def acks_in_words(acks: str, held: ReplicationState | None) -> str:
     """What Kafka has when it acknowledges a record, as `acks all, 3 of 3 in sync`; by what was seen of the topic."""
     if acks != "all" or held is None or held.copies is None or held.asked is None:
         return f"acks {acks}"
     return f"acks all, {held.copies} of {held.asked} in sync"
 
 
-def acks_nodes(acks: str, held: Held | None) -> int | None:
+def acks_nodes(acks: str, held: ReplicationState | None) -> int | None:
     """On how many brokers a record is when Kafka acknowledges it; None if nobody has looked."""
     if acks != "all":
         return int(acks)

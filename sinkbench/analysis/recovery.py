@@ -41,14 +41,14 @@ _LATE_SECONDS = 5.0
 Numbers = npt.NDArray[np.float64]
 
 
-def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, tasks: int, whom: str = "") -> Recovery:
+def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, tasks: int, target: str = "") -> Recovery:
     """What the samples of such a trial show.
 
     Args:
         samples: of the whole trial, oldest first.
         began, ended: when the fault began and was undone, on the samples' clock; None: it lasted until all was stored.
         tasks: how many the connector has.
-        whom: what was broken.
+        target: what was broken.
 
     Returns:
         All that samples tell: neither whether the pipeline recovered, nor what became of its records.
@@ -69,7 +69,7 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     answered = any(each.tasks_running is not None for each in _from(samples, began))
     stuck = round(max((_stuck(samples, at, to, tasks) for at, to in gaps), default=0.0), 3)
     return Recovery(
-        whom=whom,
+        target=target,
         began_seconds=round(began, 3),
         ended_seconds=round(ended, 3),
         first_record_seconds=_first_record(gaps, rises, began),

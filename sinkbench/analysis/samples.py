@@ -23,8 +23,8 @@ __all__ = [
     "cpu_between",
     "cpu_seconds_per_million",
     "foreign_cores",
-    "looking_cores",
     "middle",
+    "monitoring_overhead_cores",
     "own_count",
     "per_million",
     "rejected_writes",
@@ -186,8 +186,8 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
     return {name: per_million(seconds, records) for name, seconds in used.items()}
 
 
-def looking_cores(samples: Sequence[Sample], records: int) -> float | None:
-    """Cores that looking took in the `middle` of a drain of `records`: the controller, and the workers' metrics.
+def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float | None:
+    """Cores that monitoring took in the `middle` of a drain of `records`: the controller, and the workers' metrics.
 
     What a sink spends on its own counts is not in it. None if the drain did not reach 90 %.
     """

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from sinkbench.results import Audit
 
-__all__ = ["MISSING", "STALE", "UNDEAD", "VersionAudit"]
+__all__ = ["MISSING", "NOT_DELETED", "STALE", "VersionAudit"]
 
-STALE, MISSING, UNDEAD = "stale", "missing", "undead"
+STALE, MISSING, NOT_DELETED = "stale", "missing", "not_deleted"
 # So many keys of each kind are named.
 MOST_NAMED = 5
 
@@ -20,7 +20,7 @@ class VersionAudit:
     """Compares the rows of a sink, in any chunks and order, with what a load of changes should have left.
 
     A row belongs to a key and a version of it, by the record's `seq`. A key is stale if a row of it is not its last
-    version. A key that was deleted has no row; one that has is undead, whatever its version. Rows of a key beyond the
+    version. A key that was deleted has no row; one that has is not deleted. Rows of a key beyond the
     first are duplicates; rows of a key that no record had are foreign.
     """
 
@@ -60,7 +60,7 @@ class VersionAudit:
 
     def _wrong(self) -> dict[str, npt.NDArray[np.bool_]]:
         seen = self._rows > 0
-        return {STALE: self._stale, MISSING: self._there & ~seen, UNDEAD: seen & ~self._there}
+        return {STALE: self._stale, MISSING: self._there & ~seen, NOT_DELETED: seen & ~self._there}
 
     def result(self) -> Audit:
         """The counts so far."""
@@ -76,6 +76,6 @@ class VersionAudit:
         )
 
     def wrong_keys(self, limit: int = MOST_NAMED) -> dict[str, list[str]]:
-        """The first `limit` keys that are stale, missing and undead, by these words; what is none is left out."""
+        """The first `limit` keys that are stale, missing and not deleted, by these words; what is none is left out."""
         places = {what: np.flatnonzero(which)[:limit].tolist() for what, which in self._wrong().items()}
         return {what: [self._keys[place] for place in found] for what, found in places.items() if found}

@@ -81,7 +81,7 @@ def _mended(stack: Stack, found: Diagnosis) -> list[str]:
 
 def _watch(stack: Stack, found: Diagnosis, seconds: float) -> None:
     """Until somebody ends it."""
-    say(f"looking every {seconds:g} s; Ctrl-C ends it")
+    say(f"watching every {seconds:g} s; Ctrl-C ends it")
     told_of = looked = found
     while True:
         time.sleep(seconds)

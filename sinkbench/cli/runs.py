@@ -10,7 +10,7 @@ import typer
 
 from loadgen.reading import printable
 from sinkbench.cli.options import PRICES, RUN, commands
-from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_UNTOLD, ResultsError
+from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, ResultsError
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.compare import gate, percent_of
@@ -45,17 +45,17 @@ def compare(
             help="exit code 1 if a cell of RUN_B is slower by more than this, as 5%; 3 if that cannot be told"
         ),
     ] = None,
-    fail_if_dearer: Annotated[
+    fail_if_cpu_higher: Annotated[
         str | None, typer.Option(help="the same, if it takes more CPU time for the same records")
     ] = None,
 ) -> None:
     """Compares two runs cell by cell: what differs, how many times as fast RUN_B is, and whether that is certain."""
-    asked = {"--fail-if-slower": fail_if_slower, "--fail-if-dearer": fail_if_dearer}
-    slower, dearer = (None if text is None else percent_of(text, option) for option, text in asked.items())
+    asked = {"--fail-if-slower": fail_if_slower, "--fail-if-cpu-higher": fail_if_cpu_higher}
+    slower, more_cpu = (None if text is None else percent_of(text, option) for option, text in asked.items())
     if form not in (*WRITERS, HTML):
         raise ResultsError(f"--format {form}: is not a format of comparisons{did_you_mean(form, (*WRITERS, HTML))}")
     comparison = compare_runs(load_run(run_a), load_run(run_b))
-    found = None if slower is None and dearer is None else gate(comparison, slower, dearer)
+    found = None if slower is None and more_cpu is None else gate(comparison, slower, more_cpu)
     if form == HTML:
         # Imported here: it takes a second.
         from sinkbench.report.comparison import as_html
@@ -68,12 +68,12 @@ def compare(
     if found is None:
         return
     options = " ".join(f"{option} {text}" for option, text in asked.items() if text is not None)
-    for line in [*found.remarks, *found.untold, *found.failures]:
+    for line in [*found.remarks, *found.inconclusive, *found.failures]:
         _write(f"{options}: {line}\n", err=True)
     if found.failures:
         raise typer.Exit(EXIT_CHECK_FAILED)
-    if found.untold:
-        raise typer.Exit(EXIT_UNTOLD)
+    if found.inconclusive:
+        raise typer.Exit(EXIT_INCONCLUSIVE)
 
 
 @app.command()

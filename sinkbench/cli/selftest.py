@@ -77,7 +77,7 @@ def overhead(
     results: Results = Path("results"),
     stack_name: OnStack = None,
 ) -> None:
-    """Races a pipeline with all probes against the same with none: what looking costs.
+    """Races a pipeline with all probes against the same with none: the monitoring overhead.
 
     Exit code 1 if a cell does not pass, or the trials are too few to tell.
     """

@@ -109,7 +109,7 @@ def _recovery(found: Recovery) -> str:
         return "did not recover"
     if found.is_silent:
         return "nothing was stored any more"
-    if not found.whom:
+    if not found.target:
         return "nothing was broken"
     back = "recovered" if found.rate_seconds is None else f"rate as before after {found.rate_seconds:.1f} s"
     return f"{back}, restarted by hand" if found.acts else back
@@ -121,7 +121,11 @@ def _audit(record: TrialRecord) -> str:
     found = record.audit
     words = [f"{found.lost:,} lost", f"{found.duplicates:,} duplicated"]
     if found.stale is not None:
-        words = [f"{found.stale:,} stale", f"{found.missing or 0:,} missing", f"{found.undead or 0:,} undead keys"]
+        words = [
+            f"{found.stale:,} stale",
+            f"{found.missing or 0:,} missing",
+            f"{found.not_deleted or 0:,} not deleted keys",
+        ]
     if found.dead_letters:
         words.append(f"{found.dead_letters:,} dead letters")
     return f"{', '.join(words)} of {found.produced:,}"

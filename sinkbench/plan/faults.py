@@ -1,4 +1,4 @@
-"""The faults of a plan: what is broken on purpose, whom it hits, when, and for how long."""
+"""The faults of a plan: what is broken on purpose, what it hits, when, and for how long."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
 # A node of a topology.
 _NODE = re.compile(r"(postgres|elasticsearch)|(kafka|elasticsearch|postgres|connect)-[a-z0-9-]+")
 # Whom each can hit; the first is meant where the plan names nobody.
-_WHOM: Mapping[str, tuple[str, ...]] = {
+_TARGETS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
     **dict.fromkeys((REFUSE, FILL, PROMOTE, *OF_NETWORK), (SINK,)),
     POISON: ("topic",),
@@ -108,7 +108,7 @@ class PlanFault(Section):
         " pause, rename: of the connector; join: a second connector joins, and leaves; command: whatever a command of"
         " your own breaks"
     )
-    whom: str | None = Field(
+    target: str | None = Field(
         default=None,
         description="worker: one that runs a task; workers: all, one after the other; kafka; sink; pgbouncer; topic;"
         " connector; or a node, such as kafka-2: of kafka and sink it is the first one (default: what 'what' can hit,"
@@ -174,20 +174,20 @@ class PlanFault(Section):
         default=None, strict=False, min_length=1, description="labels of the pipelines that get it; null: all"
     )
     label: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=40)] | None = Field(
-        default=None, description="name shown in tables (default: what and whom)"
+        default=None, description="name shown in tables (default: what and target)"
     )
 
     @model_validator(mode="after")
     def _hits_what_it_can(self) -> Self:
-        can = _WHOM.get(self.what, ())
-        if self.whom is None and len(can) > 1:
-            raise mistake(f"'{self.what}' needs 'whom': {', '.join(can)}", "what")
-        if self.whom is not None and self.whom not in can and self.node is None:
-            near = nearest(self.whom, can) if self.what in OF_SERVICES else None
+        can = _TARGETS.get(self.what, ())
+        if self.target is None and len(can) > 1:
+            raise mistake(f"'{self.what}' needs 'target': {', '.join(can)}", "what")
+        if self.target is not None and self.target not in can and self.node is None:
+            near = nearest(self.target, can) if self.what in OF_SERVICES else None
             nodes = " or a node, such as kafka-2" if self.what in OF_SERVICES else ""
-            those = f"; it can hit {', '.join(can)}{nodes}" if can else "; leave 'whom' out"
+            those = f"; it can hit {', '.join(can)}{nodes}" if can else "; leave 'target' out"
             those += f"; did you mean '{near}'?" if near else ""
-            raise mistake(f"'{self.what}' cannot hit '{self.whom}'{those}", "whom")
+            raise mistake(f"'{self.what}' cannot hit '{self.target}'{those}", "target")
         if self.times > 1 and self.what != "restart":
             raise mistake(f"'times' is for restart, found {self.what}; leave it out", "times")
         for key, what in _OWN_KEYS.items():
@@ -209,13 +209,13 @@ class PlanFault(Section):
     @property
     def hits(self) -> str:
         """Whom it hits; empty of `none`."""
-        return self.whom or next(iter(_WHOM.get(self.what, ())), "")
+        return self.target or next(iter(_TARGETS.get(self.what, ())), "")
 
     @property
     def node(self) -> str | None:
         """The node of a topology that it hits; None if it hits something else, or whichever is the first."""
-        found = self.whom is not None and self.what in OF_SERVICES and _NODE.fullmatch(self.whom)
-        return self.whom if found else None
+        found = self.target is not None and self.what in OF_SERVICES and _NODE.fullmatch(self.target)
+        return self.target if found else None
 
     @property
     def name(self) -> str:

@@ -56,7 +56,7 @@ def _check_faults(plan: Plan, label: str, service: str, known: Settable, where: 
     """Raises PlanError if a fault of that pipeline starts the service again, which would then be set otherwise."""
     for fault in plan.faults:
         # A pooler that is told of another primary reads its file again.
-        begins_anew = fault.what == PROMOTE or (fault.what in OF_SERVICES and fault.whom == service)
+        begins_anew = fault.what == PROMOTE or (fault.what in OF_SERVICES and fault.target == service)
         if known.lasts or not begins_anew or not fault.applies_to(label):
             continue
         raise PlanError(

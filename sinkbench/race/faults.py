@@ -14,7 +14,7 @@ from sinkbench.sinks import SMALL_DISK, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import service_of
-from sinkbench.trial.network import entrances_used
+from sinkbench.trial.network import proxy_targets_used
 
 __all__ = ["check_faults", "prepare_faults", "try_faults"]
 
@@ -64,11 +64,11 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
         if fault.node is not None:
             _check_node(plan, fault, fault.node, stack)
         services = [each.name for each in sink_kind(cell.sink).services]
-        whom = service_of(fault.hits)
-        if whom not in ("worker", "workers", "kafka", "connect", SINK) and whom not in services:
+        target = service_of(fault.hits)
+        if target not in ("worker", "workers", "kafka", "connect", SINK) and target not in services:
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}' would not touch {cell.label}, which does not write through"
-                f" {fault.whom}; name under 'pipelines' those that do"
+                f" {fault.target}; name under 'pipelines' those that do"
             )
 
 
@@ -119,7 +119,7 @@ def _check_promotion(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> 
 
 def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
     """Raises PlanError if the stack has no such node, or does not say which it has."""
-    where = f"{_where(plan, fault, 'whom')}: '{fault.name}'"
+    where = f"{_where(plan, fault, 'target')}: '{fault.name}'"
     if stack.layout is None:
         service = service_of(node)
         those = "worker" if service == "connect" else "kafka" if service == "kafka" else SINK
@@ -132,15 +132,17 @@ def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
 def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file: Mapping[str, object]) -> None:
     """Raises PlanError if no proxy can stand between the workers and the cell's sink; `file` is its configuration."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
-    if not stack.entrances:
+    if not stack.proxy_targets:
         raise PlanError(
             f"{where} cannot be done on stack {stack.name} from here: only a race on the stack local, or on the"
             " containers' host, can have the proxy that it needs; race there, or leave the fault out"
         )
     services = {each.name for each in sink_kind(cell.sink).services}
-    entrances = {name: each for name, each in stack.entrances.items() if name in services}
-    if not entrances_used({**file, **cell.overrides}, cell.sink, entrances):
-        known = " or ".join(" and ".join(f"${{env:{one}}}" for one in each.variables) for each in entrances.values())
+    proxy_targets = {name: each for name, each in stack.proxy_targets.items() if name in services}
+    if not proxy_targets_used({**file, **cell.overrides}, cell.sink, proxy_targets):
+        known = " or ".join(
+            " and ".join(f"${{env:{one}}}" for one in each.variables) for each in proxy_targets.values()
+        )
         how = f"take it from {known}, or name others under 'pipelines'" if known else "name others under 'pipelines'"
         raise PlanError(
             f"{where} cannot be done to {cell.label}, whose connector file has an address of its own; {how}"

@@ -34,7 +34,7 @@ _CAPTIONS = {
 
 
 def as_html(comparison: Comparison, gate: Gate | None = None) -> str:
-    """The page; `gate` is the outcome of --fail-if-slower and --fail-if-dearer, if that was asked."""
+    """The page; `gate` is the outcome of --fail-if-slower and --fail-if-cpu-higher, if that was asked."""
     chart = ratios(comparison.cells)
     sections = [
         PageSection("cells", "Cells", [_cells(comparison), Lines(remarks(comparison))]),
@@ -64,7 +64,7 @@ def lead(cells: Sequence[Compared]) -> str:
 
 
 def cost_lead(comparison: Comparison) -> list[str]:
-    """How many cells became cheaper or dearer in CPU time, in one sentence; empty if that was not measured."""
+    """How many cells take less or more CPU time, in one sentence; empty if that was not measured."""
     counts = Counter(cell.verdict for cell in costs_shown(comparison))
     found = [f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict]]
     return [f"By CPU time for a million records: {', '.join(found)}."] if found else []
@@ -139,5 +139,5 @@ def _ratio(cell: Compared) -> str:
 
 
 def _outcome(gate: Gate) -> str:
-    found = [*gate.failures, *gate.untold] or ["no cell is slower, or dearer, than it may be"]
+    found = [*gate.failures, *gate.inconclusive] or ["no cell is slower, or takes more CPU time, than it may"]
     return "; ".join([*found, *gate.remarks])

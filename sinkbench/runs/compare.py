@@ -22,8 +22,8 @@ __all__ = ["Compared", "Comparison", "Gate", "Verdict", "compare", "gate", "perc
 Verdict = Literal[
     "faster",
     "slower",
-    "cheaper",
-    "dearer",
+    "less CPU",
+    "more CPU",
     "smaller",
     "larger",
     "no difference found",
@@ -39,7 +39,7 @@ class Compared:
 
     Attributes:
         name: its key; both keys if they differ, as `postgres/jdbc@3x1 / postgres/jdbc@2x1`.
-        verdict: of run B: "slower" means slower than A, "dearer" that it takes more CPU time for the same records.
+        verdict: of run B: "slower" means slower than A, "more CPU" that it takes more CPU time for the same records.
         why: the reason if the cell is not comparable or has too few trials, or if its interval alone says otherwise; of
             "cannot tell", what else can explain that the two differ.
         a, b: the median of the run's valid trials: records per second, CPU seconds per million records, or bytes.
@@ -78,11 +78,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Gate:
-    """Why B does not pass; what is `untold`, since a disturbance can explain it; and `remarks` on what that leaves."""
+    """Why B does not pass; what is `inconclusive`, since a disturbance can explain it; and `remarks` on the rest."""
 
     failures: list[str]
     remarks: list[str]
-    untold: list[str] = field(default_factory=list)
+    inconclusive: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class _Ruler:
 
 
 RATE = _Ruler(lambda trial: trial.records_per_second, "faster", "slower", of_loads=False)
-CPU = _Ruler(total_cpu_seconds, "dearer", "cheaper", True, "the CPU time of a service was not seen")
+CPU = _Ruler(total_cpu_seconds, "more CPU", "less CPU", True, "the CPU time of a service was not seen")
 MEMORY = _Ruler(
     lambda trial: trial.total_peak_memory_bytes, "larger", "smaller", True, "the memory of a service was not seen"
 )
@@ -164,20 +164,22 @@ def percent_of(text: str, option: str) -> float:
     return percent
 
 
-def gate(comparison: Comparison, slower: float | None, dearer: float | None = None) -> Gate:
-    """Whether run B passes if no cell may be so many percent slower, or dearer in CPU time, than in run A; None: any.
+def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = None) -> Gate:
+    """Whether run B passes if no cell may be so many percent slower, or take more CPU time, than in run A; None: any.
 
-    It fails if a cell is slower, or dearer, by more and significantly so, if one that passed in A does not in B, or if
-    nothing could be compared. It cannot be told of a cell that is slower by more where a disturbance can explain it.
-    Remarks name cells whose trials could not have shown such a difference, and those that were not compared.
+    It fails if a cell is slower, or takes more CPU time, by more and significantly so, if one that passed in A does
+    not in B, or if nothing could be compared. It is inconclusive for a cell
+    that is slower by more where a disturbance can explain it. Remarks name cells whose trials could not have shown such a difference, and those that were not compared.
     """
     broken = [cell.name for cell in comparison.cells if cell.broken]
     whole = Gate(_lines({"passed in run A and not in run B": broken}), [])
-    for cells, word, percent in ((comparison.cells, "slower", slower), (comparison.costs, "dearer", dearer)):
+    for cells, word, percent in ((comparison.cells, "slower", slower), (comparison.costs, "more CPU", more_cpu)):
         if percent is not None:
             found = _gate(cells, word, percent)
             whole = Gate(
-                [*found.failures, *whole.failures], [*whole.remarks, *found.remarks], [*whole.untold, *found.untold]
+                [*found.failures, *whole.failures],
+                [*whole.remarks, *found.remarks],
+                [*whole.inconclusive, *found.inconclusive],
             )
     return whole
 
@@ -200,13 +202,15 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
         if cell.smallest_percent is not None and cell.smallest_percent > percent
     ]
     # What is excused is named on its own.
-    untold = [cell.name for cell in cells if cell not in told and not cell.broken and cell.verdict != "cannot tell"]
+    inconclusive = [
+        cell.name for cell in cells if cell not in told and not cell.broken and cell.verdict != "cannot tell"
+    ]
     disturbed = f"cannot tell: {word} by more than {percent:g} %, which a disturbance can explain; run it again"
     failures = _lines({f"{word} by more than {percent:g} %": worse})
     if not told and not excused:
         failures.append(f"nothing was compared: no cell can be told {word}, as none is comparable with enough trials")
     may_be_worse = f"may be {word} by {percent:g} % unseen; the smallest difference that shows"
-    remarks = _lines({may_be_worse: unseen, "not compared, the table says why": untold if told else []})
+    remarks = _lines({may_be_worse: unseen, "not compared, the table says why": inconclusive if told else []})
     return Gate(failures, remarks, _lines({disturbed: excused}))
 
 

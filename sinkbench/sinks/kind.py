@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sinkbench.analysis.fields import Survey
-from sinkbench.analysis.holding import Held
 from sinkbench.analysis.query import Answer, Query
+from sinkbench.analysis.replication import ReplicationState
 from sinkbench.analysis.settable import Given, Settable
 from sinkbench.bottleneck.rules import Rule
 from sinkbench.sinks.arrivals import ArrivalWatch
@@ -99,7 +99,7 @@ class Sink(Protocol):
     def others(self) -> SinkOthers:
         """What others have there. A sink without this method does not tell."""
 
-    def set_apart(self) -> None:
+    def exclude_existing(self) -> None:
         """Connections that are open now belong to others: from now on `read` counts them as `OTHER_CONNECTIONS` and
         `OTHER_POOL_CLIENTS` among its signs, for as long as they stay open.
 
@@ -143,14 +143,14 @@ class Sink(Protocol):
         A sink without this method sets all sessions alike.
         """
 
-    def held(self, target: str) -> Held:
+    def replication(self, target: str) -> ReplicationState:
         """Whether what must hold while records come does: that copies of `target` are in sync and on all their nodes.
 
-        Asked before a connector is made and when it is gone. What cannot be looked at is among `Held.unchecked`. A sink
-        without this method does not tell.
+        Asked before a connector is made and when it is gone. What cannot be looked at is among
+        `ReplicationState.unchecked`. A sink without this method does not tell.
         """
 
-    def held_of(self, target: str, config: Mapping[str, str]) -> Held:
+    def replication_of(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         """The same for sessions of a connector of this configuration, whose commits may wait for more.
 
         A sink without this method has all commits wait for the same.

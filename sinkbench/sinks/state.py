@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from sinkbench.analysis.holding import Standby
+from sinkbench.analysis.replication import Standby
 from sinkbench.stack import Endpoints
 
 __all__ = ["Checkup", "DataNode", "Database", "Pooler", "SearchCluster", "SinkState", "Target"]

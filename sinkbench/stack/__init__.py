@@ -25,9 +25,9 @@ __all__ = [
     "Allowance",
     "Endpoint",
     "Endpoints",
-    "Entrance",
     "MachineCpu",
     "NetworkBytes",
+    "ProxyTarget",
     "Say",
     "ServiceState",
     "Stack",
@@ -96,7 +96,7 @@ class Endpoints:
 
 
 @dataclass(frozen=True)
-class Entrance:
+class ProxyTarget:
     """The way into a service of a sink, before which a proxy can stand.
 
     Attributes:
@@ -290,14 +290,14 @@ class Stack(Protocol):
         return
 
     @property
-    def entrances(self) -> Mapping[str, Entrance]:
+    def proxy_targets(self) -> Mapping[str, ProxyTarget]:
         """The way into each service of the sinks, if a proxy of this process can stand before it."""
         return {}
 
     def check_proxy(self) -> None:
         """Makes sure, without any service, that such a proxy can be had. Raises StackError if not: what is missing.
 
-        It is asked only where there are entrances.
+        It is asked only where there are proxy_targets.
         """
         return
 

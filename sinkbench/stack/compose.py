@@ -16,7 +16,7 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
+from sinkbench.stack import Allowance, Endpoints, MachineCpu, NetworkBytes, ProxyTarget, Say, ServiceState, Stack
 from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
 from sinkbench.stack.composeendpoints import endpoints_of
 from sinkbench.stack.containers import (
@@ -35,7 +35,7 @@ from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.nodes import check_memory
 from sinkbench.stack.overlay import PORTS
 from sinkbench.stack.processes import machine_cpu
-from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, entrances_at, running_proxy
+from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, proxy_targets_at, running_proxy
 from sinkbench.stack.readiness import checks
 from sinkbench.stack.securing import refuse_expired, secure_containers, security_of_containers
 from sinkbench.stack.security import Security
@@ -259,13 +259,13 @@ class ComposeStack(Stack):
                 self._engine.reconnect(container)
 
     @property
-    def entrances(self) -> Mapping[str, Entrance]:
+    def proxy_targets(self) -> Mapping[str, ProxyTarget]:
         # A container of the project has neither Go nor what it has built.
         if self._inside:
             return {}
         running = {each.service: each for each in self._engine.containers() if each.state == "running"}
         ports = {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
-        return entrances_at(ports)
+        return proxy_targets_at(ports)
 
     def check_proxy(self) -> None:
         if self.settings.security == "on":

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import PORTS, Settings, reachable_by_others
-from sinkbench.stack import Entrance, Say
+from sinkbench.stack import ProxyTarget, Say
 from sinkbench.stack.nodes import HOST, shared_environment, supervisor_config
 from sinkbench.stack.processes import SERVICES_OF
-from sinkbench.stack.proxyserver import VARIABLES, entrances_at
+from sinkbench.stack.proxyserver import VARIABLES, proxy_targets_at
 from sinkbench.stack.securing import secure_processes
 from sinkbench.stack.security import ACCOUNT, WITHOUT_SECURITY, Security
 from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
@@ -80,9 +80,9 @@ class Home:
         return self.path / "small-disk"
 
     @property
-    def entrances(self) -> dict[str, Entrance]:
+    def proxy_targets(self) -> dict[str, ProxyTarget]:
         """Where the workers reach each service of the sinks."""
-        return entrances_at({name: self._settings.port(f"{name}_port") for name in VARIABLES})
+        return proxy_targets_at({name: self._settings.port(f"{name}_port") for name in VARIABLES})
 
     def prepare(self) -> None:
         """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""
@@ -165,7 +165,9 @@ class Home:
             **{f"{service.upper()}_LISTEN": listen for service in SERVICES},
             **{name.upper(): str(port(name)) for name in PORTS},
             **{
-                name: value for each in self.entrances.values() for name, value in each.at(each.host, each.port).items()
+                name: value
+                for each in self.proxy_targets.values()
+                for name, value in each.at(each.host, each.port).items()
             },
             **shared_environment(self._settings),
             **programs,

@@ -16,15 +16,15 @@ import psutil
 
 from sinkbench.stack.processes import cpu_seconds, descendants, read_file, threads_of
 
-__all__ = ["COMPILER", "GC", "LOOKING", "JvmClock", "part_of"]
+__all__ = ["COMPILER", "GC", "MONITORING", "JvmClock", "part_of"]
 
-COMPILER, GC, LOOKING = "compiler", "gc", "looking"
+COMPILER, GC, MONITORING = "compiler", "gc", "monitoring"
 """The parts of a JVM's CPU time that are not its program's."""
 # Linux cuts a thread's name off after 15 characters.
 _PARTS = {
     COMPILER: re.compile(r"C[12] CompilerThre"),
     # The Prometheus JMX exporter's.
-    LOOKING: re.compile(r"prometheus-http"),
+    MONITORING: re.compile(r"prometheus-http"),
     GC: re.compile(r"GC Thread#|G1 |ParGC|ZWorker|ZDirector|ZDriver|Shenandoah"),
 }
 # Compilers' threads come and go with their work.
@@ -36,7 +36,7 @@ GLANCES = 2
 
 
 def part_of(thread: str) -> str | None:
-    """`COMPILER`, `GC` or `LOOKING` by the name of a thread; None of any other."""
+    """`COMPILER`, `GC` or `MONITORING` by the name of a thread; None of any other."""
     return next((part for part, names in _PARTS.items() if names.match(thread)), None)
 
 

@@ -16,7 +16,7 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings, existing_part
-from sinkbench.stack import Endpoints, Entrance, MachineCpu, NetworkBytes, Say, ServiceState, Stack
+from sinkbench.stack import Endpoints, MachineCpu, NetworkBytes, ProxyTarget, Say, ServiceState, Stack
 from sinkbench.stack.distributions import ensure_distributions
 from sinkbench.stack.home import Home
 from sinkbench.stack.jvmthreads import JvmClock
@@ -261,8 +261,8 @@ class LocalStack(Stack):
                 resume(program.pid)
 
     @property
-    def entrances(self) -> Mapping[str, Entrance]:
-        return self._home.entrances
+    def proxy_targets(self) -> Mapping[str, ProxyTarget]:
+        return self._home.proxy_targets
 
     def check_proxy(self) -> None:
         check_proxy(self.checkout, self.settings.dist)

@@ -19,9 +19,9 @@ __all__ = [
     "environment_of",
     "joined",
     "needs",
+    "node_environment",
     "shared_environment",
     "supervisor_config",
-    "told_of_nodes",
 ]
 
 # As the quorum has it since there is one broker: Kafka listens for itself where Java finds this name.
@@ -58,10 +58,10 @@ def shared_environment(settings: Settings) -> dict[str, str]:
         return f"{host}:{settings.port(port, node.number)}"
 
     scheme = "https" if settings.security == "on" else "http"
-    return {"KAFKA_CONTROLLER_HOST": CONTROLLER_HOST, **told_of_nodes(settings.layout, address, scheme)}
+    return {"KAFKA_CONTROLLER_HOST": CONTROLLER_HOST, **node_environment(settings.layout, address, scheme)}
 
 
-def told_of_nodes(topology: Topology, address: Callable[[Node, str], str], scheme: str = "http") -> dict[str, str]:
+def node_environment(topology: Topology, address: Callable[[Node, str], str], scheme: str = "http") -> dict[str, str]:
     """What services are told of the nodes, wherever they run.
 
     Args:

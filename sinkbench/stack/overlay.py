@@ -18,7 +18,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from ruamel.yaml.tag import Tag
 
 from sinkbench.settings import Settings
-from sinkbench.stack.nodes import told_of_nodes
+from sinkbench.stack.nodes import node_environment
 from sinkbench.topology import BESIDE_HEAP, SHIPPED, Node, Topology, bytes_of
 
 __all__ = [
@@ -144,7 +144,7 @@ def _further(settings: Settings, base: str, node: Node) -> dict[str, Any]:
 
 def told_inside(topology: Topology, scheme: str = "http") -> dict[str, str]:
     """What services are told of the nodes on the project's network; `scheme` is that of Elasticsearch's addresses."""
-    return told_of_nodes(topology, lambda node, port: f"{node.name}:{_OF_SETTINGS[port]}", scheme)
+    return node_environment(topology, lambda node, port: f"{node.name}:{_OF_SETTINGS[port]}", scheme)
 
 
 def _environment(settings: Settings, node: Node) -> dict[str, Any]:

@@ -35,7 +35,7 @@ HOST = "127.0.0.1"
 SERVICES_OF = "SINKBENCH_SERVICES_OF"
 """The variable that all services of a stack inherit: its home."""
 # Services start few children, and finding them takes a file read for each thread, of which a JVM has a hundred. So this
-# is done so often, or as seldom as takes no more than this share of a core.
+# is done so often, or as throttled as takes no more than this share of a core.
 CHILDREN_SECONDS, CHILDREN_SHARE = 2.0, 1 / 2000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL_LISTS_CHILDREN = Path("/proc/thread-self/children").exists()

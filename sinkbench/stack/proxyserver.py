@@ -16,10 +16,10 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.stack import Entrance, Say
+from sinkbench.stack import ProxyTarget, Say
 from sinkbench.stack.tools import find_go, find_setpriv, run
 
-__all__ = ["VARIABLES", "check_proxy", "ensure_proxy", "entrances_at", "running_proxy"]
+__all__ = ["VARIABLES", "check_proxy", "ensure_proxy", "proxy_targets_at", "running_proxy"]
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
 HOST = "127.0.0.1"
@@ -82,9 +82,9 @@ def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
     return program
 
 
-def entrances_at(ports: Mapping[str, int]) -> dict[str, Entrance]:
+def proxy_targets_at(ports: Mapping[str, int]) -> dict[str, ProxyTarget]:
     """Where the sinks' services are reached from this machine, by their ports on loopback."""
-    return {name: Entrance(HOST, port, VARIABLES[name]) for name, port in ports.items()}
+    return {name: ProxyTarget(HOST, port, VARIABLES[name]) for name, port in ports.items()}
 
 
 @contextmanager

@@ -102,11 +102,11 @@ def _faults(cell: CellSummary, duplicates: int, not_audited: int) -> list[Reason
             (
                 ReasonCode.DUPLICATED,
                 "DUPLICATED",
-                0 if cell.rescale or (cell.recovery and cell.recovery.whom) else duplicates,
+                0 if cell.rescale or (cell.recovery and cell.recovery.target) else duplicates,
             ),
             (ReasonCode.STALE, "STALE", cell.audit.stale),
             (ReasonCode.MISSING, "MISSING", cell.audit.missing),
-            (ReasonCode.UNDEAD, "UNDEAD", cell.audit.undead),
+            (ReasonCode.NOT_DELETED, "NOT DELETED", cell.audit.not_deleted),
             (ReasonCode.FOREIGN_RECORDS, "FOREIGN", cell.audit.foreign - _poison_stored(cell)),
         ]
         for code, word, count in counts:
@@ -267,7 +267,7 @@ def _summary(
         network_bytes_per_record=_by_service(Network, [trial.network_bytes_per_record for trial in used]),
         foreign_cores=most(trial.foreign_cores for trial in used),
         stolen_cores=most(trial.stolen_cores for trial in used),
-        looking_cores=most(trial.looking_cores for trial in used),
+        monitoring_overhead_cores=most(trial.monitoring_overhead_cores for trial in used),
         limit_records_per_second=median_known(trial.limit_records_per_second for trial in valid),
         efficiency=median_known(trial.efficiency for trial in valid),
         bottleneck=shared_cause(trial.bottleneck for trial in valid or trials),

@@ -46,7 +46,7 @@ def recovery_over(found: Sequence[Recovery]) -> Recovery | None:
         return found[0].model_copy(update={"began_seconds": None, "ended_seconds": None})
     return Recovery.model_validate(
         {
-            "whom": ", ".join(dict.fromkeys(each.whom for each in found if each.whom)),
+            "target": ", ".join(dict.fromkeys(each.target for each in found if each.target)),
             "recovered": all(each.recovered for each in found),
             **{name: _until([getattr(each, name) for each in found]) for name in _ENDS},
             **{name: median_known(getattr(each, name) for each in found) for name in _MEDIANS},

@@ -156,11 +156,13 @@ def overhead_lines(overhead: Overhead, pipeline: str) -> list[str]:
         f" ({found.low:.1f} to {found.high:.1f} %), by the sink's own times of insertion."
     ]
     if found.low <= 0 <= found.high:
-        lines.append("The interval contains 0: no cost of looking is seen; more --minutes would see a smaller one.")
+        lines.append("The interval contains 0: no monitoring overhead is seen; more --minutes would see a smaller one.")
     elif found.low > 0:
         lines.append("Looking costs something here: raise probe_interval_ms if that is too much.")
     else:
-        lines.append("With probes it was faster, which looking cannot cause: chance, or a busy machine; run it again.")
+        lines.append(
+            "With probes it was faster, which monitoring cannot cause: chance, or a busy machine; run it again."
+        )
     return lines
 
 

@@ -155,9 +155,9 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         blocks = f"{fewest} {'block' if fewest == 1 else 'blocks'}"
         few = f"fewer than {FEWEST_BLOCKS} blocks have both rates"
         lines.append(f"A share of a limit has no interval where {few} (here {blocks}): in brackets lowest and highest.")
-    looking = [cell.looking_cores for cell in summary.cells if cell.looking_cores is not None]
-    if looking:
-        lines.append(f"Looking took {percent(max(looking))} of one core at most.")
+    overhead = [cell.monitoring_overhead_cores for cell in summary.cells if cell.monitoring_overhead_cores is not None]
+    if overhead:
+        lines.append(f"Monitoring overhead: at most {percent(max(overhead))} of one core.")
     if width < _WHOLE_WIDTH:
         lines.append(f"Records per write and CPU seconds are shown from {_WHOLE_WIDTH} columns on.")
     return lines

@@ -19,7 +19,7 @@ def changes_table(summary: RunSummary) -> Table | None:
     if not cells:
         return None
     table = new_table(
-        *("changes", "tasks", "stale\nkeys", "missing\nkeys", "undead\nkeys", "dead-\nlocks", "roll-\nbacks"),
+        *("changes", "tasks", "stale\nkeys", "missing\nkeys", "not\ndeleted\nkeys", "dead-\nlocks", "roll-\nbacks"),
         *("dead\nrows", "MB\nbefore", "MB\nafter"),
     )
     for cell in cells:
@@ -28,7 +28,7 @@ def changes_table(summary: RunSummary) -> Table | None:
         row = [
             marked_name(cell, summary),
             f"{cell.tasks}",
-            *map(whole, (None,) * 3 if audit is None else (audit.stale, audit.missing, audit.undead)),
+            *map(whole, (None,) * 3 if audit is None else (audit.stale, audit.missing, audit.not_deleted)),
             *map(whole, (bloat.deadlocks, bloat.rollbacks, bloat.dead_rows)),
             *map(megabytes, (bloat.bytes_before, bloat.bytes_after)),
         ]

@@ -31,7 +31,7 @@ _SHORT = {
     ReasonCode.DUPLICATED: "DUPLICATED",
     ReasonCode.STALE: "STALE",
     ReasonCode.MISSING: "MISSING",
-    ReasonCode.UNDEAD: "UNDEAD",
+    ReasonCode.NOT_DELETED: "NOT_DELETED",
     ReasonCode.FOREIGN_RECORDS: "FOREIGN",
     ReasonCode.ALTERED: "ALTERED",
     ReasonCode.NOT_AUDITED: "NOT AUDITED",

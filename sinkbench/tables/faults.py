@@ -82,7 +82,7 @@ def recovery_table(cells: Sequence[CellSummary]) -> Table:
         *("rate as\nbefore s", "lag as\nbefore s", "late\nrecords", "latest s", "records/s before/\nduring/after"),
     )
     for cell in cells:
-        found = cell.recovery or Recovery(whom="")
+        found = cell.recovery or Recovery(target="")
         rates = (found.before_records_per_second, found.during_records_per_second, found.after_records_per_second)
         row = [
             cell.label,
@@ -110,7 +110,7 @@ def status_table(cells: Sequence[CellSummary]) -> Table:
         row = [
             cell.label,
             cell.fault or "",
-            "" if found is None else found.whom,
+            "" if found is None else found.target,
             NOT_MEASURED if found is None else whole(found.failed_tasks),
             tenths(getattr(found, "told_seconds", None)),
             tenths(getattr(found, "stuck_seconds", None)),
@@ -124,7 +124,7 @@ def status_table(cells: Sequence[CellSummary]) -> Table:
 
 def fault_line(summary: RunSummary) -> str:
     """What the run has shown, in a sentence or two. What nothing has broken is for comparison, and not counted."""
-    hit = [cell for cell in summary.cells if cell.recovery is None or cell.recovery.whom]
+    hit = [cell for cell in summary.cells if cell.recovery is None or cell.recovery.target]
     broken = [cell for cell in hit if cell.recovery is not None]
     missing = len(hit) - len(broken)
     losing = [cell for cell in broken if _lost(cell)]
@@ -201,7 +201,7 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append("NOT RECOVERED")
     elif found.is_silent:
         lines.append("nothing since")
-    elif not found.whom:
+    elif not found.target:
         # Nothing was broken.
         lines += [f"uneven {tenths(found.rate_seconds)} s"] if _is_uneven(found) else []
         return "\n".join(lines)
@@ -223,7 +223,7 @@ def _in_short(cell: CellSummary | None) -> str:
 
 def _is_uneven(found: Recovery) -> bool:
     """Whether the rate was below the one before though nothing was broken."""
-    return not found.whom and bool(found.rate_seconds)
+    return not found.target and bool(found.rate_seconds)
 
 
 def _slower(found: Recovery) -> str | None:

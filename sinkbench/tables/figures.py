@@ -63,7 +63,7 @@ MEANINGS = {
     "Bottleneck": "What limits a cell, with the figures that show it.",
     "Change": "The rate in run B divided by the rate in run A.",
     "Faster or slower": "Whether a cell differs between two runs by more than chance explains.",
-    "Cheaper or dearer": "Whether a cell takes less or more CPU time for its records, by more than chance explains.",
+    "Less or more CPU": "Whether a cell takes less or more CPU time for its records, by more than chance explains.",
     "Larger or smaller": "Whether a cell takes more or less memory, or disk, by more than chance explains.",
 }
 """What a figure is, by its heading in docs/methods.md and in its order."""
@@ -88,7 +88,7 @@ _SHOWN_IN = {
     "Bytes through the network": ("bytes in/out",),
     "Cost per million records": ("per million records", "for cores", "for memory", "for disk"),
     "Lost and duplicated records": ("lost", "dupl.", "twice"),
-    "Changes of keys": ("stale keys", "missing keys", "undead keys"),
+    "Changes of keys": ("stale keys", "missing keys", "not deleted keys"),
     "Durability": ("stored on", "in Kafka"),
     "Dead rows and deadlocks": ("deadlocks", "rollbacks", "dead rows", "MB before", "MB after"),
     "Offered rate": ("offered records/s",),

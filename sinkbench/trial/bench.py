@@ -37,14 +37,14 @@ from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.topology import service_of
-from sinkbench.trial.aside import AsideSampler
 from sinkbench.trial.asking import asked
+from sinkbench.trial.backgroundprobe import BackgroundSampler
 from sinkbench.trial.contents import content_of
 from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
 from sinkbench.trial.readorders import Order
-from sinkbench.trial.sampler import Sampler, Sources, seldom
+from sinkbench.trial.sampler import Sampler, Sources, throttled
 from sinkbench.trial.sent import SentRecords
 
 __all__ = ["VARIABLE", "Bench", "Loaded", "TopicLoad", "filled_in", "jvm_signs"]
@@ -55,7 +55,7 @@ UNWATCHED_SECONDS = 2.0
 # time is taken over a whole trial.
 SLOW_SECONDS = 1.0
 # A worker that answers nothing for so long is broken; the next one is asked.
-ASIDE_SECONDS = 3.0
+BACKGROUND_SECONDS = 3.0
 # What a service holds changes slowly, and each of its processes is a file to read.
 MEMORY_SECONDS = 2.0
 # Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
@@ -106,7 +106,8 @@ class Bench:
     """One stack, its clients and the plan that is run on it.
 
     Attributes:
-        detour: what ${env:NAME} in a connector file stands for while a trial's connector takes another way to its sink.
+        variable_overrides: what ${env:NAME} in a connector file stands for while a trial's connector goes through a
+            proxy, or to a new primary.
     """
 
     def __init__(self, stack: Stack, plan: Plan, checkout: Path, records: KeptRecords | None = None) -> None:
@@ -114,7 +115,7 @@ class Bench:
         self.stack = stack
         self.plan = plan
         self.records = records
-        self.detour: Mapping[str, str] = {}
+        self.variable_overrides: Mapping[str, str] = {}
         self._checkout = checkout
         self._sinks: dict[str, Sink] = {}
         self._set: set[str] = set()
@@ -207,7 +208,7 @@ class Bench:
             PlanError: the file is no connector file.
         """
         changed = {**self.file_of(cell), "topics": names.topic, "tasks.max": str(cell.tasks)}
-        variables = {**self.stack.endpoints.connect_variables, **self.detour}
+        variables = {**self.stack.endpoints.connect_variables, **self.variable_overrides}
         return {key: filled_in(value, variables) for key, value in changed.items()}
 
     def file_of(self, cell: Cell) -> dict[str, str]:
@@ -399,11 +400,11 @@ class Bench:
 
     def redirect(self, cell: Cell, names: Names, variables: Mapping[str, str]) -> None:
         """Gives the trial's connector its configuration anew, with these values for `${env:NAME}`."""
-        before, self.detour = self.detour, {**self.detour, **variables}
+        before, self.variable_overrides = self.variable_overrides, {**self.variable_overrides, **variables}
         try:
             self.connect.configure(names.connector, self.config(cell, names))
         finally:
-            self.detour = before
+            self.variable_overrides = before
 
     def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
         """The connector, once the cell's tasks all run and have their partitions; None before."""
@@ -446,18 +447,18 @@ class Bench:
             return Sampler(sources, UNWATCHED_SECONDS)
         sources = replace(
             sources,
-            consumed=seldom(lambda: self.consumed(names), SLOW_SECONDS),
-            status=seldom(lambda: self.connect.status(names.connector), SLOW_SECONDS),
-            cpu_seconds=seldom(self.stack.cpu_seconds, SLOW_SECONDS, meanwhile={}),
+            consumed=throttled(lambda: self.consumed(names), SLOW_SECONDS),
+            status=throttled(lambda: self.connect.status(names.connector), SLOW_SECONDS),
+            cpu_seconds=throttled(self.stack.cpu_seconds, SLOW_SECONDS, meanwhile={}),
             troubles=self.stack.troubles,
             tasks=lambda: self._metrics.read(names.connector),
-            jvms=seldom(lambda: jvm_signs(self.stack), SLOW_SECONDS, meanwhile={}),
+            jvms=throttled(lambda: jvm_signs(self.stack), SLOW_SECONDS, meanwhile={}),
             machine=self.stack.machine_cpu,
-            memory=seldom(lambda: memory_signs(self.stack), MEMORY_SECONDS, meanwhile={}),
+            memory=throttled(lambda: memory_signs(self.stack), MEMORY_SECONDS, meanwhile={}),
         )
         return Sampler(sources, self.plan.probe_interval_ms / 1000)
 
-    def sampler_aside(self, cell: Cell, names: Callable[[], Names]) -> Sampler:
+    def background_sampler(self, cell: Cell, names: Callable[[], Names]) -> Sampler:
         """A sampler for a trial in which services are broken: it has clients of its own, and a thread for each source.
 
         `names` gives the trial's names as they are at the moment: a connector may be renamed.
@@ -465,8 +466,8 @@ class Bench:
         own = Bench(self.stack, self.plan, self._checkout, self.records)
         own.connect.close()
         endpoints = self.stack.endpoints
-        own.connect = ConnectCluster(self._workers, endpoints.connect_access, ASIDE_SECONDS)
-        own.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings, ASIDE_SECONDS)
+        own.connect = ConnectCluster(self._workers, endpoints.connect_access, BACKGROUND_SECONDS)
+        own.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings, BACKGROUND_SECONDS)
 
         def read() -> SinkReading:
             try:
@@ -484,7 +485,7 @@ class Bench:
             cpu_seconds=self.stack.cpu_seconds,
             machine=self.stack.machine_cpu,
         )
-        return AsideSampler(sources, self.plan.probe_interval_ms / 1000, SLOW_SECONDS, own.close)
+        return BackgroundSampler(sources, self.plan.probe_interval_ms / 1000, SLOW_SECONDS, own.close)
 
     def forget_sink(self, name: str) -> None:
         """Closes the connection to a sink; whoever asks for it next gets another one."""

@@ -24,7 +24,7 @@ class DeadLetters:
         self._since: Mapping[int, int] = {}
         self.queue: str | None = None
 
-    def set_apart(self) -> None:
+    def exclude_existing(self) -> None:
         """Notes where the queue ends before the connector is there."""
         self.queue = self._bench.config(self._cell, self._names).get(QUEUE) or None
         # Connect makes the topic with the first connector that names it.

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.analysis.readahead import read_ahead
-from sinkbench.analysis.samples import Sample, foreign_cores, looking_cores, middle, stored_counts, window_seconds
+from sinkbench.analysis.samples import (
+    Sample,
+    foreign_cores,
+    middle,
+    monitoring_overhead_cores,
+    stored_counts,
+    window_seconds,
+)
 from sinkbench.analysis.stalls import Stall, stalls
 from sinkbench.analysis.steady import steadiness
 from sinkbench.analysis.warm import compiling_share
@@ -74,7 +81,7 @@ class Drain:
             foreign_cores=rounded(foreign),
             stolen_cores=rounded(stolen),
             read_ahead_records=read_ahead(trial.samples),
-            looking_cores=rounded(looking_cores(trial.samples, trial.records), 4),
+            monitoring_overhead_cores=rounded(monitoring_overhead_cores(trial.samples, trial.records), 4),
             warm=None if share is None else share <= most,
         )
 

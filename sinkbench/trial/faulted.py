@@ -20,7 +20,7 @@ from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.fulldisk import disk_to_fill
 from sinkbench.trial.injection import Injection
 from sinkbench.trial.kind import Figures
-from sinkbench.trial.network import Network, entrances_used, proxied_network
+from sinkbench.trial.network import Network, proxied_network, proxy_targets_used
 from sinkbench.trial.offering import Backlog, Offering
 from sinkbench.trial.promotion import usual_roles
 from sinkbench.trial.sustain import clock_ms, clock_step, one_in
@@ -49,7 +49,7 @@ class Faulted:
         self._disk: FullDisk | None = None
         self._began: float | None = None
         self._ended: float | None = None
-        self._whom = ""
+        self._target = ""
         self._first: float | None = None
         self._too_late = False
         self._acts: list[Act] = []
@@ -93,7 +93,7 @@ class Faulted:
             if fault.what in (*OF_SERVICES, PROMOTE, COMMAND):
                 # What was started again has forgotten its connections.
                 trial.bench.refresh()
-        self._whom, self._began, self._ended = injection.whom, injection.began, injection.ended
+        self._target, self._began, self._ended = injection.target, injection.began, injection.ended
         trial.check_loaded()
 
     def _load_of(self, trial: Trial) -> Offering | Backlog:
@@ -130,7 +130,7 @@ class Faulted:
                 self._do(deed, trial, injection)
 
         try:
-            trial.run(watch, see, sampler=trial.bench.sampler_aside(trial.cell, lambda: trial.names))
+            trial.run(watch, see, sampler=trial.bench.background_sampler(trial.cell, lambda: trial.names))
         except (TrialFailed, ServiceError, OSError):
             # A whole load can still be audited.
             trial.loaded = _without_poison(trial, offering.ended())
@@ -182,7 +182,7 @@ class Faulted:
         if injection.moved_to is None or told:
             return None
         stack, cell = trial.bench.stack, trial.cell
-        used = entrances_used(trial.bench.file_of(cell), cell.sink, stack.entrances)
+        used = proxy_targets_used(trial.bench.file_of(cell), cell.sink, stack.proxy_targets)
         return used[cell.sink].at(*injection.moved_to) if cell.sink in used else None
 
     def read(self, trial: Trial) -> None:
@@ -212,7 +212,7 @@ class Faulted:
         ended = None if self._fault.seconds is None else self._ended
         seen = self._arrivals
         late, latest = (None, None) if seen is None else late_of(seen.due_us, seen.stored_us, one_in(trial))
-        found = recovery_of(trial.samples, self._began or 0.0, ended, trial.cell.tasks, self._whom)
+        found = recovery_of(trial.samples, self._began or 0.0, ended, trial.cell.tasks, self._target)
         found = found if self._offered is not None else without_rates(found)
         more = {
             "late_records": late,

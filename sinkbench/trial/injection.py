@@ -46,7 +46,7 @@ class Injection(Background[None]):
     """What is broken in one trial. It is undone when the context is left, at the latest.
 
     Attributes:
-        whom: what was broken, by its names; empty before it began.
+        target: what was broken, by its names; empty before it began.
         moved_to: host and port of the primary that has taken the place of another; None if none has.
         began, ended: when it began, and when it was undone and all was ready again, on the samples' clock.
     """
@@ -61,7 +61,7 @@ class Injection(Background[None]):
         self._trial = trial
         self._fault = fault
         self._seconds = fault.seconds
-        self.whom = ""
+        self.target = ""
         self.moved_to: tuple[str, int] | None = None
         self.began: float | None = None
         self.ended: float | None = None
@@ -104,25 +104,25 @@ class Injection(Background[None]):
         fault, trial = self._fault, self._trial
         if fault.what in OF_SERVICES:
             services = self._services()
-            self.whom = ", ".join(services)
+            self.target = ", ".join(services)
             return [partial(_broken, trial.bench.stack, fault.what, service) for service in services]
         if self._network is not None:
-            self.whom = self._network.whom
+            self.target = self._network.target
             return [partial(self._network.broken, fault)]
         if self._disk is not None:
-            self.whom = f"disk of {self._sink_service}"
+            self.target = f"disk of {self._sink_service}"
             return [partial(self._filling, self._disk)]
         if fault.what == PROMOTE:
-            self.whom = f"primary of {self._sink_service}"
+            self.target = f"primary of {self._sink_service}"
             return [self._promoted]
         if fault.what == REFUSE:
-            self.whom = self._sink_service
+            self.target = self._sink_service
             return [self._refusing]
         if fault.what == POISON:
-            self.whom = fault.hits
+            self.target = fault.hits
             return [self._poisoning]
         if fault.what == COMMAND:
-            self.whom = fault.name
+            self.target = fault.name
             return [partial(commanded, fault.command or "", fault.undo or "", trial.names)]
         of_connector: dict[str, list[Step]] = {
             "pause": [self._paused],
@@ -131,7 +131,7 @@ class Injection(Background[None]):
             "restart": [self._restarted] * fault.times,
         }
         steps = of_connector.get(fault.what, [])
-        self.whom = CONNECTOR if steps else ""
+        self.target = CONNECTOR if steps else ""
         return steps
 
     @property
@@ -140,13 +140,13 @@ class Injection(Background[None]):
 
     def _services(self) -> list[str]:
         """The services or workers that are hit."""
-        whom, trial = self._fault.hits, self._trial
-        if whom == SINK:
+        target, trial = self._fault.hits, self._trial
+        if target == SINK:
             return [self._sink_service]
-        if whom not in (WORKER, WORKERS):
-            return [whom]
+        if target not in (WORKER, WORKERS):
+            return [target]
         workers = list(trial.bench.stack.endpoints.connect)
-        if whom == WORKERS:
+        if target == WORKERS:
             return workers
         # One without a task would show nothing.
         placed = {} if trial.placed is None else trial.bench.placement(trial.placed)

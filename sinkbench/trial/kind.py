@@ -32,7 +32,7 @@ class Figures(TypedDict, total=False):
     compiling_share: float | None
     foreign_cores: float | None
     lag: Lag | None
-    looking_cores: float | None
+    monitoring_overhead_cores: float | None
     latency_ms: LatencyMs | None
     notes: list[str]
     offered_records_per_second: float | None

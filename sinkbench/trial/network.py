@@ -9,10 +9,10 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.faults import CUT, DELAY, PlanFault
 from sinkbench.services.toxiproxy import Toxic, Toxiproxy
 from sinkbench.sinks import sink_kind
-from sinkbench.stack import Entrance
+from sinkbench.stack import ProxyTarget
 from sinkbench.trial.bench import VARIABLE, Bench
 
-__all__ = ["Network", "entrances_used", "proxied_network", "toxics_of"]
+__all__ = ["Network", "proxied_network", "proxy_targets_used", "toxics_of"]
 
 
 class Network:
@@ -24,7 +24,7 @@ class Network:
         self._services = services
 
     @property
-    def whom(self) -> str:
+    def target(self) -> str:
         """What a fault of it hits, for a person."""
         return ", ".join(f"network to {name}" for name in self._services)
 
@@ -54,23 +54,25 @@ def proxied_network(bench: Bench, cell: Cell) -> Iterator[Network]:
 
     The controller itself, with its probes and its audit, goes on to reach the sink directly.
     """
-    used = entrances_used(bench.file_of(cell), cell.sink, bench.stack.entrances)
+    used = proxy_targets_used(bench.file_of(cell), cell.sink, bench.stack.proxy_targets)
     with bench.stack.proxy() as proxy:
         found: dict[str, str] = {}
-        for service, entrance in used.items():
-            found |= entrance.at(*proxy.stand_before(service, f"{entrance.host}:{entrance.port}"))
-        bench.detour = found
+        for service, proxy_target in used.items():
+            found |= proxy_target.at(*proxy.stand_before(service, f"{proxy_target.host}:{proxy_target.port}"))
+        bench.variable_overrides = found
         try:
             yield Network(proxy, list(used))
         finally:
-            bench.detour = {}
+            bench.variable_overrides = {}
 
 
-def entrances_used(config: Mapping[str, object], sink: str, entrances: Mapping[str, Entrance]) -> dict[str, Entrance]:
+def proxy_targets_used(
+    config: Mapping[str, object], sink: str, proxy_targets: Mapping[str, ProxyTarget]
+) -> dict[str, ProxyTarget]:
     """Those of a sink's services whose address a connector's configuration takes from its variables, by service."""
     named = {name for value in config.values() for name in VARIABLE.findall(str(value))}
-    services = [each.name for each in sink_kind(sink).services if each.name in entrances]
-    return {name: entrances[name] for name in services if entrances[name].variables.keys() <= named}
+    services = [each.name for each in sink_kind(sink).services if each.name in proxy_targets]
+    return {name: proxy_targets[name] for name in services if proxy_targets[name].variables.keys() <= named}
 
 
 def toxics_of(fault: PlanFault) -> list[Toxic]:

@@ -18,7 +18,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkReading
 from sinkbench.stack import MachineCpu
 
-__all__ = ["Sampler", "Sources", "fresh_samples", "seldom"]
+__all__ = ["Sampler", "Sources", "fresh_samples", "throttled"]
 
 # A sampler that says nothing for so long hangs in a request to a service that is gone.
 SILENCE_SECONDS = 30.0
@@ -57,7 +57,7 @@ class Sources:
     machine: Callable[[], MachineCpu | None] = lambda: None
 
 
-def seldom(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
+def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
     """A source that is asked at most every so many seconds.
 
     In between it gives `meanwhile`, or what it gave last if that is None. One that fails is asked again the next time.

@@ -21,7 +21,7 @@ BLIND_SAMPLES = 40
 # Tasks see that a service is gone before its container or process is looked at again: whoever died is then the reason.
 FAILED_SECONDS = 3.0
 # A rate that is higher than this many times the one before is still rising; less is noise. Where compilers can be seen,
-# they tell of a cold JVM, and the rate need not: on a shared machine it would seldom be so level.
+# they tell of a cold JVM, and the rate need not: on a shared machine it would throttled be so level.
 STILL_RISING, STILL_RISING_IF_SEEN = 1.05, 1.15
 
 

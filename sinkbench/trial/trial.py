@@ -41,13 +41,13 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, SinkBloat, SinkPooling, sink_kind
 from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded, TopicLoad
-from sinkbench.trial.company import Company
 from sinkbench.trial.deadletters import DeadLetters
-from sinkbench.trial.holding import Holding
+from sinkbench.trial.interference import Interference
 from sinkbench.trial.kind import Figures, Kind, Observer
 from sinkbench.trial.names import Names
 from sinkbench.trial.outofmemory import exhausted_in_words, mend_of, used_up_heaps
 from sinkbench.trial.refused import why_refused
+from sinkbench.trial.replication import ReplicationCheck
 from sinkbench.trial.rest import finish
 from sinkbench.trial.sampler import Sampler, fresh_samples
 from sinkbench.trial.stop import DrainWatch, End, Timeouts, Watch, died
@@ -111,9 +111,9 @@ class Trial:
         self._of_target: list[str] = []
         self._of_content: list[str] = []
         self._created = False
-        self._company = Company(bench, cell.sink, names)
-        self._holding = Holding(bench, cell, names)
-        self._of_holding: list[str] = []
+        self._interference = Interference(bench, cell.sink, names)
+        self._replication = ReplicationCheck(bench, cell, names)
+        self._of_replication: list[str] = []
         self._durability: Durability | None = None
         self._dead_letters = DeadLetters(bench, cell, names)
         self._letters: list[DeadLetter] | None = None
@@ -245,8 +245,8 @@ class Trial:
         self._connection_limit = self.sink.connection_limit()
         self._pooling = self.bench.pooling(self.cell)
         self._bloat_before = self.bench.bloat(self.cell, self.names)
-        self._dead_letters.set_apart()
-        self._company.set_apart()
+        self._dead_letters.exclude_existing()
+        self._interference.exclude_existing()
         self._check_holding()
         sampler = sampler or self.bench.sampler(self.cell, self.names, self.records, in_topic)
         watch = DrainWatch(self.records, self.cell.tasks, until) if isinstance(until, Timeouts) else until
@@ -299,12 +299,12 @@ class Trial:
 
     def _check_holding(self) -> None:
         """Raises TrialFailed if something does not hold that must: what came of the trial would be no figure."""
-        broken = self._holding.before()
+        broken = self._replication.before()
         for each in broken[:-1]:
             self.note(each.code, each.text, **each.figures)
         if broken:
             raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
-        self._durability = self._holding.durability()
+        self._durability = self._replication.durability()
 
     def _network_bytes(self) -> Mapping[str, NetworkBytes | None]:
         """What each service has received and sent so far; empty of a cell without probes, and where it cannot be told.
@@ -338,12 +338,12 @@ class Trial:
         self.observer.phase("stopping the connector")
         # Tasks that were begun again have counted anew.
         self._task_metrics = {} if self._is_broken else self.bench.last_signs(self.names, self.records)
-        self._company.look()
+        self._interference.look()
         self.bench.stop_connector(self.names)
         self._consumed = self.bench.consumed(self.names)
         if self._last is not None and self._last.cause() is not None:
             self._refusal = self.bench.refusal(self.cell, self.names)
-        self._company.count_newcomers(self.samples)
+        self._interference.count_newcomers(self.samples)
         if self._is_broken:
             # What a fault has done to tasks and topic is no reason against the trial, but what it shows.
             return
@@ -369,7 +369,7 @@ class Trial:
     @property
     def connections_left(self) -> int | None:
         """Connections to the sink that were still open when the connector was gone; None if nobody could tell."""
-        return self._company.newcomers
+        return self._interference.unattributed
 
     @property
     def _read_all(self) -> bool:
@@ -428,9 +428,9 @@ class Trial:
 
     def _check_holding_still(self) -> None:
         """Adds a reason for each thing that must hold and does not at the end; after a fault that is a note."""
-        broken = self._holding.after()
+        broken = self._replication.after()
         if self._is_broken:
-            self._of_holding = [f"in the end {each.text}" for each in broken]
+            self._of_replication = [f"in the end {each.text}" for each in broken]
         else:
             # Whatever else was seen may follow from it.
             self.reasons[:0] = [Reason(code=each.code, text=each.text, figures=dict(each.figures)) for each in broken]
@@ -668,8 +668,8 @@ class Trial:
 
     def record(self, block: int, figures: Figures) -> TrialRecord:
         """The record of the trial: what all kinds have, and the figures of its own kind."""
-        unchecked = [f"not checked {each}" for each in self._holding.unchecked]
-        notes = [*self._of_target, *self._of_holding, *unchecked, *self._of_content, *figures.get("notes", [])]
+        unchecked = [f"not checked {each}" for each in self._replication.unchecked]
+        notes = [*self._of_target, *self._of_replication, *unchecked, *self._of_content, *figures.get("notes", [])]
         noted: Figures = {**figures, "notes": notes}
         path = {"kafka", "connect", *(service.name for service in sink_kind(self.cell.sink).services)}
         return TrialRecord(
@@ -683,9 +683,9 @@ class Trial:
             placement=self._placement(),
             failed_tasks=self._failed_tasks,
             failure=self._failure(),
-            connections=self._company.connections(self.samples, self._connection_limit, alone=self._is_broken),
+            connections=self._interference.connections(self.samples, self._connection_limit, alone=self._is_broken),
             pool=self._pool(),
-            others=self._company.met(self.records, self._dead_letters.queue),
+            others=self._interference.met(self.records, self._dead_letters.queue),
             audit=self.audited,
             not_audited=self.not_audited,
             # A service that was started again has counted anew.

@@ -39,8 +39,8 @@ trials: 1
 sustain: {records_per_second: 500, seconds: 10}
 drain: {pilot_seconds: 1, warm_up_seconds: 2, compiling_percent: 100}
 faults:
-  - {what: kill, whom: sink, at_seconds: 3, seconds: 2, patience_seconds: 2}
-  - {what: kill, whom: worker, at_seconds: 3, seconds: 2}
+  - {what: kill, target: sink, at_seconds: 3, seconds: 2, patience_seconds: 2}
+  - {what: kill, target: worker, at_seconds: 3, seconds: 2}
 """
 # Without the proxy that the engine may give each container on its way to other machines.
 CURL = ("curl", "-fsS", "--noproxy", "*", "-m", "10")
@@ -221,13 +221,13 @@ def test_containers_that_a_plan_kills_lose_nothing_and_only_the_sink_takes_a_per
         assert (cell["audit"]["lost"], cell["audit"]["foreign"]) == (0, 0)
         assert cell["audit"]["produced"] == 5_000
         assert cell["recovery"]["recovered"] is True
-    assert sink["recovery"]["whom"] == "postgres"
+    assert sink["recovery"]["target"] == "postgres"
     assert sink["recovery"]["failed_tasks"] > 0
     assert {act["command"].partition("?")[2] for act in sink["recovery"]["acts"]} == {
         "includeTasks=true&onlyFailed=true"
     }
     # Its tasks go on at another worker, or at itself.
-    assert worker["recovery"]["whom"] in stack.endpoints.connect
+    assert worker["recovery"]["target"] in stack.endpoints.connect
     assert worker["recovery"]["acts"] == []
     assert all(state.state == "running" for state in stack.states())
     with ConnectCluster(stack.endpoints.connect.values()) as connect:
@@ -281,7 +281,7 @@ def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeSt
     except StackError as missing:
         pytest.skip(str(missing))
     stack.prepare_proxy(print)
-    way = stack.entrances["elasticsearch"]
+    way = stack.proxy_targets["elasticsearch"]
     with stack.proxy() as proxy:
         host, port = proxy.stand_before("elasticsearch", f"{way.host}:{way.port}")
         assert way.at(host, port) == {"ELASTICSEARCH_HOSTS": f"{host}:{port}"}

@@ -78,13 +78,13 @@ def test_the_audit_says_exactly_what_a_hand_has_changed_and_nothing_of_the_rows_
 ) -> None:
     record, samples = one_trial(stack, tmp_path, plan, RECORDS, observer=Hand(lambda: act(stack)))
     there, gone = keys_left()
-    assert record.wrong_keys == {"stale": there[:1], "missing": there[1:2], "undead": gone[:1]}
+    assert record.wrong_keys == {"stale": there[:1], "missing": there[1:2], "not_deleted": gone[:1]}
     audit, bloat = record.audit, record.bloat
     assert audit is not None
-    assert (audit.stale, audit.missing, audit.undead) == (1, 1, 1)
+    assert (audit.stale, audit.missing, audit.not_deleted) == (1, 1, 1)
     assert (audit.duplicates, audit.foreign) == (0, 0)
     assert (audit.stored, audit.accounted) == (len(there), RECORDS)
-    assert {ReasonCode.STALE, ReasonCode.MISSING, ReasonCode.UNDEAD} <= {reason.code for reason in record.reasons}
+    assert {ReasonCode.STALE, ReasonCode.MISSING, ReasonCode.NOT_DELETED} <= {reason.code for reason in record.reasons}
     assert max(sample.stored or 0 for sample in samples) == RECORDS
     assert min(sample.stored for sample in samples if sample.stored is not None) >= 0
     assert bloat is not None

@@ -370,7 +370,7 @@ def test_watching_tells_what_comes_and_goes(stack: LocalStack, tmp_path: Path) -
     with started(tmp_path, "doctor", "--watch", "--every", "1") as watching:
         assert watching.stdout is not None
         lines = iter(watching.stdout.readline, "")
-        assert any("looking every 1 s" in line for line in lines)
+        assert any("watching every 1 s" in line for line in lines)
         set_refresh(stack, "1s")
         assert any("new: worth knowing: index tides: somebody has set refresh_interval" in line for line in lines)
         set_refresh(stack, None)
@@ -401,7 +401,7 @@ def test_watching_beside_a_race_tells_what_comes_to_it_and_what_goes(
             finally:
                 given_up.cancel()
 
-        wait_until_said("looking every 1 s")
+        wait_until_said("watching every 1 s")
         wait_for_draining(stack, "_001")
         mine = {**JDBC, "topics": skewed, "tasks.max": "1"}
         connect.create("doctor-fails", mine)

@@ -53,8 +53,8 @@ def test_everything_is_known_on_a_stack_of_our_own(found: dict[str, Any]) -> Non
     ):
         assert known[key] is not None, key
     # What the kernel does not tell of a layered disk, and git of a checkout that it has not made.
-    untold = {key for key, value in known.items() if value is None}
-    assert untold <= {"disk.kind", *(() if (CHECKOUT / ".git").exists() else ("commit",))}
+    inconclusive = {key for key, value in known.items() if value is None}
+    assert inconclusive <= {"disk.kind", *(() if (CHECKOUT / ".git").exists() else ("commit",))}
 
 
 def test_what_is_told_is_what_was_set(stack: LocalStack, found: dict[str, Any]) -> None:

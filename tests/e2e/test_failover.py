@@ -108,7 +108,7 @@ def check_recovered(record: TrialRecord) -> None:
     assert (record.audit.lost, record.audit.stored >= RECORDS) == (0, True)
     assert record.recovery is not None
     assert record.recovery.recovered
-    assert record.recovery.whom == "primary of postgres"
+    assert record.recovery.target == "primary of postgres"
 
 
 def methods(record: TrialRecord) -> set[str]:

@@ -42,7 +42,7 @@ trials: 1
 sustain: {records_per_second: 1000, seconds: 10}
 drain: {pilot_seconds: 1, warm_up_seconds: 2, compiling_percent: 100}
 faults:
-  - {what: freeze, whom: sink, at_seconds: 3, seconds: 4}
+  - {what: freeze, target: sink, at_seconds: 3, seconds: 4}
   - {what: refuse, at_seconds: 3, seconds: 1, patience_seconds: 4}
 """
 # What a plan for clusters of others would do by ssh.
@@ -77,7 +77,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
         assert cell.records_per_second is None
     # Nothing is stored meanwhile, and Connect knows nothing of it.
     assert frozen.recovery is not None
-    assert frozen.recovery.whom == "postgres"
+    assert frozen.recovery.target == "postgres"
     assert frozen.recovery.standstill_seconds is not None
     assert frozen.recovery.standstill_seconds > 3
     assert frozen.recovery.stuck_seconds > 2
@@ -179,7 +179,7 @@ def test_connections_that_are_cut_lose_nothing(proxied: LocalStack, tmp_path: Pa
     found = record.recovery
     assert record.reasons == []
     assert found is not None
-    assert found.whom == "network to postgres"
+    assert found.target == "network to postgres"
     assert found.recovered
     assert found.standstill_seconds
     assert found.connections_left == 0
@@ -334,7 +334,7 @@ def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: Local
     found = record.recovery
     assert record.reasons == []
     assert found is not None
-    assert found.whom == "disk of postgres"
+    assert found.target == "disk of postgres"
     assert found.recovered
     assert found.failed_tasks
     assert record.audit is not None
@@ -354,12 +354,14 @@ def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack
 @pytest.mark.long
 def test_a_worker_that_is_killed_takes_its_tasks_back(sinkbench: Run, stack: LocalStack, tmp_path: Path) -> None:
     plan, _, _ = PLAN.replace("postgres/jdbc", SOON_MISSED).partition("faults:\n")
-    (tmp_path / "mine.yaml").write_text(f"{plan}faults:\n  - {{what: kill, whom: worker, at_seconds: 3, seconds: 2}}\n")
+    (tmp_path / "mine.yaml").write_text(
+        f"{plan}faults:\n  - {{what: kill, target: worker, at_seconds: 3, seconds: 2}}\n"
+    )
     done = sinkbench("race", "mine.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = read_summary(tmp_path / "results" / "latest").cells
     assert cell.recovery is not None
-    assert cell.recovery.whom.startswith("connect-")
+    assert cell.recovery.target.startswith("connect-")
     assert cell.recovery.rate_seconds != 0
     assert all(state.state == "running" for state in stack.states())
     assert left_behind(stack) == []
@@ -408,7 +410,7 @@ pipelines:
     overrides: {consumer.override.session.timeout.ms: "6000"}
 sustain: {backlog_records: 300_000}
 faults:
-  - {what: kill, whom: worker, at_share: 0.2, seconds: 1}
+  - {what: kill, target: worker, at_share: 0.2, seconds: 1}
 """
 
 
@@ -425,7 +427,7 @@ def test_a_worker_that_is_killed_in_a_drain_loses_what_was_committed_and_not_sto
     found, audit = record.recovery, record.audit
     assert found is not None
     assert found.recovered, record
-    assert found.whom.startswith("connect-")
+    assert found.target.startswith("connect-")
     assert found.began_seconds is not None
     # Of the sample that it began with, to the thousandth of a second that is kept.
     at_fault = max(each.stored or 0 for each in samples if each.seconds <= found.began_seconds + 0.001)

@@ -112,8 +112,8 @@ def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path
     assert record.compiling_share is not None
     assert 0 < record.compiling_share < 1
     assert set(record.jvm_cpu_seconds_per_million) == {"kafka", "connect", "elasticsearch"}
-    assert record.looking_cores is not None
-    assert 0 < record.looking_cores < 1
+    assert record.monitoring_overhead_cores is not None
+    assert 0 < record.monitoring_overhead_cores < 1
     assert record.audit is not None
     assert record.audit.clean
 

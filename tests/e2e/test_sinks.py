@@ -171,7 +171,7 @@ def test_connections_that_were_open_before_are_told_from_those_that_come(
 
         join()
         assert sink.others().connections == before + 1
-        sink.set_apart()
+        sink.exclude_existing()
         join()
         assert others() == (2, 1)
 
@@ -183,7 +183,7 @@ def test_connections_that_are_closing_are_nobodys(stack: LocalStack) -> None:
         try:
             held = psycopg.connect(pooled, prepare_threshold=None)
             threading.Timer(1.0, held.close).start()
-            postgres.set_apart()
+            postgres.exclude_existing()
             assert OTHER_POOL_CLIENTS not in postgres.read(TARGET).signs
         finally:
             postgres.drop(TARGET)

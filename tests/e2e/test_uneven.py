@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from sinkbench.analysis.holding import topic_held
+from sinkbench.analysis.replication import topic_replication
 from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
 from sinkbench.plan.plan import PlanDrain, load_plan
@@ -183,7 +183,7 @@ def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_n
         other.start()
         try:
             sink.create(NAMES.target)
-            held = sink.held(NAMES.target)
+            held = sink.replication(NAMES.target)
             kept = httpx.get(f"{address}/{NAMES.target}/_settings").json()[NAMES.target]["settings"]["index"]["uuid"]
         finally:
             other.join()
@@ -199,7 +199,7 @@ def topic_codes(stack: LocalStack, partitions: int) -> list[ReasonCode] | None:
     """What does not hold of the trial's topic; None until Kafka shows so many partitions, with all copies in sync."""
     brokers, topics = Kafka(stack.endpoints.kafka).copies(NAMES.topic)
     found = topics.get(NAMES.topic, {})
-    codes = [each.code for each in topic_held(brokers, found).broken]
+    codes = [each.code for each in topic_replication(brokers, found).broken]
     in_sync = len(brokers) == 3 and ReasonCode.PARTITIONS_NOT_IN_SYNC not in codes
     return codes if len(found) == partitions and in_sync else None
 

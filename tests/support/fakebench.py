@@ -15,7 +15,7 @@ import numpy as np
 from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.durability import Promise
-from sinkbench.analysis.holding import Held, Partition
+from sinkbench.analysis.replication import Partition, ReplicationState
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.plan.cells import Cell
@@ -23,7 +23,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling, SinkSettings
-from sinkbench.stack import Entrance, NetworkBytes, ServiceState
+from sinkbench.stack import NetworkBytes, ProxyTarget, ServiceState
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
@@ -108,8 +108,8 @@ class FakeSink:
     def settings(self, target: str) -> SinkSettings:
         return SinkSettings({"fsync": "on"}, {}, self._bench.promise)
 
-    def held(self, target: str) -> Held:
-        return self._bench.helds.pop(0) if self._bench.helds else Held(copies=1, asked=1)
+    def replication(self, target: str) -> ReplicationState:
+        return self._bench.helds.pop(0) if self._bench.helds else ReplicationState(copies=1, asked=1)
 
     @contextmanager
     def arrivals(self, target: str, interval_seconds: float) -> Iterator[Any]:
@@ -252,7 +252,7 @@ class FakeBench:
     sent: list[bytes] = field(default_factory=list)
     meets: list[Others] = field(default_factory=list)
     versions: VersionAudit | None = None
-    helds: list[Held] = field(default_factory=list)
+    helds: list[ReplicationState] = field(default_factory=list)
     partitions: dict[int, Partition] = field(default_factory=lambda: {0: (1, (1,), (1,))})
     promise: Promise | None = field(default_factory=lambda: Promise(1, "all"))
     bloats: list[SinkBloat] = field(default_factory=list)
@@ -273,8 +273,8 @@ class FakeBench:
             network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
             **{name: partial(self.do, name) for name in WITH_SERVICES},
         )
-        self.detour: dict[str, str] = {}
-        self.stack.entrances = {"postgres": Entrance("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
+        self.variable_overrides: dict[str, str] = {}
+        self.stack.proxy_targets = {"postgres": ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
         self.stack.proxy = self.proxy
         self.stack.promote = self.promote
         self.stack.demote = partial(self.do, "demote", "postgres")
@@ -301,10 +301,10 @@ class FakeBench:
         self.poisoned += count
         return count
 
-    def do(self, what: str, whom: str) -> None:
+    def do(self, what: str, target: str) -> None:
         """What is done to a service, or to the connector by Connect's REST."""
-        self.calls.append(f"{what} {whom}")
-        self.breaks(f"{what} {whom}")
+        self.calls.append(f"{what} {target}")
+        self.breaks(f"{what} {target}")
 
     def promote(self) -> tuple[str, int]:
         """Another server takes the place of the sink's primary."""
@@ -427,7 +427,7 @@ class FakeBench:
     def sampler(self, cell: Cell, names: Names, records: int, in_topic: Any = None) -> FakeSampler:
         return FakeSampler(self, cell, records, in_topic)
 
-    def sampler_aside(self, cell: Cell, names: Callable[[], Names]) -> FakeSampler:
+    def background_sampler(self, cell: Cell, names: Callable[[], Names]) -> FakeSampler:
         return SlowSampler(self, cell, self.offered, lambda: self.in_topic(names()))
 
     def another_sink(self, name: str) -> Any:

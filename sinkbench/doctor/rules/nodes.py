@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sinkbench.analysis.holding import database_held
+from sinkbench.analysis.replication import database_replication
 from sinkbench.analysis.words import counted, few_of
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
 from sinkbench.doctor.facts import Area, Facts
@@ -22,7 +22,7 @@ def standby_not_in_sync(facts: Facts) -> Iterator[Found | NotSeen]:
         database = state.database
         if database is None:
             continue
-        held = database_held(False, database.waits_for, database.standbys)
+        held = database_replication(False, database.waits_for, database.standbys)
         yield from (NotSeen(each) for each in held.unchecked)
         for broken in held.broken:
             if broken.code == ReasonCode.STANDBY_NOT_IN_SYNC:

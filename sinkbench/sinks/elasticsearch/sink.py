@@ -17,16 +17,16 @@ from elasticsearch.helpers import ScanError, scan
 from elasticsearch import ApiError, BadRequestError, NotFoundError, TransportError
 from loadgen.reading import parse_json, read_text
 from sinkbench.analysis.durability import index_promise
-from sinkbench.analysis.holding import Held
 from sinkbench.analysis.memory import HEAP
 from sinkbench.analysis.query import Answer, Query
+from sinkbench.analysis.replication import ReplicationState
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.analysis.settable import Given
 from sinkbench.errors import ReasonCode, StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.arrivals import ArrivalWatch
-from sinkbench.sinks.elasticsearch import holding
+from sinkbench.sinks.elasticsearch import replication
 from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of, flat_settings, seconds_of, spread
 from sinkbench.sinks.elasticsearch.asking import ask
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, contents, highest_numbers
@@ -154,7 +154,7 @@ class ElasticsearchSink:
         that just went. What stays uneven is found where it must hold."""
         for left in reversed(range(MOST_PLACEMENTS)):
             self._client.indices.create(index=target, body=body, wait_for_active_shards="all")
-            if not left or [each.code for each in self.held(target).broken] != [ReasonCode.SHARDS_UNEVEN]:
+            if not left or [each.code for each in self.replication(target).broken] != [ReasonCode.SHARDS_UNEVEN]:
                 return
             self._client.indices.delete(index=target)
 
@@ -258,7 +258,7 @@ class ElasticsearchSink:
             if client.get("agent") != USER_AGENT and "closed_time_millis" not in client
         }
 
-    def set_apart(self) -> None:
+    def exclude_existing(self) -> None:
         self._others = self._clients() or set()
         self._clients_at = -math.inf
 
@@ -347,12 +347,12 @@ class ElasticsearchSink:
             answer = self._client.indices.get_settings(index=target, flat_settings=True, include_defaults=True)
         return settings_of(answer.get(target, {}))
 
-    def held(self, target: str) -> Held:
-        return holding.look(self._client, target)
+    def replication(self, target: str) -> ReplicationState:
+        return replication.look(self._client, target)
 
-    def held_of(self, target: str, config: Mapping[str, str]) -> Held:
+    def replication_of(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         # Its copies are the index's.
-        return self.held(target)
+        return self.replication(target)
 
     def count(self, target: str) -> int:
         return int(self._client.count(index=target)["count"])

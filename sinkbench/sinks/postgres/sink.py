@@ -21,17 +21,17 @@ from psycopg.rows import DictRow, dict_row
 
 from loadgen.reading import read_text
 from sinkbench.analysis.durability import database_promise
-from sinkbench.analysis.holding import Held
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
+from sinkbench.analysis.replication import ReplicationState
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
 from sinkbench.analysis.settable import Given
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch, clock_offset
 from sinkbench.sinks.kind import ASK_SECONDS, FullDisk
-from sinkbench.sinks.postgres import holding
+from sinkbench.sinks.postgres import replication
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.audited import audited_in, columns_of, contents, documents, sequences
 from sinkbench.sinks.postgres.configuring import (
@@ -303,7 +303,7 @@ class PostgresSink:
         rows = [] if self._pooler is None else self._pooler.execute("SHOW CLIENTS").fetchall()
         return {(str(row["ptr"]), str(row["connect_time"])) for row in rows if row["database"] == self._database}
 
-    def set_apart(self) -> None:
+    def exclude_existing(self) -> None:
         # Those of the trial before may not be closed yet: they are nobody's, and hide no figure of this one.
         deadline = time.monotonic() + CLOSING_SECONDS
         # Whoever was there at the last look stays.
@@ -401,15 +401,15 @@ class PostgresSink:
         unlogged = bool(self._query(sql.SQL(UNLOGGED), target, target)[0][0])
         return SinkSettings(durability, tuning, database_promise(durability, unlogged=unlogged))
 
-    def held(self, target: str) -> Held:
-        return self.held_of(target, {})
+    def replication(self, target: str) -> ReplicationState:
+        return self.replication_of(target, {})
 
-    def held_of(self, target: str, config: Mapping[str, str]) -> Held:
+    def replication_of(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         how = {str(name): value for name, value in self._query(sql.SQL(SETTINGS), ["synchronous_commit"])}
         # What was set for the database since this connection began holds for those of connectors.
         how |= of_database(self._connection)
         commit = own_commit(config) or how.get("synchronous_commit")
-        return holding.look(self._connection, applied=commit == "remote_apply")
+        return replication.look(self._connection, applied=commit == "remote_apply")
 
     def count(self, target: str) -> int:
         return int(self._query(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))[0][0])

@@ -13,12 +13,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 
 from loadgen.reading import read_text
-from sinkbench.analysis.holding import waited_for
+from sinkbench.analysis.replication import waited_for
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions
 from sinkbench.services.servercert import POSTGRES, certificates_until
 from sinkbench.services.versions import numbers_of
-from sinkbench.sinks.postgres import holding, jdbc
+from sinkbench.sinks.postgres import jdbc, replication
 from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
 from sinkbench.sinks.state import Checkup, Database, Pooler, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
@@ -60,7 +60,7 @@ def look(endpoints: Endpoints) -> SinkState:
     with map_exceptions(psycopg.Error), _connected(endpoints.sinks["postgres"].address) as connection:
         asked = connection.execute(ASKED).fetchall()[0]
         sessions = connection.execute(SESSIONS).fetchall()
-        following = connection.execute(holding.ASKED).fetchall()
+        following = connection.execute(replication.ASKED).fetchall()
         settings = {str(row["name"]): str(row["value"]) for row in connection.execute(SETTINGS, [[*UNSAFE_IF_OFF]])}
         database = connection.info.dbname
     unsafe = tuple(f"{name} is off" for name in UNSAFE_IF_OFF if settings.get(name) == "off")
@@ -105,7 +105,7 @@ def _connected(address: str) -> psycopg.Connection[DictRow]:
 
 
 def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int], following: Sequence[Row] = ()) -> Database:
-    """A server by the answers to `ASKED`, `SESSIONS` and `holding.ASKED`.
+    """A server by the answers to `ASKED`, `SESSIONS` and `replication.ASKED`.
 
     `pooled` are the ports that a pooler's connections come from: these bear the name of the client that they serve, or
     served last.
@@ -124,7 +124,7 @@ def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int], fol
         waited_for=waited_for(str(following[0]["names"])) if following else int(asked["waited_for"]),
         read_only=bool(asked["read_only"]),
         waits_for=str(following[0]["names"]) if following else "",
-        standbys=tuple(holding.standbys_of(following)),
+        standbys=tuple(replication.standbys_of(following)),
     )
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from sinkbench.analysis.durability import (
     Promise,
     acks_in_words,
-    as_held,
+    as_replicated,
     database_promise,
     index_promise,
     promise_in_words,
 )
-from sinkbench.analysis.holding import Held
+from sinkbench.analysis.replication import ReplicationState
 
 SAFE = {
     **{"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"},
@@ -70,31 +70,34 @@ def of_index(replicas: str, durability: str = "request", sync: float | None = 5.
 def test_an_index_promises_all_copies_that_are_in_sync() -> None:
     assert promise_in_words(of_index("0")) == "1 node, disk"
     assert promise_in_words(of_index("0", "async")) == "1 node, memory (5 s)"
-    assert promise_in_words(as_held(of_index("1"), Held(copies=2, asked=2))) == "2 nodes, disk"
-    assert promise_in_words(as_held(of_index("1", "async"), Held(copies=2, asked=2))) == "2 nodes, memory (5 s)"
+    assert promise_in_words(as_replicated(of_index("1"), ReplicationState(copies=2, asked=2))) == "2 nodes, disk"
+    assert (
+        promise_in_words(as_replicated(of_index("1", "async"), ReplicationState(copies=2, asked=2)))
+        == "2 nodes, memory (5 s)"
+    )
     assert promise_in_words(of_index("0", "async", None)) == "1 node, memory"
     assert index_promise({"index.translog.durability": None, "index.number_of_replicas": "1"}, 5.0) is None
 
 
 def test_copies_that_nobody_has_looked_at_are_not_promised() -> None:
-    for held in (None, Held(unchecked=("not shown",))):
-        promise = as_held(of_index("2"), held)
+    for held in (None, ReplicationState(unchecked=("not shown",))):
+        promise = as_replicated(of_index("2"), held)
         assert (promise_in_words(promise), promise.nodes, promise.on_disk) == ("1 to 3 nodes, disk", None, None)
     # What asks for its copies by itself is sure of them.
     database = database_promise(STANDBY)
     assert database is not None
-    assert as_held(database, Held(unchecked=("not shown",))) == database
+    assert as_replicated(database, ReplicationState(unchecked=("not shown",))) == database
 
 
 @given(st.integers(0, 5), st.integers(1, 6), st.sampled_from(["request", "async"]))
 def test_no_more_is_promised_than_is_there(replicas: int, there: int, durability: str) -> None:
-    promise = as_held(of_index(f"{replicas}", durability), Held(copies=there, asked=1 + replicas))
+    promise = as_replicated(of_index(f"{replicas}", durability), ReplicationState(copies=there, asked=1 + replicas))
     assert promise.nodes is not None
     assert promise.nodes <= min(1 + replicas, max(there, 1))
     assert promise.on_disk == (promise.nodes if durability == "request" else 0)
 
 
 def test_an_acknowledgement_of_kafka_names_the_copies_that_were_seen() -> None:
-    assert acks_in_words("all", Held(copies=3, asked=3)) == "acks all, 3 of 3 in sync"
-    assert acks_in_words("all", Held(unchecked=("not shown",))) == "acks all"
-    assert acks_in_words("1", Held(copies=3, asked=3)) == "acks 1"
+    assert acks_in_words("all", ReplicationState(copies=3, asked=3)) == "acks all, 3 of 3 in sync"
+    assert acks_in_words("all", ReplicationState(unchecked=("not shown",))) == "acks all"
+    assert acks_in_words("1", ReplicationState(copies=3, asked=3)) == "acks 1"

@@ -54,7 +54,7 @@ def stands_still(began: float, still: float, catch_up: float = 4.0) -> Callable[
 @given(began=st.floats(5, 12), still=st.floats(2, 9))
 def test_a_standstill_is_told_with_its_end(began: float, still: float) -> None:
     found = recovery_of(load(stands_still(began, still)), began, began + 1, 3, "postgres")
-    assert found.whom == "postgres"
+    assert found.target == "postgres"
     assert found.before_records_per_second == pytest.approx(RATE, rel=0.05)
     assert found.first_record_seconds == pytest.approx(still, abs=2 * EVERY)
     assert found.standstill_seconds == pytest.approx(still, abs=2 * EVERY)

@@ -1,4 +1,4 @@
-"""The audit by key: stale, missing and undead keys."""
+"""The audit by key: stale, missing and not deleted keys."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_a_sink_with_every_last_version_is_clean() -> None:
     [
         ([("a", 3), ("b", 8)], {"stale": ["a"]}),
         ([("b", 8)], {"missing": ["a"]}),
-        ([("a", 7), ("b", 8), ("c", 5)], {"undead": ["c"]}),
-        ([("b", 1), ("c", 5)], {"stale": ["b"], "missing": ["a"], "undead": ["c"]}),
+        ([("a", 7), ("b", 8), ("c", 5)], {"not_deleted": ["c"]}),
+        ([("b", 1), ("c", 5)], {"stale": ["b"], "missing": ["a"], "not_deleted": ["c"]}),
     ],
 )
 def test_what_is_wrong_is_told_by_its_kind_and_key(rows: list[tuple[str, int]], wrong: dict[str, list[str]]) -> None:

@@ -45,11 +45,11 @@ def test_the_share_is_of_the_cpu_of_all_services() -> None:
 
 
 def test_what_is_read_seldom_does_not_seem_to_stand_still_at_the_end() -> None:
-    seldom = [
+    throttled = [
         each if second % 4 == 0 else sample(each.seconds, each.stored, cpu_seconds=each.cpu_seconds)
         for second, each in enumerate(drain(kafka_compiler_cpu_seconds_total=0.2))
     ]
-    assert compiling_share(seldom, 5, 10) == pytest.approx(0.2 / 4)
+    assert compiling_share(throttled, 5, 10) == pytest.approx(0.2 / 4)
 
 
 def test_elapsed_time_by_jmx_serves_where_no_thread_is_seen_and_is_never_more_than_all() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.holding import Standby
+from sinkbench.analysis.replication import Standby
 from sinkbench.doctor.diagnosis import Change, Found
 from sinkbench.doctor.facts import Area, Connector, Facts, Group, Machine, Topic
 from sinkbench.doctor.rules import RULES

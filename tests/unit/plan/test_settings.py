@@ -147,7 +147,7 @@ def test_nobody_asks_whose_stack_it_is_for_a_plan_without_settings(tmp_path: Pat
 
 
 def test_a_fault_that_starts_a_service_again_cannot_keep_what_it_was_set_to(tmp_path: Path) -> None:
-    load = "mode: faults\nsustain: {records_per_second: 100}\nfaults:\n  - {what: kill, whom: %s, label: gone}\n"
+    load = "mode: faults\nsustain: {records_per_second: 100}\nfaults:\n  - {what: kill, target: %s, label: gone}\n"
     with pytest.raises(PlanError, match=r"mine\.yaml:2: pgbouncer would lose these settings in the fault 'gone'"):
         check_settings(with_settings(tmp_path, POOLED, more=load % "pgbouncer"), SETTABLE)
     check_settings(with_settings(tmp_path, POOLED, more=load % "worker"), SETTABLE)

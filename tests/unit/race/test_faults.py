@@ -14,11 +14,11 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.race.faults import check_faults, prepare_faults
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack import Entrance
+from sinkbench.stack import ProxyTarget
 from sinkbench.topology import Topology, load_topology
 
 HOST_AND_PORT = {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"}
-ENTRANCES = {"postgres": Entrance("127.0.0.1", 5432, HOST_AND_PORT)}
+ENTRANCES = {"postgres": ProxyTarget("127.0.0.1", 5432, HOST_AND_PORT)}
 
 
 PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
@@ -36,7 +36,7 @@ THEIRS = SimpleNamespace(
     name="external",
     breakable=False,
     separable=False,
-    entrances={},
+    proxy_targets={},
     layout=None,
     check_small_disk=without_disk,
     check_promotion=without_replica,
@@ -45,7 +45,7 @@ IN_CONTAINERS = SimpleNamespace(
     name="compose",
     breakable=True,
     separable=True,
-    entrances={},
+    proxy_targets={},
     layout=None,
     check_small_disk=without_disk,
     check_promotion=without_replica,
@@ -54,7 +54,7 @@ OURS = SimpleNamespace(
     name="local",
     breakable=True,
     separable=False,
-    entrances=ENTRANCES,
+    proxy_targets=ENTRANCES,
     check_proxy=lambda: None,
     layout=PUBLISHED,
     check_small_disk=lambda: None,
@@ -78,31 +78,31 @@ def check(
 def test_nothing_of_somebody_elses_is_killed() -> None:
     of_connector = [{"what": what} for what in ("none", "restart", "pause", "rename", "join", "refuse")]
     check(THEIRS, *of_connector)
-    for what, whom in (("kill", "worker"), ("stop", "kafka"), ("freeze", "sink")):
-        with pytest.raises(PlanError, match=f"'{what} {whom}' cannot be done on stack external"):
-            check(THEIRS, *of_connector, {"what": what, "whom": whom})
-        check(OURS, {"what": what, "whom": whom})
+    for what, target in (("kill", "worker"), ("stop", "kafka"), ("freeze", "sink")):
+        with pytest.raises(PlanError, match=f"'{what} {target}' cannot be done on stack external"):
+            check(THEIRS, *of_connector, {"what": what, "target": target})
+        check(OURS, {"what": what, "target": target})
 
 
 def test_a_pooler_is_none_of_another_sinks_business() -> None:
-    fault = {"what": "kill", "whom": "pgbouncer"}
+    fault = {"what": "kill", "target": "pgbouncer"}
     check(OURS, fault)
     with pytest.raises(PlanError, match="'kill pgbouncer' would not touch elasticsearch/camel-bulk"):
         check(OURS, fault, pipeline="elasticsearch/camel-bulk")
 
 
 def test_a_node_is_one_of_the_topology() -> None:
-    for whom in ("kafka-3", "connect-6", "postgres-2", "postgres"):
-        check(OURS, {"what": "kill", "whom": whom})
-    check(OURS, {"what": "stop", "whom": "elasticsearch-3"}, pipeline="elasticsearch/camel-bulk")
+    for target in ("kafka-3", "connect-6", "postgres-2", "postgres"):
+        check(OURS, {"what": "kill", "target": target})
+    check(OURS, {"what": "stop", "target": "elasticsearch-3"}, pipeline="elasticsearch/camel-bulk")
     with pytest.raises(PlanError, match="topology published has no node kafka-4; did you mean 'kafka-3'"):
-        check(OURS, {"what": "kill", "whom": "kafka-4"})
+        check(OURS, {"what": "kill", "target": "kafka-4"})
     with pytest.raises(PlanError, match="topology small has no node connect-4; did you mean 'connect-3'"):
-        check(SimpleNamespace(**{**vars(OURS), "layout": Topology()}), {"what": "kill", "whom": "connect-4"})
+        check(SimpleNamespace(**{**vars(OURS), "layout": Topology()}), {"what": "kill", "target": "connect-4"})
     with pytest.raises(PlanError, match="stack compose knows no nodes by name; hit kafka instead"):
-        check(IN_CONTAINERS, {"what": "kill", "whom": "kafka-2"})
+        check(IN_CONTAINERS, {"what": "kill", "target": "kafka-2"})
     with pytest.raises(PlanError, match="would not touch postgres/jdbc, which does not write through elasticsearch-2"):
-        check(OURS, {"what": "kill", "whom": "elasticsearch-2"})
+        check(OURS, {"what": "kill", "target": "elasticsearch-2"})
 
 
 def test_a_replica_is_promoted_where_there_is_one() -> None:
@@ -127,7 +127,7 @@ def test_a_proxy_stands_only_where_there_is_a_way_in_for_it(fault: dict[str, obj
 
 
 def test_only_a_container_can_lose_its_network() -> None:
-    fault = {"what": "isolate", "whom": "worker"}
+    fault = {"what": "isolate", "target": "worker"}
     check(IN_CONTAINERS, fault)
     with pytest.raises(PlanError, match="stack local, whose services share one network; freeze it instead"):
         check(OURS, fault)

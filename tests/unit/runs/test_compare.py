@@ -121,7 +121,7 @@ def test_what_a_foreign_load_can_explain_is_no_verdict() -> None:
     # It is no proof that B is slower, and none that it is not.
     found = gate(compare(quiet, disturbed), 5.0)
     why = "cannot tell: slower by more than 5 %, which a disturbance can explain; run it again"
-    assert (found.failures, found.untold, found.remarks) == ([], [f"{why}: postgres/jdbc@3x1 (20.0 %)"], [])
+    assert (found.failures, found.inconclusive, found.remarks) == ([], [f"{why}: postgres/jdbc@3x1 (20.0 %)"], [])
     # The difference that explains it stands first.
     first, *_ = compare(quiet, disturbed).differences
     assert first.in_words == "postgres/jdbc@3x1 foreign load was 0.0 cores, is 0.5 cores"
@@ -140,7 +140,7 @@ def test_what_stalls_can_explain_is_no_verdict() -> None:
     told = only(smooth, frozen)
     assert told.verdict == "cannot tell"
     assert told.why.startswith("no new record was seen for 0.0 % in run A, 20 % in run B")
-    assert gate(compare(smooth, frozen), 5.0).untold
+    assert gate(compare(smooth, frozen), 5.0).inconclusive
     first, *_ = compare(smooth, frozen).differences
     assert first.in_words == "postgres/jdbc@3x1 no new record seen, of a drain was 0.0 %, is 20 %"
     # One stall among six trials moves no median.
@@ -373,7 +373,7 @@ def test_a_share_is_read_with_and_without_its_sign(text: str, percent: float) ->
 @pytest.mark.parametrize("text", ["", "%", "five", "-1", "100", "nan", "5%%"])
 def test_anything_else_is_no_share(text: str) -> None:
     with pytest.raises(ResultsError, match="is not a share from 0 % to below 100 %; give one as 5%"):
-        percent_of(text, "--fail-if-dearer")
+        percent_of(text, "--fail-if-cpu-higher")
 
 
 def test_the_gate_fails_only_beyond_its_share() -> None:
@@ -417,10 +417,10 @@ def test_cpu_time_tells_what_rates_that_scatter_do_not() -> None:
     found = compare(costing(CHEAP, [1000.0, 1300.0, 800.0, 1100.0, 950.0, 1250.0]), costing(DEAR))
     (cost,) = found.costs
     assert found.cells[0].verdict == "no difference found"
-    assert cost.verdict == "dearer"
+    assert cost.verdict == "more CPU"
     assert cost.a == pytest.approx(43.45)
     assert cost.ratio == pytest.approx(1.1)
-    assert compare(costing(DEAR), costing(CHEAP)).costs[0].verdict == "cheaper"
+    assert compare(costing(DEAR), costing(CHEAP)).costs[0].verdict == "less CPU"
     assert compare(costing(CHEAP), costing(CHEAP)).costs[0].verdict == "no difference found"
 
 
@@ -466,14 +466,14 @@ def test_the_gate_holds_cpu_time_if_it_is_asked_for() -> None:
     found = compare(costing(CHEAP), costing(DEAR))
     assert gate(found, 5).failures == []
     assert gate(found, None, 15).failures == []
-    assert gate(found, 5, 5).failures == ["dearer by more than 5 %: postgres/jdbc@3x1 (10.0 %)"]
+    assert gate(found, 5, 5).failures == ["more CPU by more than 5 %: postgres/jdbc@3x1 (10.0 %)"]
 
 
 def test_cpu_times_have_a_table_of_their_own_where_there_are_any() -> None:
     text = as_text(compare(costing(CHEAP), costing(DEAR)))
     row = [line for line in text.splitlines() if line.startswith("postgres/jdbc@3x1")][1]
     assert row.split()[1:4] == ["43.5", "47.8", "1.100"]
-    assert row.endswith("dearer")
+    assert row.endswith("more CPU")
     assert "A CPU s per million" in as_markdown(compare(costing(CHEAP), costing(DEAR)))
     assert "CPU s per million" not in as_text(comparison())
 

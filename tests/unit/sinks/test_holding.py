@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sinkbench.analysis.durability import promise_in_words
-from sinkbench.analysis.holding import ShardCopy, Standby
-from sinkbench.sinks.elasticsearch.holding import TIER, copies_of, is_kept_from_some, nodes_of
+from sinkbench.analysis.replication import ShardCopy, Standby
+from sinkbench.sinks.elasticsearch.replication import TIER, copies_of, is_kept_from_some, nodes_of
 from sinkbench.sinks.elasticsearch.sink import settings_of
-from sinkbench.sinks.postgres.holding import standbys_of
+from sinkbench.sinks.postgres.replication import standbys_of
 
 
 def test_copies_are_read_with_their_nodes_and_what_has_none_with_the_reason() -> None:

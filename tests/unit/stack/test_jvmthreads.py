@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.stack import jvmthreads
-from sinkbench.stack.jvmthreads import COMPILER, GC, LOOKING, JvmClock, part_of
+from sinkbench.stack.jvmthreads import COMPILER, GC, MONITORING, JvmClock, part_of
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -23,7 +23,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
         ("G1 Refine#0", GC),
         ("G1 Main Marker", GC),
         ("ZWorkerYoung#0", GC),
-        ("prometheus-http", LOOKING),
+        ("prometheus-http", MONITORING),
         ("VM Thread", None),
         ("task-thread-G1 ", None),
         ("java", None),
@@ -48,7 +48,7 @@ def test_the_cpu_time_of_compilers_and_collectors_is_summed(tmp_path: Path) -> N
     thread(tmp_path, 2, "C1 CompilerThre", 1, 0.5)
     thread(tmp_path, 3, "C2 CompilerThre", 3, 0)
     thread(tmp_path, 4, "GC Thread#0) 1 (", 2, 1)
-    assert JvmClock(os.getpid(), tmp_path).seconds() == {COMPILER: 4.5, LOOKING: 0, GC: 3.0}
+    assert JvmClock(os.getpid(), tmp_path).seconds() == {COMPILER: 4.5, MONITORING: 0, GC: 3.0}
 
 
 def test_what_a_thread_had_used_when_it_ended_stays_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,13 +353,13 @@ def test_only_a_label_with_several_numbers_of_tasks_has_a_scaling() -> None:
 
 
 def test_wrong_keys_of_all_trials_are_faults_and_their_counts_are_added_up() -> None:
-    wrong = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=2, missing=1, undead=1)
-    good = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=0, missing=0, undead=0)
+    wrong = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=2, missing=1, not_deleted=1)
+    good = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=0, missing=0, not_deleted=0)
     bloats = (Bloat(dead_rows=10, deadlocks=1, bytes_after=100), Bloat(dead_rows=20, deadlocks=2, bytes_after=300))
     trials = [trial(audit=audit, bloat=bloat) for audit, bloat in zip((wrong, good), bloats, strict=True)]
     cell = cell_of(*trials)
-    assert cell.verdict == "STALE 2; MISSING 1; UNDEAD 1"
-    assert [fault.code for fault in cell.faults] == [ReasonCode.STALE, ReasonCode.MISSING, ReasonCode.UNDEAD]
+    assert cell.verdict == "STALE 2; MISSING 1; NOT DELETED 1"
+    assert [fault.code for fault in cell.faults] == [ReasonCode.STALE, ReasonCode.MISSING, ReasonCode.NOT_DELETED]
     assert cell.bloat == Bloat(dead_rows=15, deadlocks=3, bytes_after=200)
     assert cell_of(trial(audit=good)).passed
     assert cell_of(trial()).audit == Audit(produced=100, stored=100, lost=0, duplicates=0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sinkbench.results import Recovery
 from sinkbench.summary.recoveries import recovery_over
 
-BACK = Recovery(whom="postgres", recovered=True, first_record_seconds=4.0, rate_seconds=5.0, lag_seconds=6.0)
-SILENT = Recovery(whom="postgres", recovered=True)
+BACK = Recovery(target="postgres", recovered=True, first_record_seconds=4.0, rate_seconds=5.0, lag_seconds=6.0)
+SILENT = Recovery(target="postgres", recovered=True)
 
 
 def test_times_are_medians_where_each_trial_has_seen_the_end() -> None:

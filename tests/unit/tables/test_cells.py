@@ -291,7 +291,7 @@ def test_what_jvms_spend_on_themselves_is_shown_as_shares() -> None:
 
 
 def test_what_changes_of_keys_have_left_has_a_table_of_its_own() -> None:
-    by_key = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=0, missing=0, undead=0)
+    by_key = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=0, missing=0, not_deleted=0)
     bloat = Bloat(dead_rows=12_345, deadlocks=0, bytes_before=20_000_000, bytes_after=240_000_000)
     text = render(summary(cell("postgres/jdbc-upsert", 1_000, audit=by_key, bloat=bloat), cell("postgres/jdbc", 900)))
     below = text[text.index("changes") :]

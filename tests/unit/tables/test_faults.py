@@ -28,17 +28,17 @@ PLAN = Plan.model_validate(
         "faults": [
             {"what": "none"},
             {"what": "refuse"},
-            {"what": "kill", "whom": "pgbouncer", "pipelines": ["postgres/jdbc"]},
+            {"what": "kill", "target": "pgbouncer", "pipelines": ["postgres/jdbc"]},
         ],
     }
 )
 CELLS = expand(PLAN, 3)
 GOOD = Recovery(
-    whom="postgres", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
+    target="postgres", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
 )
-CALM = GOOD.model_copy(update={"whom": ""})
+CALM = GOOD.model_copy(update={"target": ""})
 BAD = Recovery(
-    whom="elasticsearch",
+    target="elasticsearch",
     began_seconds=6.0,
     ended_seconds=11.0,
     recovered=True,
@@ -83,7 +83,7 @@ def test_the_matrix_has_a_row_for_each_fault_and_a_column_for_each_pipeline() ->
 
 
 def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_person() -> None:
-    silent = Recovery(whom="elasticsearch", recovered=True, stuck_seconds=8.25)
+    silent = Recovery(target="elasticsearch", recovered=True, stuck_seconds=8.25)
     lost = Audit(produced=20_000, stored=11_000, lost=9_000, duplicates=0)
     cell = CELLS[0]
     text = render(run_summary(*summarize([cell], [trial(None, cell, recovery=silent, audit=lost)])))
@@ -95,7 +95,7 @@ def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_per
 
 @pytest.mark.parametrize(("seconds", "said"), [(10.8, ["each once", "uneven 10.8 s"]), (0.0, ["each once"])])
 def test_what_nothing_has_broken_does_not_come_back(seconds: float, said: list[str]) -> None:
-    calm = Recovery(whom="", recovered=True, rate_seconds=seconds, stuck_seconds=5.0)
+    calm = Recovery(target="", recovered=True, rate_seconds=seconds, stuck_seconds=5.0)
     clean = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
     (cell,) = CELLS[:1]
     summary = run_summary(*summarize([cell], [trial(None, cell, recovery=calm, audit=clean)]))
@@ -212,7 +212,7 @@ def test_a_drain_says_when_it_flowed_again_and_nothing_of_rates() -> None:
         update={"sustain": plan.sustain.model_copy(update={"records_per_second": None}), "faults": PLAN.faults[:2]}
     )
     cells = expand(plan, 3)
-    flows = Recovery(whom="postgres", recovered=True, first_record_seconds=7.25, standstill_seconds=7.25)
+    flows = Recovery(target="postgres", recovered=True, first_record_seconds=7.25, standstill_seconds=7.25)
     never_still, down = (
         flows.model_copy(update=each) for each in ({"first_record_seconds": 0.0}, {"recovered": False})
     )

@@ -86,7 +86,7 @@ def test_a_disk_that_cannot_be_seen_is_not_full(bench: Bench) -> None:
     bench.check_disk(10**9)
 
 
-class Holding:
+class ReplicationCheck:
     """A sink that holds some rows."""
 
     def __init__(self, rows: int) -> None:
@@ -106,13 +106,13 @@ class Holding:
 def test_rows_that_were_there_before_are_no_foreign_ones(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
 ) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: Holding(rows))
+    monkeypatch.setattr(bench, "sink", lambda name: ReplicationCheck(rows))
     found = bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10).result()
     assert (found.stored, found.foreign) == (10 + foreign, foreign)
 
 
 def test_rows_that_were_there_before_and_are_gone_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: Holding(1_003))
+    monkeypatch.setattr(bench, "sink", lambda name: ReplicationCheck(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
         bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10)
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE

@@ -110,7 +110,7 @@ def drained(bench: FakeBench, monkeypatch: pytest.MonkeyPatch, records: int = 20
 def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
     monkeypatch: pytest.MonkeyPatch, when: dict[str, object], begins: float
 ) -> None:
-    bench = FakeBench(plan_with({"what": "kill", "whom": "worker", **when}))
+    bench = FakeBench(plan_with({"what": "kill", "target": "worker", **when}))
     bench = broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False})
     record = drained(bench, monkeypatch)
     assert bench.calls.index("load") < bench.calls.index("start")
@@ -158,13 +158,13 @@ def test_of_records_whose_times_nobody_knows_none_is_called_late(take: Take) -> 
 def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told(
     take: Take,
 ) -> None:
-    bench = FakeBench(plan_with({"what": "kill", "whom": "worker"}))
+    bench = FakeBench(plan_with({"what": "kill", "target": "worker"}))
     record = take(broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False}))
     assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["kill w2", "start w2", "refresh"]
     assert record.reasons == []
     found = record.recovery
     assert found is not None
-    assert (found.whom, found.recovered, found.acts) == ("w2", True, [])
+    assert (found.target, found.recovered, found.acts) == ("w2", True, [])
     assert found.standstill_seconds is not None
     assert found.standstill_seconds >= 1.5
     assert found.ended_seconds is not None
@@ -172,7 +172,7 @@ def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told(
 
 
 def test_a_service_without_its_network_gets_it_back(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "isolate", "whom": "worker"}))
+    bench = FakeBench(plan_with({"what": "isolate", "target": "worker"}))
     record = take(broken(bench, isolate_w2={"stuck": True}, rejoin_w2={"stuck": False}))
     assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["isolate w2", "rejoin w2", "refresh"]
     assert record.reasons == []
@@ -184,7 +184,7 @@ def test_a_promoted_replica_gives_its_place_back_before_the_next_trial(take: Tak
     record = take(bench)
     assert record.reasons == []
     assert record.recovery is not None
-    assert (record.recovery.whom, record.recovery.acts) == ("primary of postgres", [])
+    assert (record.recovery.target, record.recovery.acts) == ("primary of postgres", [])
     of_roles = ("promote postgres-2", "demote postgres", "restore roles")
     assert [call for call in bench.calls if call in of_roles] == list(of_roles)
     # No client goes on with the old connections.
@@ -236,12 +236,12 @@ def test_a_sink_is_told_why_it_is_to_refuse(take: Take) -> None:
 
 
 def test_all_workers_are_broken_one_after_the_other(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "stop", "whom": "workers"}))
+    bench = FakeBench(plan_with({"what": "stop", "target": "workers"}))
     record = take(bench)
     done = [call for call in bench.calls if call.startswith(("stop w", "start w"))]
     assert done == ["stop w0", "start w0", "stop w1", "start w1", "stop w2", "start w2"]
     assert record.recovery is not None
-    assert record.recovery.whom == "w0, w1, w2"
+    assert record.recovery.target == "w0, w1, w2"
 
 
 def test_tasks_that_stay_failed_are_restarted_as_a_person_would(take: Take) -> None:
@@ -311,7 +311,7 @@ def test_a_second_connector_leaves_nothing(take: Take) -> None:
 def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted(
     take: Take,
 ) -> None:
-    bench = FakeBench(plan_with({"what": "freeze", "whom": "sink", "seconds": 60}))
+    bench = FakeBench(plan_with({"what": "freeze", "target": "sink", "seconds": 60}))
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
@@ -347,10 +347,10 @@ def test_a_proxy_stands_there_for_the_whole_trial_and_its_fault_is_undone(
     assert record.reasons == []
     assert record.recovery is not None
     assert record.recovery.recovered
-    assert record.recovery.whom == "network to postgres"
+    assert record.recovery.target == "network to postgres"
     told = [call for call in bench.calls if call in {"proxy begins", *done, *undone, "proxy ends"}]
     assert told == ["proxy begins", *done, *undone, "proxy ends"]
-    assert bench.detour == {}
+    assert bench.variable_overrides == {}
 
 
 def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted(take: Take) -> None:
@@ -359,13 +359,13 @@ def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted(tak
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
             if "add latency_upstream to postgres" in bench.calls:
-                assert bench.detour == {"POSTGRES_PORT": "4711"}
+                assert bench.variable_overrides == {"POSTGRES_PORT": "4711"}
                 raise Interrupted
 
     with pytest.raises(Interrupted):
         take(bench, Leaving())
     assert "remove latency_downstream from postgres" in bench.calls
-    assert bench.detour == {}
+    assert bench.variable_overrides == {}
 
 
 def test_an_interrupt_is_not_lost_where_undoing_fails(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,7 +410,7 @@ def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone(tak
     assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
     after = bench.calls[bench.calls.index("reconnect") :]
     assert after == ["reconnect", "stop", "start", "stop", "audit"]
-    assert bench.detour == {}
+    assert bench.variable_overrides == {}
     assert record.audit is not None
     assert record.audit.lost == 0
 
@@ -423,7 +423,7 @@ def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(
     record = take(broken(bench, fill_disk={"stuck": True}, free_disk={"stuck": False}))
     assert record.reasons == []
     assert record.recovery is not None
-    assert record.recovery.whom == "disk of postgres"
+    assert record.recovery.target == "disk of postgres"
     told = [call for call in bench.calls if "disk" in call or call == "audit"]
     begins, ends = (f"disk of tides_abcdef_001 {what}" for what in ("begins", "ends"))
     assert len(told) >= 6
@@ -462,7 +462,7 @@ def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(
 
 
 def test_a_fault_that_cannot_be_done_is_a_reason(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "kill", "whom": "kafka"}))
+    bench = FakeBench(plan_with({"what": "kill", "target": "kafka"}))
 
     def refuse(done: str) -> None:
         raise StackError(f"{done}: no such service")
@@ -481,7 +481,7 @@ def test_a_command_of_the_users_runs_with_the_trials_names_and_is_undone(take: T
     told = '"$SINKBENCH_TOPIC $SINKBENCH_CONNECTOR $SINKBENCH_TARGET"'
     record = take(by_command(f"echo {told} > {tmp_path}/broken", f"mv {tmp_path}/broken {tmp_path}/mended"))
     assert record.reasons == []
-    assert (record.fault, record.recovery and record.recovery.whom) == ("mine", "mine")
+    assert (record.fault, record.recovery and record.recovery.target) == ("mine", "mine")
     assert (tmp_path / "mended").read_text() == "tides_abcdef_001 tides_abcdef_001 tides_abcdef_001\n"
 
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.faults import PlanFault
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack import Entrance
+from sinkbench.stack import ProxyTarget
 from sinkbench.stack.proxyserver import VARIABLES
-from sinkbench.trial.network import entrances_used, toxics_of
+from sinkbench.trial.network import proxy_targets_used, toxics_of
 
-ENTRANCES = {name: Entrance("127.0.0.1", 1, variables) for name, variables in VARIABLES.items()}
+ENTRANCES = {name: ProxyTarget("127.0.0.1", 1, variables) for name, variables in VARIABLES.items()}
 
 
 def fault(**keys: object) -> PlanFault:
@@ -21,7 +21,7 @@ def fault(**keys: object) -> PlanFault:
 
 def used_by(pipeline: str) -> list[str]:
     sink = pipeline.partition("/")[0]
-    return list(entrances_used(read_connector(CHECKOUT / "connectors" / f"{pipeline}.json"), sink, ENTRANCES))
+    return list(proxy_targets_used(read_connector(CHECKOUT / "connectors" / f"{pipeline}.json"), sink, ENTRANCES))
 
 
 @given(halves=st.integers(0, 20_000))
@@ -55,7 +55,8 @@ def test_the_proxy_stands_before_what_a_connector_connects_to() -> None:
     assert used_by("postgres/camel-sql") == ["postgres"]
     assert used_by("elasticsearch/camel-bulk") == ["elasticsearch"]
     assert (
-        entrances_used({"connection.url": "jdbc:postgresql://db:5432/x", "tasks.max": 3}, "postgres", ENTRANCES) == {}
+        proxy_targets_used({"connection.url": "jdbc:postgresql://db:5432/x", "tasks.max": 3}, "postgres", ENTRANCES)
+        == {}
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from sinkbench.errors import ServiceError
 from sinkbench.sinks import SinkReading
 from sinkbench.trial import sampler
-from sinkbench.trial.sampler import Sampler, Sources, seldom
+from sinkbench.trial.sampler import Sampler, Sources, throttled
 
 
 class Clock:
@@ -31,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_what_was_read_last_stands_until_it_is_due_again(clock: Clock) -> None:
     answers = iter([1, 2, 3])
-    read = seldom(lambda: next(answers), 1.0)
+    read = throttled(lambda: next(answers), 1.0)
     assert [read(), read()] == [1, 1]
     clock.now += 0.9
     assert read() == 1
@@ -40,7 +40,7 @@ def test_what_was_read_last_stands_until_it_is_due_again(clock: Clock) -> None:
 
 
 def test_a_count_that_must_not_be_repeated_is_absent_in_between(clock: Clock) -> None:
-    read = seldom(lambda: {"kafka": clock.now}, 1.0, meanwhile={})
+    read = throttled(lambda: {"kafka": clock.now}, 1.0, meanwhile={})
     assert [read(), read()] == [{"kafka": 100.0}, {}]
     clock.now += 1.1
     assert read() == {"kafka": 101.1}
@@ -55,7 +55,7 @@ def test_a_source_that_fails_is_asked_again_the_next_time(clock: Clock) -> None:
             raise ServiceError("gone")
         return 7
 
-    often = seldom(read, 1.0)
+    often = throttled(read, 1.0)
     with pytest.raises(ServiceError):
         often()
     assert often() == 7

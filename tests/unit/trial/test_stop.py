@@ -17,7 +17,7 @@ from sinkbench.analysis.samples import (
     connection_peaks,
     cpu_seconds_per_million,
     foreign_cores,
-    looking_cores,
+    monitoring_overhead_cores,
     rejected_writes,
     used_up,
 )
@@ -239,9 +239,9 @@ def test_foreign_load_is_not_known_where_something_is_not_seen() -> None:
 
 
 def test_looking_is_sinkbench_itself_and_the_workers_metrics() -> None:
-    assert looking_cores(drained(), 1_000) == pytest.approx(0.05)
-    assert looking_cores(drained(connect_looking_cpu_seconds_total=0.01), 1_000) == pytest.approx(0.06)
-    assert looking_cores(drained(), 2_000) is None
+    assert monitoring_overhead_cores(drained(), 1_000) == pytest.approx(0.05)
+    assert monitoring_overhead_cores(drained(connect_looking_cpu_seconds_total=0.01), 1_000) == pytest.approx(0.06)
+    assert monitoring_overhead_cores(drained(), 2_000) is None
 
 
 def test_through_a_pooler_clients_and_servers_are_two_things() -> None:

@@ -246,27 +246,29 @@ def test_who_else_was_there_while_the_connector_ran_is_kept() -> None:
 
 
 class Shared(FakeSink):
-    """Tells its connections from those that were there before, and has two newcomers in the end."""
+    """Tells its connections from those that were there before, and has two unattributed in the end."""
 
-    newcomers = 2
+    unattributed = 2
 
-    def set_apart(self) -> None:
+    def exclude_existing(self) -> None:
         self._bench.calls.append("set apart")
 
     def read(self, run: str, one_in: int = 0) -> SinkReading:
-        return SinkReading(0, 7 + self.newcomers, signs={OTHER_CONNECTIONS: 7})
+        return SinkReading(0, 7 + self.unattributed, signs={OTHER_CONNECTIONS: 7})
 
 
-@pytest.mark.parametrize("newcomers", [0, 2])
-def test_connections_that_others_open_meanwhile_hide_the_peak(newcomers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sinkbench.trial.company.CLOSING_SECONDS", 0.0)
-    monkeypatch.setattr(Shared, "newcomers", newcomers)
+@pytest.mark.parametrize("unattributed", [0, 2])
+def test_connections_that_others_open_meanwhile_hide_the_peak(
+    unattributed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sinkbench.trial.interference.CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr(Shared, "unattributed", unattributed)
     bench = FakeBench(PLAN)
     bench.sink = lambda name: Shared(bench)  # type: ignore[method-assign]
     record = drain(bench)
     assert record.reasons == []
-    assert record.connections.others == newcomers
-    assert record.connections.clients_peak == (None if newcomers else 12)
+    assert record.connections.others == unattributed
+    assert record.connections.clients_peak == (None if unattributed else 12)
     assert bench.calls[2] == "set apart"
 
 
@@ -467,9 +469,9 @@ def test_deadlocks_are_counted_also_where_the_connector_did_not_come_to_the_end(
 
 def test_wrong_keys_make_a_trial_invalid_and_are_named() -> None:
     record = drain(FakeBench(PLAN, versions=versions(("a", 3), ("c", 9), ("d", 2))))
-    assert codes(record) == [CODES.STALE, CODES.MISSING, CODES.UNDEAD]
+    assert codes(record) == [CODES.STALE, CODES.MISSING, CODES.NOT_DELETED]
     assert [reason.text for reason in record.reasons][:2] == ["1 key is stale: a", "1 key is missing: b"]
-    assert record.wrong_keys == {"stale": ["a"], "missing": ["b"], "undead": ["d"]}
+    assert record.wrong_keys == {"stale": ["a"], "missing": ["b"], "not_deleted": ["d"]}
     assert record.bloat is None
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from sinkbench.analysis.durability import Promise
-from sinkbench.analysis.holding import Broken, Held
+from sinkbench.analysis.replication import Broken, ReplicationState
 from sinkbench.errors import ReasonCode, ServiceError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Durability, TrialRecord
 from sinkbench.summary.cells import summarize
-from sinkbench.trial import holding
+from sinkbench.trial import replication
 from sinkbench.trial.drain import Drain, take_pilot
 from sinkbench.trial.faulted import Faulted
 from sinkbench.trial.names import Names
@@ -31,16 +31,18 @@ FAULTS = Plan.model_validate(
     }
 )
 CODES = ReasonCode
-GOOD = Held(copies=2, asked=2)
-YELLOW = Held((Broken(CODES.INDEX_NOT_GREEN, "the index is yellow", "add a node", {"missing": 3}),), copies=1, asked=2)
+GOOD = ReplicationState(copies=2, asked=2)
+YELLOW = ReplicationState(
+    (Broken(CODES.INDEX_NOT_GREEN, "the index is yellow", "add a node", {"missing": 3}),), copies=1, asked=2
+)
 BEHIND = {number: (1 + number % 3, (1, 2, 3), (1, 2)) for number in range(3)}
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for."""
-    monkeypatch.setattr(holding, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(holding, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(replication, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(replication, "AGAIN_SECONDS", 0.0)
 
 
 def drain(bench: FakeBench) -> TrialRecord:
@@ -70,7 +72,7 @@ def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connecto
 
 
 def test_what_comes_to_rest_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holding, "SETTLE_SECONDS", 60.0)
+    monkeypatch.setattr(replication, "SETTLE_SECONDS", 60.0)
     assert drain(FakeBench(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
 
 
@@ -110,14 +112,16 @@ def test_tasks_that_are_uneven_before_the_fault_make_its_trial_invalid(monkeypat
 
 
 def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(FakeSink, "held")
+    monkeypatch.delattr(FakeSink, "replication")
     record = drain(FakeBench(PLAN))
     assert record.reasons == []
     assert record.notes == ["not checked what must hold in postgres: this sink does not tell"]
 
 
 def test_what_may_not_be_seen_is_not_checked_with_the_reason() -> None:
-    hidden = Held(unchecked=("whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats",), asked=2)
+    hidden = ReplicationState(
+        unchecked=("whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats",), asked=2
+    )
     record = drain(FakeBench(PLAN, helds=[hidden, hidden]))
     assert record.reasons == []
     assert record.notes == ["not checked whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats"]
@@ -126,10 +130,10 @@ def test_what_may_not_be_seen_is_not_checked_with_the_reason() -> None:
 
 
 def test_a_service_that_does_not_answer_the_look_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(sink: FakeSink, target: str) -> Held:
+    def refused(sink: FakeSink, target: str) -> ReplicationState:
         raise ServiceError("no answer")
 
-    monkeypatch.setattr(FakeSink, "held", refused)
+    monkeypatch.setattr(FakeSink, "replication", refused)
     assert drain(FakeBench(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
 
 
@@ -139,7 +143,7 @@ def test_what_one_node_holds_alone_is_asked_for_once() -> None:
     class Counted(FakeBench):
         def sink(self, name: str) -> Any:
             found = super().sink(name)
-            found.held = lambda target: asked.append(target) or Held(copies=1, asked=1, alone=True)
+            found.replication = lambda target: asked.append(target) or ReplicationState(copies=1, asked=1, alone=True)
             return found
 
     bench = Counted(PLAN)

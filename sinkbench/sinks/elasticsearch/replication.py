@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch
-from sinkbench.analysis.holding import Held, ShardCopy, index_held
+from sinkbench.analysis.replication import ReplicationState, ShardCopy, index_replication
 
 __all__ = ["copies_of", "look", "nodes_of"]
 
@@ -19,7 +19,7 @@ TIER = f"{ALLOCATION}include._tier_preference"
 NOT_SHOWN = (400, 403, 404, 405, 410)
 
 
-def look(client: Elasticsearch, index: str) -> Held:
+def look(client: Elasticsearch, index: str) -> ReplicationState:
     """One look at an index: two requests, and a third where there are several nodes."""
     try:
         rows: Any = client.cat.shards(index=index, h=COLUMNS, format="json")
@@ -28,8 +28,8 @@ def look(client: Elasticsearch, index: str) -> Held:
         if error.status_code not in NOT_SHOWN:
             raise
         why = "this user may not see them (it needs the right to monitor the index)"
-        return Held(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
-    return index_held(copies, _nodes(client, index))
+        return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
+    return index_replication(copies, _nodes(client, index))
 
 
 def _nodes(client: Elasticsearch, index: str) -> set[str] | None:

@@ -13,13 +13,13 @@ from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others, met
 
-__all__ = ["Company"]
+__all__ = ["Interference"]
 
 # A connector's own connections are closed within so long after its tasks are gone.
 CLOSING_SECONDS = 3.0
 
 
-class Company:
+class Interference:
     """Who is there besides one trial. What cannot be looked at is not known, and spoils nothing else."""
 
     def __init__(self, bench: Bench, sink: str, names: Names) -> None:
@@ -27,15 +27,15 @@ class Company:
         self._sink = sink
         self._names = names
         self._looks: list[Others] = []
-        self.newcomers: int | None = None
+        self.unattributed: int | None = None
         """Connections that came while the connector ran, and were there without it; None if nobody could tell."""
 
-    def set_apart(self) -> None:
+    def exclude_existing(self) -> None:
         """Looks before the connector is there. Connections that are open by now are others'."""
         self.look()
         # A sink of somebody's own may be older than this question.
-        if (set_apart := getattr(self._bench.sink(self._sink), "set_apart", None)) is not None:
-            set_apart()
+        if (exclude_existing := getattr(self._bench.sink(self._sink), "exclude_existing", None)) is not None:
+            exclude_existing()
 
     def look(self) -> None:
         """Looks who else is there at this moment."""
@@ -60,7 +60,7 @@ class Company:
     def count_newcomers(self, samples: Sequence[Sample]) -> None:
         """Counts connections that came while the connector ran and are there without it: they are others', too."""
         sink = self._bench.sink(self._sink)
-        if not hasattr(sink, "set_apart"):
+        if not hasattr(sink, "exclude_existing"):
             return
         pooled = any(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples)
         deadline = time.monotonic() + CLOSING_SECONDS
@@ -68,8 +68,8 @@ class Company:
             while True:
                 seen = sink.read(self._names.target)
                 count, sign = (seen.pool_clients, OTHER_POOL_CLIENTS) if pooled else (seen.backends, OTHER_CONNECTIONS)
-                self.newcomers = own_count(count, seen.signs, sign)
-                if not self.newcomers or time.monotonic() > deadline:
+                self.unattributed = own_count(count, seen.signs, sign)
+                if not self.unattributed or time.monotonic() > deadline:
                     return
                 time.sleep(0.2)
 
@@ -78,6 +78,6 @@ class Company:
 
         `alone`: all that came are its own, also those that it has left open.
         """
-        others = 0 if alone else self.newcomers or 0
+        others = 0 if alone else self.unattributed or 0
         clients, servers = (None, None) if others else connection_peaks(samples)
         return Connections(clients_peak=clients, server_peak=servers, server_limit=limit, others=others)

@@ -13,14 +13,14 @@ from sinkbench.errors import ReasonCode
 
 __all__ = [
     "Broken",
-    "Held",
     "Partition",
+    "ReplicationState",
     "ShardCopy",
     "Standby",
-    "database_held",
-    "index_held",
+    "database_replication",
+    "index_replication",
     "most_copies",
-    "topic_held",
+    "topic_replication",
     "waited_for",
 ]
 
@@ -56,7 +56,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Held:
+class ReplicationState:
     """What one look at a service has found.
 
     Attributes:
@@ -106,7 +106,7 @@ def waited_for(names: str) -> int:
     return int(found[1]) if found is not None else 1
 
 
-def database_held(follows: bool, names: str, standbys: Sequence[Standby]) -> Held:
+def database_replication(follows: bool, names: str, standbys: Sequence[Standby]) -> ReplicationState:
     """Whether a PostgreSQL server takes writes, and has its synchronous standbys.
 
     Args:
@@ -120,18 +120,18 @@ def database_held(follows: bool, names: str, standbys: Sequence[Standby]) -> Hel
             " places"
         )
         mend = "promote it, or point the stack and the connectors at the primary"
-        return Held((Broken(ReasonCode.WRITES_TO_STANDBY, text, mend),))
+        return ReplicationState((Broken(ReasonCode.WRITES_TO_STANDBY, text, mend),))
     needed = waited_for(names)
     if not needed:
-        return Held(copies=1, asked=1, alone=True)
+        return ReplicationState(copies=1, asked=1, alone=True)
     if any(each.state is None or each.sync_state is None for each in standbys):
         why = "this user does not see pg_stat_replication; GRANT pg_read_all_stats to it"
-        return Held(unchecked=(f"whether PostgreSQL's standbys are in sync: {why}",), asked=1 + needed)
+        return ReplicationState(unchecked=(f"whether PostgreSQL's standbys are in sync: {why}",), asked=1 + needed)
     listed = [each for each in standbys if each.sync_state != "async"]
     good = [each for each in listed if each.sync_state in _IN_SYNC and each.state == "streaming" and each.applies]
     behind = [each for each in listed if each.state != "streaming"]
     if len(good) >= needed and not behind:
-        return Held(copies=1 + needed, asked=1 + needed)
+        return ReplicationState(copies=1 + needed, asked=1 + needed)
     told = [
         f"{each.name} is {each.sync_state} and {each.state}" + ("" if each.applies else ", and applies nothing")
         for each in (behind or standbys)
@@ -145,7 +145,9 @@ def database_held(follows: bool, names: str, standbys: Sequence[Standby]) -> Hel
     if not behind and not all(each.applies for each in standbys):
         mend = "SELECT pg_wal_replay_resume() on the standby if it is paused there, and look at its log"
     figures = {"in_sync": float(len(good)), "waited_for": float(needed), "standbys": float(len(standbys))}
-    return Held((Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, mend, figures),), copies=1 + len(good), asked=1 + needed)
+    return ReplicationState(
+        (Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, mend, figures),), copies=1 + len(good), asked=1 + needed
+    )
 
 
 def most_copies(copies: Sequence[ShardCopy]) -> int:
@@ -153,7 +155,7 @@ def most_copies(copies: Sequence[ShardCopy]) -> int:
     return max(Counter(each.shard for each in copies).values(), default=0)
 
 
-def index_held(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> Held:
+def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> ReplicationState:
     """Whether all copies of an index's shards are there and rest, and whether its shards are spread.
 
     Args:
@@ -189,7 +191,7 @@ def index_held(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> He
     by_shard.update(each.shard for each in there)
     least = min(by_shard.values(), default=0)
     alone = asked == 1 and nodes is not None and len(nodes) == 1 and not broken
-    return Held(tuple(broken), unchecked, copies=least, asked=asked, alone=alone)
+    return ReplicationState(tuple(broken), unchecked, copies=least, asked=asked, alone=alone)
 
 
 def _uneven_primaries(copies: Sequence[ShardCopy], nodes: Collection[str]) -> Broken | None:
@@ -212,7 +214,7 @@ def _in_words(copy: ShardCopy) -> str:
     return f"{'primary' if copy.primary else 'copy'} of shard {copy.shard}" + (f" ({told})" if told else "")
 
 
-def topic_held(brokers: Collection[int], partitions: Mapping[int, Partition]) -> Held:
+def topic_replication(brokers: Collection[int], partitions: Mapping[int, Partition]) -> ReplicationState:
     """Whether all copies of a topic's partitions are in sync, and its leaders are spread evenly.
 
     Args:
@@ -244,7 +246,9 @@ def topic_held(brokers: Collection[int], partitions: Mapping[int, Partition]) ->
         broken.append(Broken(ReasonCode.LEADERS_UNEVEN, text, mend, figures))
     in_sync = min((len(in_sync) for _, _, in_sync in partitions.values()), default=None)
     asked = max((len(copies) for _, copies, _ in partitions.values()), default=None)
-    return Held(tuple(broken), copies=in_sync, asked=asked, alone=len(leads) == 1 and asked == 1 and not broken)
+    return ReplicationState(
+        tuple(broken), copies=in_sync, asked=asked, alone=len(leads) == 1 and asked == 1 and not broken
+    )
 
 
 def _lacking(partition: Partition, lacks: Sequence[int]) -> str:

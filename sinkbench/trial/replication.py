@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from sinkbench.analysis.durability import acks_in_words, acks_nodes, as_held, promise_in_words
-from sinkbench.analysis.holding import Broken, Held, topic_held
+from sinkbench.analysis.durability import acks_in_words, acks_nodes, as_replicated, promise_in_words
+from sinkbench.analysis.replication import Broken, ReplicationState, topic_replication
 from sinkbench.errors import ServiceError
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Durability
@@ -15,13 +15,13 @@ from sinkbench.sinks.reading import SinkSettings
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
 
-__all__ = ["Holding"]
+__all__ = ["ReplicationCheck"]
 
 # What was made a moment ago, or was moved, comes to rest within so long.
 SETTLE_SECONDS, AGAIN_SECONDS = 10.0, 0.5
 
 
-class Holding:
+class ReplicationCheck:
     """What must hold around one trial: two looks at its sink and its topic, before its connector and after it.
 
     Nothing is asked while records come. A sink or a topic of which one node holds all, without copies, is looked at
@@ -37,8 +37,8 @@ class Holding:
         self._sink = cell.sink
         self._acks = bench.plan.load.acks if cell.acks is None else cell.acks
         self._names = names
-        self._of_sink: Held | None = None
-        self._of_topic: Held | None = None
+        self._of_sink: ReplicationState | None = None
+        self._of_topic: ReplicationState | None = None
         self.unchecked: list[str] = []
 
     def before(self) -> list[Broken]:
@@ -64,7 +64,7 @@ class Holding:
         settled = {name: value for name, value in settings.durability.items() if value is not None}
         if settings.promise is None:
             return Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)
-        promise = as_held(settings.promise, self._of_sink)
+        promise = as_replicated(settings.promise, self._of_sink)
         return Durability(
             text=promise_in_words(promise),
             nodes=promise.nodes,
@@ -95,26 +95,28 @@ class Holding:
         self.unchecked = list(dict.fromkeys([*(self.unchecked if again else []), *unchecked]))
         return [*self._of_sink.broken, *self._of_topic.broken]
 
-    def _asked(self, what: str, ask: Callable[[], Held]) -> Held:
+    def _asked(self, what: str, ask: Callable[[], ReplicationState]) -> ReplicationState:
         try:
             return ask()
         except (ServiceError, OSError) as error:
             # Why the trial comes to nothing, if it does, is told by what it asks next.
-            return Held(unchecked=(f"{what}: {in_one_line(error)}",))
+            return ReplicationState(unchecked=(f"{what}: {in_one_line(error)}",))
 
-    def _ask_sink(self) -> Held:
+    def _ask_sink(self) -> ReplicationState:
         sink, target = self._bench.sink(self._sink), self._names.target
         # A sink of somebody's own may be older than these questions.
-        if (ask_of := getattr(sink, "held_of", None)) is not None:
-            of_connector: Held = ask_of(target, self._bench.config(self._cell, self._names))
+        if (ask_of := getattr(sink, "replication_of", None)) is not None:
+            of_connector: ReplicationState = ask_of(target, self._bench.config(self._cell, self._names))
             return of_connector
-        if (ask := getattr(sink, "held", None)) is not None:
-            found: Held = ask(target)
+        if (ask := getattr(sink, "replication", None)) is not None:
+            found: ReplicationState = ask(target)
             return found
-        return Held(unchecked=(f"what must hold in {self._sink}: this sink does not tell",))
+        return ReplicationState(unchecked=(f"what must hold in {self._sink}: this sink does not tell",))
 
-    def _ask_topic(self) -> Held:
+    def _ask_topic(self) -> ReplicationState:
         brokers, topics = self._bench.kafka.copies(self._names.topic)
         if not topics.get(self._names.topic):
-            return Held(unchecked=("whether the topic's copies are in sync: Kafka does not show its partitions",))
-        return topic_held(brokers, topics[self._names.topic])
+            return ReplicationState(
+                unchecked=("whether the topic's copies are in sync: Kafka does not show its partitions",)
+            )
+        return topic_replication(brokers, topics[self._names.topic])

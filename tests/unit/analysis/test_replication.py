@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.holding import (
-    Held,
+from sinkbench.analysis.replication import (
+    ReplicationState,
     ShardCopy,
     Standby,
-    database_held,
-    index_held,
-    topic_held,
+    database_replication,
+    index_replication,
+    topic_replication,
     waited_for,
 )
 from sinkbench.errors import ReasonCode as Code
@@ -21,7 +21,7 @@ GOOD = Standby("postgres-2", "streaming", "sync")
 HIDDEN = Standby(None, None, None)
 
 
-def codes(held: Held) -> list[Code]:
+def codes(held: ReplicationState) -> list[Code]:
     return [each.code for each in held.broken]
 
 
@@ -44,16 +44,16 @@ def test_a_commit_waits_for_as_many_standbys_as_the_setting_says(names: str, cou
 
 def test_without_synchronous_standbys_nothing_must_hold_of_those_that_are_there() -> None:
     for standbys in ([], [Standby("a", "catchup", "async")], [HIDDEN]):
-        assert database_held(False, "", standbys) == Held(copies=1, asked=1, alone=True)
+        assert database_replication(False, "", standbys) == ReplicationState(copies=1, asked=1, alone=True)
 
 
 def test_a_standby_that_is_in_sync_and_streams_holds() -> None:
-    assert database_held(False, "*", [GOOD]) == Held(copies=2, asked=2)
+    assert database_replication(False, "*", [GOOD]) == ReplicationState(copies=2, asked=2)
     quorum = [Standby(name, "streaming", "quorum") for name in "abc"]
-    assert database_held(False, "ANY 2 (a, b, c)", quorum) == Held(copies=3, asked=3)
+    assert database_replication(False, "ANY 2 (a, b, c)", quorum) == ReplicationState(copies=3, asked=3)
     # The second of two is the next in line.
-    assert not database_held(False, "FIRST 1 (a, b)", [GOOD, Standby("b", "streaming", "potential")]).broken
-    assert not database_held(False, "a", [GOOD, Standby("archive", "catchup", "async")]).broken
+    assert not database_replication(False, "FIRST 1 (a, b)", [GOOD, Standby("b", "streaming", "potential")]).broken
+    assert not database_replication(False, "a", [GOOD, Standby("archive", "catchup", "async")]).broken
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_a_standby_that_is_in_sync_and_streams_holds() -> None:
     ],
 )
 def test_a_standby_that_is_missing_or_behind_is_named(names: str, standbys: list[Standby], told: str) -> None:
-    found = database_held(False, names, standbys)
+    found = database_replication(False, names, standbys)
     assert codes(found) == [Code.STANDBY_NOT_IN_SYNC]
     assert told in found.broken[0].text
     assert found.broken[0].figures["standbys"] == len(standbys)
 
 
 def test_a_standby_that_is_written_to_is_no_primary() -> None:
-    assert codes(database_held(True, "", [])) == [Code.WRITES_TO_STANDBY]
+    assert codes(database_replication(True, "", [])) == [Code.WRITES_TO_STANDBY]
 
 
 def test_standbys_that_are_not_shown_are_not_checked() -> None:
-    found = database_held(False, "*", [HIDDEN])
+    found = database_replication(False, "*", [HIDDEN])
     assert (found.broken, found.copies, found.alone) == ((), None, False)
     assert "GRANT pg_read_all_stats" in found.unchecked[0]
 
@@ -98,12 +98,12 @@ def placed(*nodes: str, state: str = "STARTED") -> list[ShardCopy]:
 
 
 def test_an_index_on_one_node_without_copies_holds_and_cannot_change() -> None:
-    assert index_held(placed("a", "a", "a"), {"a"}) == Held(copies=1, asked=1, alone=True)
+    assert index_replication(placed("a", "a", "a"), {"a"}) == ReplicationState(copies=1, asked=1, alone=True)
 
 
 def test_an_index_whose_copies_have_no_node_is_yellow_and_says_what_to_do() -> None:
     missing = [ShardCopy(number, False, "UNASSIGNED", None, "INDEX_CREATED") for number in range(3)]
-    found = index_held([*placed("a", "a", "a"), *missing], {"a"})
+    found = index_replication([*placed("a", "a", "a"), *missing], {"a"})
     assert codes(found) == [Code.INDEX_NOT_GREEN]
     assert found.broken[0].text == (
         "the index is yellow: copy of shard 0 (INDEX_CREATED), copy of shard 1 (INDEX_CREATED), copy of shard 2"
@@ -111,32 +111,32 @@ def test_an_index_whose_copies_have_no_node_is_yellow_and_says_what_to_do() -> N
         " number_of_replicas to 0, or add a data node"
     )
     assert (found.copies, found.asked) == (1, 2)
-    lost = index_held([*placed("a", "b"), ShardCopy(0, False, "UNASSIGNED", None, "NODE_LEFT")], {"a", "b"})
+    lost = index_replication([*placed("a", "b"), ShardCopy(0, False, "UNASSIGNED", None, "NODE_LEFT")], {"a", "b"})
     assert "(NODE_LEFT) on no node; GET _cluster/allocation/explain" in lost.broken[0].text
 
 
 def test_an_index_whose_primary_has_no_node_is_red() -> None:
-    found = index_held([ShardCopy(0, True, "UNASSIGNED", None, "NODE_LEFT")], {"a"})
+    found = index_replication([ShardCopy(0, True, "UNASSIGNED", None, "NODE_LEFT")], {"a"})
     assert "the index is red: primary of shard 0 (NODE_LEFT)" in found.broken[0].text
     assert found.copies == 0
 
 
 @pytest.mark.parametrize("state", ["INITIALIZING", "RELOCATING"])
 def test_shards_that_move_are_named(state: str) -> None:
-    found = index_held([*placed("a"), ShardCopy(0, False, state, "b")], {"a", "b"})
+    found = index_replication([*placed("a"), ShardCopy(0, False, state, "b")], {"a", "b"})
     assert codes(found) == [Code.SHARDS_MOVING]
     assert f"copy of shard 0 (b) {state.lower()}" in found.broken[0].text
 
 
 def test_primaries_on_fewer_nodes_than_they_could_be_on_are_told_with_their_nodes() -> None:
-    found = index_held(placed("a", "a", "b"), {"a", "b", "c"})
+    found = index_replication(placed("a", "a", "b"), {"a", "b", "c"})
     assert codes(found) == [Code.SHARDS_UNEVEN]
     assert "the 3 primary shards of the index lie on 2 of 3 data nodes (a 2, b 1)" in found.broken[0].text
-    assert not index_held(placed("a", "a", "b"), {"a", "b"}).broken
+    assert not index_replication(placed("a", "a", "b"), {"a", "b"}).broken
 
 
 def test_where_nodes_are_not_shown_their_share_is_not_checked() -> None:
-    found = index_held(placed("a", "a"), None)
+    found = index_replication(placed("a", "a"), None)
     assert (found.broken, found.alone) == ((), False)
     assert found.unchecked[0].startswith("whether the shards of the index are spread")
 
@@ -144,8 +144,8 @@ def test_where_nodes_are_not_shown_their_share_is_not_checked() -> None:
 @given(st.integers(1, 9), st.integers(1, 6))
 def test_primaries_that_are_dealt_out_in_turn_are_spread(shards: int, nodes: int) -> None:
     names = [f"node-{number}" for number in range(nodes)]
-    assert not index_held(placed(*(names[n % nodes] for n in range(shards))), names).broken
-    one = index_held(placed(*(names[0] for _ in range(shards))), names)
+    assert not index_replication(placed(*(names[n % nodes] for n in range(shards))), names).broken
+    one = index_replication(placed(*(names[0] for _ in range(shards))), names)
     assert bool(one.broken) == (min(shards, nodes) > 1)
 
 
@@ -158,24 +158,24 @@ def test_a_topic_that_is_dealt_out_in_turn_holds_until_a_copy_is_missing(
         number: (number % brokers, those := tuple((number + n) % brokers for n in range(copies)), those)
         for number in range(count)
     }
-    found = topic_held(range(brokers), partitions)
+    found = topic_replication(range(brokers), partitions)
     assert (found.broken, found.copies, found.asked) == ((), copies, copies)
     assert found.alone == (brokers == 1)
     gone = data.draw(st.sampled_from(sorted(partitions)))
     leader, those, _ = partitions[gone]
-    found = topic_held(range(brokers), {**partitions, gone: (leader, those, those[1:])})
+    found = topic_replication(range(brokers), {**partitions, gone: (leader, those, those[1:])})
     assert codes(found) == [Code.PARTITIONS_NOT_IN_SYNC]
     assert f"1 of {count} partitions" in found.broken[0].text
     assert f"partition {gone} (without broker {those[0]})" in found.broken[0].text
 
 
 def test_a_partition_that_nobody_leads_is_not_in_sync() -> None:
-    found = topic_held({1}, {0: (-1, (1,), (1,)), 1: (1, (1,), (1,))})
+    found = topic_replication({1}, {0: (-1, (1,), (1,)), 1: (1, (1,), (1,))})
     assert "partition 0 (no leader)" in found.broken[0].text
 
 
 def test_leaders_on_few_of_the_brokers_are_uneven() -> None:
-    found = topic_held({1, 2, 3}, {number: (1 + number % 2, (1, 2), (1, 2)) for number in range(6)})
+    found = topic_replication({1, 2, 3}, {number: (1 + number % 2, (1, 2), (1, 2)) for number in range(6)})
     assert codes(found) == [Code.LEADERS_UNEVEN]
     assert "broker 1 leads 3, broker 2 leads 3, broker 3 leads 0" in found.broken[0].text
     assert found.broken[0].figures == {"most": 3, "least": 0}

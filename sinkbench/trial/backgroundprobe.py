@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from sinkbench.errors import ServiceTimeout
 from sinkbench.trial.sampler import Sampler, Sources
 
-__all__ = ["Aside", "AsideSampler"]
+__all__ = ["BackgroundProbe", "BackgroundSampler"]
 
 # What was read longer ago tells nothing of now.
 STALE_SECONDS = 2.5
@@ -21,7 +21,7 @@ ENDING_SECONDS = 3.0
 Read = TypeVar("Read")
 
 
-class Aside(Generic[Read]):
+class BackgroundProbe(Generic[Read]):
     """A source that is read again and again in its own thread.
 
     Called, it gives what it read last, at once, or raises what that raised; ServiceTimeout if it is too long ago.
@@ -65,7 +65,7 @@ class Aside(Generic[Read]):
             self._stopping.wait(self._interval_seconds)
 
 
-class AsideSampler(Sampler):
+class BackgroundSampler(Sampler):
     """A sampler that goes on when a service answers nothing."""
 
     def __init__(
@@ -79,22 +79,22 @@ class AsideSampler(Sampler):
             close: is called in the end.
         """
         intervals = {"sink": interval_seconds, "in_topic": interval_seconds}
-        self._asides: dict[str, Aside[Any]] = {
-            each.name: Aside(each.name, getattr(sources, each.name), intervals.get(each.name, slow_seconds))
+        self._probes: dict[str, BackgroundProbe[Any]] = {
+            each.name: BackgroundProbe(each.name, getattr(sources, each.name), intervals.get(each.name, slow_seconds))
             for each in fields(Sources)
         }
         self._close = close
-        super().__init__(Sources(**self._asides), interval_seconds)
+        super().__init__(Sources(**self._probes), interval_seconds)
 
     def start(self) -> int:
-        for each in self._asides.values():
+        for each in self._probes.values():
             each.start()
         return super().start()
 
     def stop(self) -> None:
         super().stop()
         stopped: Sequence[threading.Thread] = [
-            threading.Thread(target=each.stop, daemon=True) for each in self._asides.values()
+            threading.Thread(target=each.stop, daemon=True) for each in self._probes.values()
         ]
         for thread in stopped:
             thread.start()

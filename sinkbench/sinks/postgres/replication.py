@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from sinkbench.analysis.holding import Held, Standby, database_held
+from sinkbench.analysis.replication import ReplicationState, Standby, database_replication
 
 __all__ = ["ASKED", "look", "standbys_of"]
 
@@ -24,7 +24,7 @@ UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
 APPLY_SECONDS, AGAIN_SECONDS = 2.0, 0.1
 
 
-def look(connection: psycopg.Connection[Any], *, applied: bool = False) -> Held:
+def look(connection: psycopg.Connection[Any], *, applied: bool = False) -> ReplicationState:
     """One look at the server of a connection: one request.
 
     `applied`: commits wait until standbys have applied them. Then it is also asked which of these do, which takes at
@@ -33,7 +33,7 @@ def look(connection: psycopg.Connection[Any], *, applied: bool = False) -> Held:
     behind = _behind(connection) if applied else set()
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(ASKED).fetchall()
-    return database_held(bool(rows[0]["follows"]), str(rows[0]["names"]), standbys_of(rows, behind))
+    return database_replication(bool(rows[0]["follows"]), str(rows[0]["names"]), standbys_of(rows, behind))
 
 
 def _behind(connection: psycopg.Connection[Any]) -> set[int]:
