@@ -168,8 +168,8 @@ def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = 
     """Whether run B passes if no cell may be so many percent slower, or take more CPU time, than in run A; None: any.
 
     It fails if a cell is slower, or takes more CPU time, by more and significantly so, if one that passed in A does
-    not in B, or if nothing could be compared. It is inconclusive for a cell
-    that is slower by more where a disturbance can explain it. Remarks name cells whose trials could not have shown such a difference, and those that were not compared.
+    not in B, or if nothing could be compared. It is inconclusive for a cell that is slower by more where a disturbance
+    can explain it. Remarks name cells whose trials could not have shown such a difference, and those not compared.
     """
     broken = [cell.name for cell in comparison.cells if cell.broken]
     whole = Gate(_lines({"passed in run A and not in run B": broken}), [])
