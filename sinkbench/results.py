@@ -35,7 +35,6 @@ __all__ = [
     "LimitInBlock",
     "LimitStep",
     "Memory",
-    "Network",
     "Noise",
     "PlanRef",
     "Pool",
@@ -194,13 +193,6 @@ class Memory(_Record):
     """What its processes held of the machine's memory; what they share is counted once."""
     heap_bytes: Amount | None = None
     """Its JVMs' heaps in use, with garbage that is not collected yet; None of what is no JVM, or does not tell."""
-
-
-class Network(_Record):
-    """Bytes a record that a service received and sent."""
-
-    received: Amount | None = None
-    sent: Amount | None = None
 
 
 class Bloat(_Record):
@@ -593,8 +585,6 @@ class _OfCell(_Record):
     """By service, of Kafka, Connect and the cell's own sink; only those that can be seen."""
     fetched_bytes_per_record: Amount | None = None
     """Bytes that the tasks' consumers received from Kafka."""
-    network_bytes_per_record: dict[str, Network] = {}
-    """By service; only those whose traffic can be seen."""
     limit_records_per_second: Amount | None = None
     efficiency: Amount | None = None
     """The rate divided by the sink's limit."""
