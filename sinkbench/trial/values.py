@@ -15,7 +15,6 @@ from sinkbench.plan.sections import Acks
 from sinkbench.results import Act, Asked, Audit, Bloat, Durability
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling
-from sinkbench.stack import NetworkBytes
 from sinkbench.trial.others import Others
 from sinkbench.trial.readorders import Told
 
@@ -137,7 +136,6 @@ class Before:
         connection_limit: connections that the sink accepts.
         bloat: what changes have left in the sink so far.
         others: other clients at this moment.
-        network: bytes of each service so far.
     """
 
     durability: Durability | None = None
@@ -148,7 +146,6 @@ class Before:
     pooling: SinkPooling | None = None
     bloat: SinkBloat | None = None
     others: Others | None = None
-    network: Mapping[str, NetworkBytes | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -235,7 +232,6 @@ class Stopped:
         others: other clients just before.
         unattributed: connections that came while the connector ran, and were there without it.
         refusal: why a connection like the connector's does not come about.
-        network: bytes of each service so far, read just before.
     """
 
     task_metrics: Mapping[str, float] = field(default_factory=dict)
@@ -243,7 +239,6 @@ class Stopped:
     others: Others | None = None
     unattributed: int | None = None
     refusal: str | None = None
-    network: Mapping[str, NetworkBytes | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
