@@ -20,7 +20,7 @@ import typer
 
 from loadgen.basicauth import read_users
 from loadgen.clientconfig import read_client_config
-from loadgen.dataset.held import Dataset
+from loadgen.dataset.store import Dataset
 from loadgen.engine import run as run_load
 from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from

@@ -2,7 +2,7 @@
 
     GET    /health   whether it runs, and its version
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
-    PUT    /records  records of the user's own for the loads to come: what `loadgen.dataset.held.Dataset.write` writes
+    PUT    /records  records of the user's own for the loads to come: what `loadgen.dataset.store.Dataset.write` writes
     GET    /records  what these are like: `loadgen.dataset.facts.DatasetFacts`, or null
     GET    /load     the newest load: `loadgen.state.LoadState`
     DELETE /load     stops the load; with ?run=RUN only that run's, so that nobody stops somebody else's
@@ -29,8 +29,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from loadgen.basicauth import BasicAuth
-from loadgen.dataset.facts import HELD_BYTES
-from loadgen.dataset.held import Dataset
+from loadgen.dataset.facts import MOST_BYTES_KEPT
+from loadgen.dataset.store import Dataset
 from loadgen.errors import DatasetError, OptionsError
 from loadgen.guard import Guard
 from loadgen.options import load_from
@@ -43,7 +43,7 @@ __all__ = ["CANCEL_SECONDS", "make_app"]
 HEALTH = "/health"
 MOST_BODY_BYTES = 64 << 10
 # A data set whose first record is longer than may be held has that alone.
-MOST_RECORDS_BYTES = HELD_BYTES + (32 << 20)
+MOST_RECORDS_BYTES = MOST_BYTES_KEPT + (32 << 20)
 LONGEST_ERROR = 1_000
 # Longer than a load takes to give up its records in flight.
 CANCEL_SECONDS = 7.0

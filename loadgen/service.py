@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 
 from loadgen.clientconfig import hide
-from loadgen.dataset.held import Dataset
+from loadgen.dataset.store import Dataset
 from loadgen.engine import run
 from loadgen.errors import LoadgenError, OptionsError, UnusableError
 from loadgen.options import NOAA, Load

@@ -10,11 +10,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from sinkbench.limits.orders import Consume
 
 from sinkbench.analysis.limits import CLIENT
 from sinkbench.limits import consume
 from sinkbench.limits.clients import Clients
-from sinkbench.limits.orders import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import PlanLoad, load_plan

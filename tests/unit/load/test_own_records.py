@@ -9,8 +9,8 @@ from typing import NoReturn
 import httpx
 import pytest
 
-from loadgen.dataset.held import Dataset
-from loadgen.state import LoadName
+from loadgen.dataset.store import Dataset
+from loadgen.service import LoadName
 from sinkbench.errors import PlanError, TrialFailed
 from sinkbench.load.client import Part
 from sinkbench.load.records import keep_records
