@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from loadgen.clientconfig import format_client_config
 from loadgen.errors import OptionsError
-from loadgen.service import LoadName
-from loadgen.summary import Summary
+from loadgen.summary import LoadName, Summary
 from sinkbench.errors import ServiceError, StackError, TrialFailed
 from sinkbench.load.part import ANSWER_SECONDS, LocalPart, Part, RemotePart
 from sinkbench.load.records import KeptRecords
@@ -135,7 +134,7 @@ class Loadgens:
                 _in_parallel(lambda part: part.begin(options | part.share_of(rate, records)), parts)
                 summaries = _follow(parts, progress, stop or threading.Event())
             except BaseException as error:
-                _in_parallel(Part.cancel, parts)
+                _in_parallel(lambda part: part.cancel(), parts)
                 if isinstance(error, TrialFailed):
                     raise TrialFailed(f"the topic could not be loaded: {error}") from None
                 raise

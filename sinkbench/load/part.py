@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from loadgen.dataset.store import Dataset
 from loadgen.errors import UnusableError
 from loadgen.options import Load, load_from
-from loadgen.service import CANCEL_SECONDS, LoadName, LoadService, LoadState
-from loadgen.summary import Summary
+from loadgen.service import CANCEL_SECONDS, LoadService
+from loadgen.summary import LoadName, LoadState, Summary
 from sinkbench.errors import ServiceError, ServiceTimeout, TrialFailed
 from sinkbench.load.records import KeptRecords
 from sinkbench.secrets import redacted

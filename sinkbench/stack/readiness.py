@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import httpx
 from pydantic import ValidationError
 
-from loadgen.service import LoadState
+from loadgen.summary import LoadState
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.access import Access

@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from loadgen.certificate import WARN_BEFORE
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal
 from sinkbench.settings import Settings
@@ -32,6 +31,7 @@ __all__ = ["refuse_expired", "secure_containers", "secure_processes", "security_
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 FOR_OURS = "delete ca.pem, node.pem and node.key there for certificates of sinkbench's own"
+WARN_BEFORE = timedelta(days=2)
 RENEWED = timedelta(days=30)
 """A certificate of ours that lasts no longer than that is made anew at a start."""
 PASSWORD_BYTES = 24

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import urlsplit
 
-from loadgen.certificate import WARN_BEFORE
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
 from sinkbench.doctor.facts import Area, Facts
 from sinkbench.services.access import LOOPBACK
@@ -20,6 +20,8 @@ LEAST_AVAILABLE_BYTES = 500_000_000
 TIGHT = 4 / 3
 # Elasticsearch does not start off loopback with fewer; others open a file for each segment of each partition.
 ELASTICSEARCH_FILES, LEAST_FILES = 65_535, 4_096
+# Of an expiring certificate: tomorrow's run may end that late.
+WARN_BEFORE = timedelta(days=2)
 WITH_TLS = (Area.CONNECT, Area.KAFKA, Area.SINKS)
 
 
