@@ -9,7 +9,7 @@ from sinkbench.results.base import Amount, Record, Whole
 from sinkbench.results.change import Recovery, Rescale
 from sinkbench.results.load import Asked, Lag, LatencyMs, Reads, SearchStep
 from sinkbench.results.spread import RatePerSecond, RatioTo, Spread
-from sinkbench.results.usage import Bloat, Connections, Cost, JvmCpu, Memory, Network, Pool
+from sinkbench.results.usage import Bloat, Connections, Cost, JvmCpu, Memory, Pool
 from sinkbench.results.verdict import Bottleneck, Durability, Reason
 
 __all__ = ["CellSummary", "TrialRecord"]
@@ -60,8 +60,6 @@ class _OfCell(Record):
     """By service, of Kafka, Connect and the cell's own sink; only those that can be seen."""
     fetched_bytes_per_record: Amount | None = None
     """Bytes that the tasks' consumers received from Kafka."""
-    network_bytes_per_record: dict[str, Network] = {}
-    """By service; only those whose traffic can be seen."""
     limit_records_per_second: Amount | None = None
     efficiency: Amount | None = None
     """The rate divided by the sink's limit."""

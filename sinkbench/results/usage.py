@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sinkbench.results.base import Amount, Record, Whole
 
-__all__ = ["Bloat", "Connections", "Cost", "JvmCpu", "Memory", "Network", "Pool", "Prices"]
+__all__ = ["Bloat", "Connections", "Cost", "JvmCpu", "Memory", "Pool", "Prices"]
 
 
 class Connections(Record):
@@ -33,13 +33,6 @@ class Memory(Record):
     """What its processes held of the machine's memory; what they share is counted once."""
     heap_bytes: Amount | None = None
     """Its JVMs' heaps in use, with garbage that is not collected yet; None of what is no JVM, or does not tell."""
-
-
-class Network(Record):
-    """Bytes a record that a service received and sent."""
-
-    received: Amount | None = None
-    sent: Amount | None = None
 
 
 class Bloat(Record):

@@ -26,7 +26,6 @@ __all__ = [
     "Endpoint",
     "Endpoints",
     "MachineCpu",
-    "NetworkBytes",
     "ProxyTarget",
     "Say",
     "ServiceState",
@@ -147,13 +146,6 @@ class MachineCpu(NamedTuple):
     busy_seconds: float
     stolen_seconds: float
     cores: int
-
-
-class NetworkBytes(NamedTuple):
-    """Bytes that a service or worker has received and sent so far."""
-
-    received: float
-    sent: float
 
 
 class Stack(Protocol):
@@ -334,14 +326,6 @@ class Stack(Protocol):
         """Memory that each service and worker holds now, in bytes; None if not visible, or dead.
 
         That is what its processes hold of the machine's memory: their own and what they have mapped, shared pages once.
-        """
-        return {}
-
-    def network_bytes(self) -> dict[str, NetworkBytes | None]:
-        """Bytes that each service and worker has received and sent so far; None if not visible, or dead.
-
-        Through the interfaces of its own, as containers have; of processes, which share theirs, through TCP. Counted
-        from any moment on, so that only the difference of two readings means something. Costs more than other readings.
         """
         return {}
 

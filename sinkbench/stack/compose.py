@@ -16,7 +16,7 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, Endpoints, MachineCpu, NetworkBytes, ProxyTarget, Say, ServiceState, Stack
+from sinkbench.stack import Allowance, Endpoints, MachineCpu, ProxyTarget, Say, ServiceState, Stack
 from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
 from sinkbench.stack.composeendpoints import endpoints_of
 from sinkbench.stack.containers import (
@@ -293,11 +293,6 @@ class ComposeStack(Stack):
     def memory_bytes(self) -> dict[str, float | None]:
         """As in `Stack`, from the reading that the last CPU times came with."""
         return {name: each.memory_bytes for name, each in self._used.items()}
-
-    def network_bytes(self) -> dict[str, NetworkBytes | None]:
-        # Not by `_look`, which the probes ask: what it finds is told once.
-        named = names_of(self._engine.containers())
-        return {name: self._engine.usage(each).network for name, each in named.items() if each.state == "running"}
 
     def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
         found = {}

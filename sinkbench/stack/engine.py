@@ -17,7 +17,7 @@ from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
 from sinkbench.errors import StackError
-from sinkbench.stack import Allowance, NetworkBytes
+from sinkbench.stack import Allowance
 from sinkbench.stack.tools import run
 
 __all__ = [
@@ -99,7 +99,6 @@ class Usage:
 
     cpu_seconds: float | None = None
     memory_bytes: float | None = None
-    network: NetworkBytes | None = None
 
 
 @contextmanager
@@ -158,13 +157,9 @@ def usage_of(stats: Mapping[str, Any]) -> Usage:
     # By the names of either version of the kernel's control groups; files that are mapped hold shared memory, too.
     versions = (("anon", "file_mapped"), ("total_rss", "total_mapped_file"))
     parts = next((names for names in versions if all(name in memory for name in names)), None)
-    interfaces = (stats.get("networks") or {}).values()
     return Usage(
         cpu_seconds=int(used) / 1e9 if used else None,
         memory_bytes=None if parts is None else float(sum(memory[name] for name in parts)),
-        network=NetworkBytes(*(float(sum(each[way] for each in interfaces)) for way in ("rx_bytes", "tx_bytes")))
-        if interfaces
-        else None,
     )
 
 

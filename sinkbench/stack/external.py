@@ -110,7 +110,7 @@ class ExternalStack(Stack):
             for service in sink.services
             if sink.name in there and service.name not in there and service.measures
         ]
-        of_all = ("memory and network traffic of the services", "free disk space of the services")
+        of_all = ("memory of the services", "free disk space of the services")
         return (*(f"CPU time of {title}" for title in titles), *of_all, *absent)
 
     def _checks(self) -> dict[str, Check]:

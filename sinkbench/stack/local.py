@@ -16,7 +16,7 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings, existing_part
-from sinkbench.stack import Endpoints, MachineCpu, NetworkBytes, ProxyTarget, Say, ServiceState, Stack
+from sinkbench.stack import Endpoints, MachineCpu, ProxyTarget, Say, ServiceState, Stack
 from sinkbench.stack.distributions import ensure_distributions
 from sinkbench.stack.home import Home
 from sinkbench.stack.jvmthreads import JvmClock
@@ -40,9 +40,8 @@ from sinkbench.stack.readiness import Check, checks
 from sinkbench.stack.roles import Roles
 from sinkbench.stack.securing import refuse_expired
 from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk, unmount_small_disk
-from sinkbench.stack.sockets import TcpCounters
 from sinkbench.stack.supervisor import Supervisor
-from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, find_ss
+from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres
 from sinkbench.topology import Topology
 
 __all__ = ["LocalStack", "log_tail"]
@@ -84,7 +83,6 @@ class LocalStack(Stack):
         self._supervisor = Supervisor(self._home.supervisor_config, self._home.socket)
         self._clocks: dict[str, CpuClock] = {}
         self._jvms: dict[str, JvmClock] = {}
-        self._tcp = TcpCounters()
         self._roles = Roles(settings, self._home, self._supervisor)
 
     @property
@@ -306,21 +304,6 @@ class LocalStack(Stack):
     def memory_bytes(self) -> dict[str, float | None]:
         clocks = {name: self._clocks.get(name) for name in self.service_names()}
         return {name: None if clock is None else resident_bytes(clock.pids) for name, clock in clocks.items()}
-
-    def network_bytes(self) -> dict[str, NetworkBytes | None]:
-        self.cpu_seconds()
-        return {
-            **dict.fromkeys(self.service_names()),
-            **self._tcp.read({name: clock.look() for name, clock in self._clocks.items()}),
-        }
-
-    @property
-    def unmeasured(self) -> tuple[str, ...]:
-        try:
-            find_ss()
-        except StackError as error:
-            return (f"network traffic of the services ({error})",)
-        return ()
 
     def machine_cpu(self) -> MachineCpu | None:
         return machine_cpu()

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.forms import filled_columns
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
-from sinkbench.plan.sections import Acks, PlanChanges
+from sinkbench.plan.sections import PlanChanges
 from sinkbench.results import Asked
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
@@ -46,6 +46,7 @@ from sinkbench.trial.others import Others
 from sinkbench.trial.readorders import Order
 from sinkbench.trial.sampler import Sampler, Sources, throttled
 from sinkbench.trial.sent import SentRecords
+from sinkbench.trial.values import Loaded, TopicLoad
 
 __all__ = ["VARIABLE", "Bench", "Loaded", "TopicLoad", "filled_in", "jvm_signs"]
 
@@ -69,37 +70,6 @@ LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
 COPIED_SECONDS, AGAIN_SECONDS = 15.0, 0.2
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
-
-
-@dataclass(frozen=True)
-class TopicLoad:
-    """What a topic is to be loaded with: so many records of a form, at a rate per second or as fast as possible.
-
-    `acks` says who must acknowledge them; None: whoever the plan's load says.
-    """
-
-    records: int
-    form: Form = DOCUMENT
-    rate: float | None = None
-    acks: Acks | None = None
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A trial's topic after its load: records that were sent, acknowledged and are in it, and its partitions.
-
-    Attributes:
-        records_per_second: acknowledged records over the time that the load took.
-        in_time: records sent by the time that the last one was due; None of a load without a rate.
-    """
-
-    sent: int
-    acknowledged: int
-    in_topic: int
-    partitions: int
-    partitions_with_records: int
-    records_per_second: float
-    in_time: int | None = None
 
 
 class Bench:

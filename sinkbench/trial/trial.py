@@ -12,7 +12,6 @@ from sinkbench.analysis.audit import SeqAudit, few_ranges
 from sinkbench.analysis.content import Content, documents_of
 from sinkbench.analysis.deadletters import DeadLetter, causes
 from sinkbench.analysis.memory import memory_peaks, total_memory_peak
-from sinkbench.analysis.network import network_per_record
 from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.samples import Sample, cpu_seconds_per_million, rejected_writes, used_up
@@ -30,7 +29,6 @@ from sinkbench.results import (
     Bloat,
     Bottleneck,
     Durability,
-    Network,
     Pool,
     Reason,
     Reconciliation,
@@ -39,7 +37,6 @@ from sinkbench.results import (
 from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, SinkBloat, SinkPooling, sink_kind
-from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded, TopicLoad
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.interference import Interference
@@ -122,7 +119,6 @@ class Trial:
         self._disk_bytes_per_record: float | None = None
         self._refusal: str | None = None
         self._connector: str | None = None
-        self._network: dict[str, Network] = {}
         self._asked: list[Asked] = []
 
     def take(self, kind: Kind[Trial], block: int, recover: Callable[[], object] | None = None) -> TrialRecord:
@@ -140,10 +136,7 @@ class Trial:
         with self.noting(), self.contexts:
             self.reset()
             kind.load(self)
-            network = self._network_bytes()
             kind.run(self)
-            if network and not self.reasons:
-                self._network = network_per_record(network, self._network_bytes(), self.records)
             self.stop()
             self.audit()
             kind.read(self)
@@ -305,16 +298,6 @@ class Trial:
         if broken:
             raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
         self._durability = self._replication.durability()
-
-    def _network_bytes(self) -> Mapping[str, NetworkBytes | None]:
-        """What each service has received and sent so far; empty of a cell without probes, and where it cannot be told.
-
-        Nor where connections come and go meanwhile: those of tasks that are changed, or of a generator that ends.
-        """
-        if self.cell.probes and self.cell.mode == "drain" and self.cell.before is None:
-            with suppress(ServiceError, OSError):
-                return self.bench.stack.network_bytes()
-        return {}
 
     def _follow(self, sampler: Sampler, watch: Watch, see: Callable[[Sample], None]) -> End:
         for fresh in fresh_samples(sampler):
@@ -695,7 +678,6 @@ class Trial:
             total_peak_memory_bytes=total_memory_peak(self.samples, path),
             disk_bytes_per_record=self._disk_bytes_per_record,
             fetched_bytes_per_record=self._fetched_bytes_per_record(),
-            network_bytes_per_record=self._network,
             queries=self._asked,
             durability=self._durability,
             reconciliation=self.counts(),

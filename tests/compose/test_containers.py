@@ -67,9 +67,6 @@ def test_up_races_the_plan_once_and_prints_the_table(raced: Raced) -> None:
         assert set(held) >= {"kafka", "connect", cell["sink"]}
         assert all(each["resident_bytes"] > 0 for each in held.values()), held
         assert cell["total_peak_memory_bytes"]["median"] > held["connect"]["resident_bytes"]
-        # Each record goes through Connect's interfaces twice.
-        sent = cell["network_bytes_per_record"]
-        assert all(sent["connect"][way] > 300 for way in ("received", "sent")), sent
         # The controller's container sees the threads of the others.
         assert set(cell["jvm_cpu_seconds_per_million"]) == {"kafka", "connect", "elasticsearch"}
 

@@ -68,11 +68,6 @@ def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(
         # A record of 512 bytes is at least as long on its way, and takes more than its key on a disk.
         assert cell["fetched_bytes_per_record"] > 512
         assert cell["disk_bytes_per_record"]["median"] > 50
-        # Each record goes from Kafka through Connect, as text that is as long, or without a space.
-        carried = cell["network_bytes_per_record"]
-        assert carried["kafka"]["sent"] > 512, carried
-        assert carried["connect"]["received"] > 512, carried
-        assert min(carried["connect"]["sent"], carried[cell["sink"]]["received"]) > 500, carried
         # Every connection is the connector's, and closed with it.
         assert cell["connections"]["clients_peak"] > 0
         assert cell["connections"]["others"] == 0

@@ -23,7 +23,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling, SinkSettings
-from sinkbench.stack import NetworkBytes, ProxyTarget, ServiceState
+from sinkbench.stack import ProxyTarget, ServiceState
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
@@ -270,7 +270,6 @@ class FakeBench:
             troubles=dict,
             states=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),
-            network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
             **{name: partial(self.do, name) for name in WITH_SERVICES},
         )
         self.variable_overrides: dict[str, str] = {}

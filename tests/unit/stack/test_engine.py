@@ -7,7 +7,6 @@ import re
 import pytest
 
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack import NetworkBytes
 from sinkbench.stack.composecli import LEAST_COMPOSE
 from sinkbench.stack.engine import LEAST_ENGINE, Container, Usage, refusal, too_old, usage_of
 
@@ -60,14 +59,13 @@ def test_the_bootstrap_script_asks_for_the_same_versions() -> None:
 STATS = {
     "cpu_stats": {"cpu_usage": {"total_usage": 2_500_000_000}},
     "memory_stats": {"usage": 900, "stats": {"anon": 500, "file": 300, "file_mapped": 40, "inactive_file": 200}},
-    "networks": {"eth0": {"rx_bytes": 10, "tx_bytes": 1}, "eth1": {"rx_bytes": 5, "tx_bytes": 2}},
 }
 
 
 def test_one_answer_tells_what_a_container_uses() -> None:
-    assert usage_of(STATS) == Usage(2.5, 540.0, NetworkBytes(15.0, 3.0))
+    assert usage_of(STATS) == Usage(2.5, 540.0)
     older = {"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}}
-    assert usage_of(older) == Usage(None, 540.0, None)
+    assert usage_of(older) == Usage(None, 540.0)
 
 
 def test_a_container_that_does_not_run_uses_nothing_that_is_told() -> None:

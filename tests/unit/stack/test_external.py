@@ -98,7 +98,7 @@ def test_it_says_what_cannot_be_measured(stack: ExternalStack) -> None:
         "CPU time of Kafka",
         "CPU time of PostgreSQL",
         "CPU time of Connect",
-        "memory and network traffic of the services",
+        "memory of the services",
         "free disk space of the services",
         "connections through a pooler",
     )

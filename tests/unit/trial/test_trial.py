@@ -20,9 +20,8 @@ from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Bloat, Network, Pool, TrialRecord
+from sinkbench.results import Bloat, Pool, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
-from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.drain import Drain, take_pilot
@@ -371,22 +370,6 @@ def test_a_size_that_the_sink_does_not_tell_spoils_nothing() -> None:
     bench.sink = lambda name: Silent(bench)  # type: ignore[method-assign]
     record = trial_on(bench).take(Drain(), 1)
     assert (record.reasons, record.disk_bytes_per_record) == ([], None)
-    assert record.records_per_second is not None
-
-
-def test_a_trial_knows_what_went_through_the_network_for_each_record() -> None:
-    record = trial_on(FakeBench(PLAN)).take(Drain(), 1)
-    assert record.network_bytes_per_record == {"kafka": Network(received=0.0, sent=500.0)}
-
-
-def test_network_counters_that_cannot_be_read_spoil_nothing() -> None:
-    def silent() -> dict[str, NetworkBytes | None]:
-        raise StackError("the program ss is missing")
-
-    bench = FakeBench(PLAN)
-    bench.stack.network_bytes = silent
-    record = trial_on(bench).take(Drain(), 1)
-    assert (record.reasons, record.network_bytes_per_record) == ([], {})
     assert record.records_per_second is not None
 
 
