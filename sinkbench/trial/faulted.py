@@ -79,7 +79,8 @@ class Faulted:
             longest += plan.sustain.seconds
             interval = plan.sustain.arrival_interval_ms / 1000
             # Of a backlog all records were due before the connector was there: none is late.
-            self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
+            if (times := trial.sink.capabilities.times) is not None:
+                self._arriving = trial.contexts.enter_context(times.watch(trial.names.target, interval))
         watch = FaultWatch(trial.records, trial.cell.tasks, Patience(fault.patience_seconds, longest))
         trial.observer.phase("draining" if self._offered is None else f"offering {self._offered:,.0f} records/s")
         try:

@@ -10,7 +10,7 @@ import psutil
 
 from sinkbench.errors import ReasonCode, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.sinks import SMALL_DISK, FullDisk, sink_kind
+from sinkbench.sinks import SMALL_DISK, FullDisk, needed, sink_kind
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
 
@@ -44,6 +44,8 @@ def disk_to_fill(bench: Bench, cell: Cell, names: Names, records: int) -> Iterat
     size = round(TIMES * load) + EMPTY_BYTES
     with (
         closing(bench.another_sink(cell.sink)) as sink,
-        sink.disk_to_fill(names.target, partial(bench.stack.small_disk, size)) as disk,
+        needed(sink.capabilities.disk_to_fill, "disk_to_fill").disk(
+            names.target, partial(bench.stack.small_disk, size)
+        ) as disk,
     ):
         yield disk

@@ -22,7 +22,7 @@ from sinkbench.plan.faults import (
     PlanFault,
 )
 from sinkbench.services.kafka import group_of
-from sinkbench.sinks import FullDisk, sink_kind
+from sinkbench.sinks import FullDisk, needed, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.background import Background
 from sinkbench.trial.command import commanded
@@ -166,14 +166,15 @@ class Injection(Background[None]):
         trial = self._trial
         target, why = trial.names.target, self._fault.reason
         with closing(trial.bench.another_sink(trial.cell.sink)) as sink:
+            refusing = needed(sink.capabilities.refusing, "refusing")
             try:
                 if why == "no connection":
-                    self._hold(partial(sink.refuse, target, why))
+                    self._hold(partial(refusing.refuse, target, why))
                 else:
-                    sink.refuse(target, why)
+                    refusing.refuse(target, why)
                 yield
             finally:
-                sink.accept(target)
+                refusing.accept(target)
 
     @contextmanager
     def _filling(self, disk: FullDisk) -> Iterator[None]:

@@ -15,7 +15,7 @@ from threading import Event
 from sinkbench.analysis.query import Query
 from sinkbench.errors import ServiceError
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import Sink, open_sink
+from sinkbench.sinks import Sink, needed, open_sink
 from sinkbench.stack import Endpoints
 
 __all__ = ["Order", "Told", "ask", "ask_until"]
@@ -69,6 +69,7 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
     start = time.monotonic()
 
     def work(sink: Sink) -> None:
+        queries = needed(sink.capabilities.queries, "queries")
         # `next` of a count is one step of the interpreter.
         for number in numbers:
             due = start + number / order.rate
@@ -76,7 +77,7 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
                 ends.append(time.monotonic())
                 return
             try:
-                sink.ask(order.target, order.queries[number % len(order.queries)], explain=False)
+                queries.ask(order.target, order.queries[number % len(order.queries)], explain=False)
             except ServiceError as error:
                 problems.append(in_one_line(error))
             else:
