@@ -10,8 +10,8 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import Plan
-from sinkbench.sinks import SMALL_DISK, sink_kind
-from sinkbench.stack import Say, Stack, needed
+from sinkbench.sinks import SMALL_DISK, needed, sink_kind
+from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import service_of
 from sinkbench.trial.network import proxy_targets_used
@@ -81,13 +81,13 @@ def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
     for name, fault in commands.items():
         say(f"this plan runs commands of its own for '{name}': {fault.command!r}, and then {fault.undo!r}")
     if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
-        needed(needed(stack.faults).proxies).prepare(say)
+        needed(needed(stack.faults, "faults").proxies, "proxies").prepare(say)
 
 
 def try_faults(cells: Sequence[Cell], stack: Stack) -> None:
     """Makes sure, once the stack runs, that the proxy of faults of the network starts. Raises StackError if not."""
     if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
-        with needed(needed(stack.faults).proxies).run():
+        with needed(needed(stack.faults, "faults").proxies, "proxies").run():
             return
 
 

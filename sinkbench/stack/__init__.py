@@ -18,7 +18,6 @@ from sinkbench.stack.protocol import (
     SmallDisks,
     Stack,
     Usage,
-    needed,
 )
 
 __all__ = [
@@ -37,5 +36,4 @@ __all__ = [
     "SmallDisks",
     "Stack",
     "Usage",
-    "needed",
 ]

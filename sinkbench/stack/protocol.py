@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
-
-from sinkbench.errors import StackError
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from sinkbench.services.toxiproxy import Toxiproxy
@@ -34,12 +32,10 @@ __all__ = [
     "SmallDisks",
     "Stack",
     "Usage",
-    "needed",
 ]
 
 Say = Callable[[str], None]
 """Shows the user a line about progress."""
-Capability = TypeVar("Capability")
 
 
 @dataclass(frozen=True)
@@ -275,10 +271,3 @@ class Stack(Protocol):
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         """The command that prints the last `lines` of a service's log. Raises StackError for an unknown service."""
-
-
-def needed(capability: Capability | None) -> Capability:
-    """A capability that was checked before the race. Raises StackError if it is gone."""
-    if capability is None:
-        raise StackError("this stack cannot do that; `sinkbench doctor PLAN` says what it can do")
-    return capability

@@ -34,7 +34,7 @@ from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
-from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, open_sink, sink_kind
+from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, needed, open_sink, sink_kind
 from sinkbench.stack import Stack, Usage
 from sinkbench.trial.asking import asked
 from sinkbench.trial.backgroundprobe import BackgroundSampler
@@ -140,8 +140,8 @@ class Bench:
         own = set() if names is None else {each.connector for each in (names, names.renamed, names.second)}
         running = {name: tasks for name, tasks in self.connect.running().items() if name not in own}
         topics = {name: count for name, count in self.kafka.written().items() if not is_ours(name)}
-        # A sink of somebody's own may be older than this question.
-        asked = {name: ask() for name in sinks if (ask := getattr(self.sink(name), "others", None)) is not None}
+        known = {name: self.sink(name).capabilities.others for name in sinks}
+        asked = {name: others.seen() for name, others in known.items() if others is not None}
         tables = {
             f"{table} of {sink}": count
             for sink, found in asked.items()
@@ -237,52 +237,49 @@ class Bench:
         self.set_back(cell.sink)
         if cell.settings:
             self._set.add(cell.sink)
-            self.sink(cell.sink).apply(cell.settings)
+            needed(self.sink(cell.sink).capabilities.service_settings, "service_settings").apply(cell.settings)
 
     def set_back(self, sink: str) -> None:
         """Has the services of a sink be as they were before `set_services`. Raises ServiceError if that fails."""
         if sink in self._set:
-            self.sink(sink).revert()
+            needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
     def pooling(self, cell: Cell) -> SinkPooling | None:
         """How the pooler before the cell's sink is set; None if it has none, or does not tell."""
-        ask = getattr(self.sink(cell.sink), "pooling", None)
+        pooler = self.sink(cell.sink).capabilities.pooler
         # Somebody else's may keep that back, which spoils no trial.
         with suppress(ServiceError):
-            return None if ask is None else ask()
+            return None if pooler is None else pooler.read()
         return None
 
-    def create_target(self, cell: Cell, names: Names) -> None:
+    def create_target(self, cell: Cell, names: Names) -> tuple[str, ...]:
         """Makes the trial's empty index or table, by the cell's target file if it has one.
+
+        Returns:
+            What readers of the trial's figures should know of it.
 
         Raises:
             TargetError: the file cannot be used, or lacks what the cell's connector writes to.
         """
         self.set_services(cell)
-        sink = self.sink(cell.sink)
-        # A sink of somebody's own may take no file.
-        if cell.target is None:
-            sink.create(names.target)
-        else:
-            sink.create(names.target, self._checkout / cell.target)
-        self._check_columns(cell, names)
+        file = None if cell.target is None else self._checkout / cell.target
+        created = self.sink(cell.sink).create(names.target, file)
+        self._check_columns(cell, names, created.columns)
         if self.plan.load.changes is not None:
             self._check_keyed(cell, names)
+        return created.notes
 
-    def _check_columns(self, cell: Cell, names: Names) -> None:
+    def _check_columns(self, cell: Cell, names: Names, there: frozenset[str] | None) -> None:
         """Makes sure that the target has each column that the connector fills, as far as both tell.
 
         Raises TargetError if it lacks one; then it is gone again.
         """
-        sink = self.sink(cell.sink)
-        ask = getattr(sink, "columns", None)
         wanted = filled_columns({key: str(value).strip() for key, value in self.file_of(cell).items()}, cell.form)
-        held = None if ask is None or wanted is None else ask(names.target)
-        if wanted is None or held is None:
+        if wanted is None or there is None:
             return
-        if lacking := sorted(wanted - held):
-            sink.drop(names.target)
+        if lacking := sorted(wanted - there):
+            self.sink(cell.sink).drop(names.target)
             made = "the sink's own file" if cell.target is None else cell.target
             raise TargetError(
                 f"{cell.label}: the table of {made} has no column {lacking[0]}, which {cell.pipeline} fills of records"
@@ -294,23 +291,23 @@ class Bench:
 
         Raises PlanError if the sink cannot do that.
         """
-        ask = getattr(self.sink(cell.sink), "fill", None)
-        if ask is None:
+        filling = self.sink(cell.sink).capabilities.filling
+        if filling is None:
             raise PlanError(f"{cell.label}: the sink {cell.sink} takes no rows_before; leave it out")
         load = self.plan.load
         count = min(cell.rows_before, DOCUMENTS_BEFORE)
         options = {"bootstrap": "-", "topic": "-", "run": RUN_BEFORE, "count": count}
         kept = load_from({**options, "keys": load.keys, "record_bytes": load.record_bytes})
-        yield from ask(names.target, cell.rows_before, records_of(kept))
+        yield from filling.fill(names.target, cell.rows_before, records_of(kept))
 
     def _check_keyed(self, cell: Cell, names: Names) -> None:
         """Makes sure, by an audit of the empty target, that changes can be audited in it. Raises PlanError if not."""
         where = f"{self.plan.where('load', 'changes')}: {cell.label}"
-        ask = getattr(self.sink(cell.sink), "versions", None)
-        if ask is None:
+        audited = self.sink(cell.sink).capabilities.changes
+        if audited is None:
             raise PlanError(f"{where}: the sink {cell.sink} cannot be audited by key; leave the pipeline out")
         try:
-            next(ask(names.target, names.trial), None)
+            next(audited.versions(names.target, names.trial), None)
         except TargetError as error:
             raise PlanError(f"{where}: {error}") from None
 
@@ -490,7 +487,7 @@ class Bench:
         keys = self.plan.load.keys
         audit = VersionAudit(records, key_names(keys), *last_versions(Changes(**changes.model_dump()), keys, records))
         found = 0
-        for chunk, seqs in sink.versions(names.target, names.trial):
+        for chunk, seqs in needed(sink.capabilities.changes, "changes").versions(names.target, names.trial):
             audit.add(chunk, seqs)
             found += len(chunk)
         audit.add_foreign(_foreign(sink, cell, names, found))
@@ -498,8 +495,8 @@ class Bench:
 
     def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
         """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
-        ask = getattr(self.sink(cell.sink), "bloat", None)
-        return None if self.plan.load.changes is None or ask is None else ask(names.target)
+        changes = self.sink(cell.sink).capabilities.changes
+        return None if self.plan.load.changes is None or changes is None else changes.bloat(names.target)
 
     def content(self, cell: Cell, names: Names, records: int) -> Content | None:
         """Compares a few records of the topic with what the sink holds of them, and many with their own checksums.
@@ -514,12 +511,13 @@ class Bench:
 
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
         """What the trial's index or table answers to the plan's queries, and whether that is right."""
-        # A sink of somebody's own may be older than this question.
-        ask = getattr(self.sink(cell.sink), "ask", None)
-        if not self._queries or ask is None:
+        queries = self.sink(cell.sink).capabilities.queries
+        if not self._queries or queries is None:
             return []
         with SentRecords(records, self.plan.load.keys) as sent:
-            return [asked(query, partial(ask, names.target, query), sent.answer(query)) for query in self._queries]
+            return [
+                asked(query, partial(queries.ask, names.target, query), sent.answer(query)) for query in self._queries
+            ]
 
     def read_order(self, cell: Cell, names: Names) -> Order:
         """What the process that asks queries beside a cell's load is told."""

@@ -14,8 +14,7 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk
-from sinkbench.stack import needed
+from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk, needed
 from sinkbench.trial.bench import Loaded
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.fulldisk import disk_to_fill
@@ -80,7 +79,8 @@ class Faulted:
             longest += plan.sustain.seconds
             interval = plan.sustain.arrival_interval_ms / 1000
             # Of a backlog all records were due before the connector was there: none is late.
-            self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
+            if (times := trial.sink.capabilities.times) is not None:
+                self._arriving = trial.contexts.enter_context(times.watch(trial.names.target, interval))
         watch = FaultWatch(trial.records, trial.cell.tasks, Patience(fault.patience_seconds, longest))
         trial.observer.phase("draining" if self._offered is None else f"offering {self._offered:,.0f} records/s")
         try:
@@ -182,7 +182,7 @@ class Faulted:
         told = any(act.command == Deed.REDIRECT.format(name=trial.names.connector) for act in self._acts)
         if injection.moved_to is None or told:
             return None
-        proxies, cell = needed(trial.bench.stack.faults).proxies, trial.cell
+        proxies, cell = needed(trial.bench.stack.faults, "faults").proxies, trial.cell
         used = {} if proxies is None else proxy_targets_used(trial.bench.file_of(cell), cell.sink, proxies.targets)
         return used[cell.sink].at(*injection.moved_to) if cell.sink in used else None
 

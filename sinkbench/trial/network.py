@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.faults import CUT, DELAY, PlanFault
 from sinkbench.services.toxiproxy import Toxic, Toxiproxy
-from sinkbench.sinks import sink_kind
-from sinkbench.stack import ProxyTarget, needed
+from sinkbench.sinks import needed, sink_kind
+from sinkbench.stack import ProxyTarget
 from sinkbench.trial.bench import VARIABLE, Bench
 
 __all__ = ["Network", "proxied_network", "proxy_targets_used", "toxics_of"]
@@ -54,7 +54,7 @@ def proxied_network(bench: Bench, cell: Cell) -> Iterator[Network]:
 
     The controller itself, with its probes and its audit, goes on to reach the sink directly.
     """
-    proxies = needed(needed(bench.stack.faults).proxies)
+    proxies = needed(needed(bench.stack.faults, "faults").proxies, "proxies")
     used = proxy_targets_used(bench.file_of(cell), cell.sink, proxies.targets)
     with proxies.run() as proxy:
         found: dict[str, str] = {}

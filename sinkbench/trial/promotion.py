@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sinkbench.stack import needed
+from sinkbench.sinks import needed
 from sinkbench.trial.bench import Bench
 
 __all__ = ["usual_roles"]
@@ -18,7 +18,7 @@ def usual_roles(bench: Bench, sink: str) -> Iterator[None]:
         yield
     finally:
         try:
-            needed(needed(bench.stack.faults).promotion(sink)).restore()
+            needed(needed(bench.stack.faults, "faults").promotion(sink), "promotion").restore()
         finally:
             # Connections to what was the primary meanwhile are of no more use.
             bench.refresh()

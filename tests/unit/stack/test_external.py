@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from sinkbench.race.preparation import preflight
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.sinks import Capabilities
 from sinkbench.stack import readiness
 from sinkbench.stack.choice import open_stack
 from sinkbench.stack.external import ExternalStack, advice
@@ -168,7 +169,9 @@ def test_what_a_sink_refuses_to_be_set_to_is_told_before_anything_is_created(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "PgBouncer 1.18.0 has no setting max_prepared_statements"
-    monkeypatch.setattr(bench, "sink", lambda name: SimpleNamespace(refuses_settings=lambda given: said))
+    settings: Any = SimpleNamespace(refusal=lambda given: said)
+    sink = SimpleNamespace(capabilities=Capabilities(service_settings=settings))
+    monkeypatch.setattr(bench, "sink", lambda name: sink)
     cell = replace(JDBC, settings={"pgbouncer": {"max_prepared_statements": "100"}})
     with pytest.raises(StackError, match=f"^postgres/jdbc: cannot be set as the plan says: {said}$"):
         preflight(bench, [cell])
