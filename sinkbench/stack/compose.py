@@ -15,8 +15,9 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
+from sinkbench.stack.assembly import checks, proxy_targets
 from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
-from sinkbench.stack.composeendpoints import endpoints_of
+from sinkbench.stack.composeendpoints import endpoints_of, place_of
 from sinkbench.stack.composefaults import ComposeFaults, ComposeProxies
 from sinkbench.stack.containers import (
     SCALED,
@@ -32,10 +33,7 @@ from sinkbench.stack.engine import Container, ContainerUsage, DockerEngine
 from sinkbench.stack.hostlimits import check_host, granted
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.nodes import check_memory
-from sinkbench.stack.overlay import PORTS
 from sinkbench.stack.processes import machine_cpu
-from sinkbench.stack.proxyserver import VARIABLES, proxy_targets_at
-from sinkbench.stack.readiness import checks
 from sinkbench.stack.securing import refuse_expired, secure_containers, security_of_containers
 from sinkbench.stack.security import Security
 from sinkbench.stack.securityoverlay import folder_of_containers
@@ -217,9 +215,8 @@ class ComposeStack(Stack):
         proxies = None
         # A container of the project has neither Go nor what it has built.
         if not self._inside:
-            running = {each.service: each for each in self._engine.containers() if each.state == "running"}
-            ports = {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
-            proxies = ComposeProxies(self.settings, self.checkout, self._engine, proxy_targets_at(ports))
+            place = place_of(self._engine.containers(), self._inside, self.settings.layout, security=self._security)
+            proxies = ComposeProxies(self.settings, self.checkout, self._engine, proxy_targets(place))
         return ComposeFaults(self._engine, self.container, self._wait_until_healthy, proxies)
 
     def _thaw_all(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import Settings
-from sinkbench.stack import Isolation, Promotion, Proxies, ProxyTarget, Say
+from sinkbench.stack import Isolation, Proxies, ProxyTarget, Say
 from sinkbench.stack.engine import Container, DockerEngine
 from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
 
@@ -32,7 +32,6 @@ class ComposeFaults:
     container: Callable[[str], Container]
     wait: Callable[[Sequence[str]], None]
     proxies: Proxies | None
-    small_disks: None = None
 
     def kill(self, service: str) -> None:
         self.engine.kill(self.container(service))
@@ -62,7 +61,10 @@ class ComposeFaults:
         self.engine.reconnect(self.container(service))
         self.wait([service])
 
-    def promotion(self, sink: str) -> Promotion | None:
+    def small_disks(self, sink: str) -> None:
+        return None
+
+    def promotion(self, sink: str) -> None:
         return None
 
 
