@@ -8,7 +8,7 @@ from functools import partial
 from sinkbench.stack.endpoint import Endpoint, Endpoints
 from sinkbench.stack.pipeline import CONNECT, KAFKA, LOADGEN, NODE, PLUGINS
 from sinkbench.stack.protocol import ProxyTarget
-from sinkbench.stack.registry import sink_services
+from sinkbench.stack.registry import sink_service, sink_services
 from sinkbench.stack.spec import NOWHERE, Place, ServiceSpec
 from sinkbench.topology import Node
 
@@ -60,7 +60,7 @@ def reached(
         for number, (name, address) in enumerate(endpoints.brokers.items(), start=1)
     } or {KAFKA.name: (KAFKA, Endpoint(endpoints.kafka, options=settings))}
     for name, endpoint in endpoints.sinks.items():
-        found |= {node: (sink_services()[name], each) for node, each in (endpoint.nodes or {name: endpoint}).items()}
+        found |= {node: (sink_service(name), each) for node, each in (endpoint.nodes or {name: endpoint}).items()}
     wanted = {PLUGINS: ",".join(sorted(plugins))}
     for name, url in endpoints.connect.items():
         found[name] = CONNECT, Endpoint(url, access=endpoints.connect_access, options=wanted)

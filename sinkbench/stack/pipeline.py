@@ -39,12 +39,16 @@ def _kafka_shared(place: Place) -> Mapping[str, str]:
     voters = enumerate(place.hosts("kafka_controller_port"), start=1)
     return {
         "KAFKA_BOOTSTRAP": ",".join(place.hosts("kafka_port")),
-        "KAFKA_CONTROLLER_HOST": place.address(place.layout.of("kafka")[0], "kafka_controller_port")[0],
         "KAFKA_VOTERS": ",".join(f"{number}@{where}" for number, where in voters),
         "KAFKA_REPLICATION": str(place.layout.kafka.replication),
         "KAFKA_MIN_INSYNC_REPLICAS": str(place.layout.kafka.min_insync_replicas),
         "CONNECT_REPLICATION": str(place.layout.kafka.replication),
     }
+
+
+def _kafka_own(place: Place, node: Node) -> Mapping[str, str]:
+    host, _ = place.address(node, "kafka_controller_port")
+    return {"KAFKA_NODE": str(node.number), "KAFKA_CONTROLLER_HOST": host}
 
 
 def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
@@ -99,7 +103,7 @@ KAFKA = ServiceSpec(
     in_java=True,
     script="kafka/run",
     shared=_kafka_shared,
-    own=lambda place, node: {"KAFKA_NODE": str(node.number)},
+    own=_kafka_own,
 )
 CONNECT = ServiceSpec(
     name="connect",
