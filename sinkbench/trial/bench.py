@@ -271,7 +271,7 @@ class Bench:
         else:
             sink.create(names.target, self._checkout / cell.target)
         self._check_columns(cell, names)
-        if self.plan.load.changes is not None:
+        if self.plan.changes is not None:
             self._check_keyed(cell, names)
 
     def _check_columns(self, cell: Cell, names: Names) -> None:
@@ -479,8 +479,8 @@ class Bench:
         """Compares what the sink holds with what was produced, record by record, or key by key if they change keys."""
         sink = self.sink(cell.sink)
         sink.settle(names.target)
-        if self.plan.load.changes is not None:
-            return self._audit_versions(cell, names, records, self.plan.load.changes)
+        if self.plan.changes is not None:
+            return self._audit_versions(cell, names, records, self.plan.changes)
         audit = SeqAudit(records)
         found = 0
         for seqs in sink.sequences(names.target, names.trial):
@@ -503,7 +503,7 @@ class Bench:
     def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
         """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
         ask = getattr(self.sink(cell.sink), "bloat", None)
-        return None if self.plan.load.changes is None or ask is None else ask(names.target)
+        return None if self.plan.changes is None or ask is None else ask(names.target)
 
     def content(self, cell: Cell, names: Names, records: int) -> Content | None:
         """Compares a few records of the topic with what the sink holds of them, and many with their own checksums.
@@ -512,7 +512,7 @@ class Bench:
         """
         # Of what changes the sink keeps the last versions.
         count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / self.record_bytes)))
-        values = self.kafka.some_records(names.topic, count, last=self.plan.load.changes is not None)
+        values = self.kafka.some_records(names.topic, count, last=self.plan.changes is not None)
         sent = documents_of(values, names.trial, cell.form)
         return content_of(self.sink(cell.sink), names, sent, records, self.record_bytes)
 
