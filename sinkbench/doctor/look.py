@@ -71,7 +71,7 @@ class Look:
 
     def facts(self) -> Facts:
         """What was seen."""
-        up = self._stack.running()
+        up = self._stack.start_id() is not None
         if not up:
             self._unseen |= dict.fromkeys(
                 (Area.CONNECT, Area.KAFKA, Area.SINKS, Area.DATABASE, Area.POOLER, Area.CLUSTER, Area.FILES), DOWN
@@ -79,7 +79,7 @@ class Look:
         states = self._states() if up else {}
         cells, refusals = self._cells()
         with self._connect(up) as connect:
-            around = Around(self._endpoints, connect, states, self._stack.plugin_jars())
+            around = Around(self._endpoints, connect, states, self._stack.facts().plugin_jars)
             there = self._there(around)
             planned, more = connectors_of(cells, around, self._checkout)
         refusals += more
@@ -139,7 +139,7 @@ class Look:
     def _connect(self, up: bool) -> AbstractContextManager[ConnectCluster | None]:
         workers = self._endpoints.connect
         # A cluster without workers would be asked for a minute.
-        states = {state.name: state for state in self._stack.states()} if up else {}
+        states = {state.name: state for state in self._stack.services()} if up else {}
         dead = [states[name].detail for name in workers if name in states and states[name].state != "running"]
         if up and workers and len(dead) == len(workers):
             self._unseen[Area.CONNECT] = f"no worker answers: {dead[0] or 'it does not run'}"
@@ -232,14 +232,14 @@ class Look:
     # --- the machine ---
 
     def _machine(self, up: bool) -> Machine:
-        seen = self._stack.machine_cpu()
-        free = self._stack.free_bytes()
+        used, fixed = self._stack.usage(), self._stack.facts()
+        seen, free = used.machine, used.free_bytes
         if free is None:
             self._unseen[Area.DISK] = NOT_OURS
         if seen is None:
             self._unseen |= dict.fromkeys((Area.CORES, Area.MEMORY, Area.FILES), NOT_OURS)
             return Machine(free_bytes=free, least_free_bytes=LEAST_FREE_BYTES)
-        limits = self._stack.cpu_limits
+        limits = fixed.cpu_limits
         memory = psutil.virtual_memory()
         _, allowance = container()
         heaps = self._heaps()
@@ -254,7 +254,7 @@ class Look:
             up=up,
             limits={
                 name: (allowed.memory_bytes, heaps[name])
-                for name, allowed in self._stack.allowances().items()
+                for name, allowed in fixed.allowances.items()
                 if allowed.memory_bytes is not None and name in heaps
             },
             files=self._files() if up else {},
@@ -278,7 +278,7 @@ class Look:
     def _files(self) -> dict[str, int]:
         """How many files each service that is a process of this machine may have open."""
         found: dict[str, int] = {}
-        pids = {state.name: state.pid for state in self._stack.states() if state.pid}
+        pids = {state.name: state.pid for state in self._stack.services() if state.pid}
         for name, pid in pids.items():
             # To ask the kernel for the limits of another account's process takes more rights than to read them.
             with suppress(OSError):

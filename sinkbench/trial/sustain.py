@@ -75,9 +75,12 @@ class Sustain:
         timeouts = Timeouts(plan.drain.stall_seconds, plan.constant_load.seconds + plan.drain.timeout_seconds)
         trial.observer.phase(f"offering {self._offered:,.0f} records/s")
         interval = plan.constant_load.arrival_interval_ms / 1000
-        self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
+        if (times := trial.sink.capabilities.times) is None:
+            self._no_latency.append("no latency: this sink does not tell when records arrived")
+        else:
+            self._arriving = trial.contexts.enter_context(times.watch(trial.names.target, interval))
         reading = nullcontext() if trial.cell.reads is None else Reader(trial.bench.read_order(trial.cell, trial.names))
-        with Offering(trial, self._offered) as offering, self._arriving, reading as reader:
+        with Offering(trial, self._offered) as offering, self._arriving or nullcontext(), reading as reader:
 
             def see(sample: Sample) -> None:
                 if trial.placed is not None:
@@ -100,9 +103,11 @@ class Sustain:
         trial.check_loaded()
 
     def read(self, trial: Trial) -> None:
-        if trial.audited is None or self._arriving is None:
+        if trial.audited is None:
             return
         self._read_idle(trial)
+        if self._arriving is None:
+            return
         trial.observer.phase("reading when records arrived")
         try:
             self._arrivals = self._arriving.read(trial.names.trial, one_in(trial))

@@ -140,7 +140,7 @@ def test_services_that_show_an_expired_certificate_are_not_waited_for(
     assert f"{path}: the certificate of the running services has expired at" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert sinkbench(tmp_path, "up").returncode == 0
-    assert {state.state for state in secured.states()} == {"running"}
+    assert {state.state for state in secured.services()} == {"running"}
 
 
 @pytest.mark.parametrize("port", ["kafka_controller_port", "elasticsearch_transport_port"])
@@ -217,7 +217,7 @@ def test_what_the_doctor_mends_here_can_be_undone_by_the_commands_that_it_prints
     endpoint = secured.endpoints.sinks["elasticsearch"]
     names = ("refresh_interval", "number_of_replicas")
     with closing(open_sink("elasticsearch", secured.endpoints, CHECKOUT)) as sink:
-        sink.offer_by_hand()
+        sink.offer_default()
     with http_client(endpoint.access, 10) as http:
         url = f"{endpoint.address}/{endpoint.options['index']}/_settings"
 
@@ -282,7 +282,7 @@ def records_of_somebody(stack: LocalStack) -> Iterator[None]:
 @contextmanager
 def logged(stack: LocalStack, service: str) -> Iterator[Callable[[], str]]:
     """What tells what a service has written into its log since then."""
-    log = stack.log_file(service)
+    log = stack.home / "log" / f"{service}.log"
     before = log.stat().st_size
     yield lambda: log.read_bytes()[before:].decode()
 

@@ -30,7 +30,7 @@ from sinkbench.trial.others import Others
 from sinkbench.trial.rescale import LiveRescale
 from sinkbench.trial.sustain import Sustain, records_offered
 from sinkbench.trial.trial import Trial
-from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, Quiet
+from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, FakeWatch, Quiet
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
 LOADED = Plan.model_validate(
@@ -70,9 +70,8 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
 
-def test_what_a_sink_notes_of_its_target_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeSink, "notes", lambda sink, target: [f"added to {target}"], raising=False)
-    assert drain(FakeBench(PLAN)).notes == ["added to tides_abcdef_001"]
+def test_what_a_sink_notes_of_its_target_is_in_the_record() -> None:
+    assert drain(FakeBench(PLAN, notes_of_target=("added to it",))).notes == ["added to it"]
 
 
 def test_a_sink_that_stood_still_is_noted_with_its_length_and_moment() -> None:
@@ -85,7 +84,7 @@ def test_a_sink_that_stood_still_is_noted_with_its_length_and_moment() -> None:
 
 
 def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(sink: FakeSink, target: str) -> None:
+    def refused(sink: FakeSink, target: str, file: object = None) -> None:
         raise TargetError("schema.sql: no table")
 
     monkeypatch.setattr(FakeSink, "create", refused)
@@ -255,7 +254,7 @@ class Shared(FakeSink):
     def exclude_existing(self) -> None:
         self._bench.calls.append("set apart")
 
-    def read(self, run: str, one_in: int = 0) -> SinkReading:
+    def read(self, target: str) -> SinkReading:
         return SinkReading(0, 7 + self.unattributed, signs={OTHER_CONNECTIONS: 7})
 
 
@@ -354,8 +353,8 @@ def test_a_topic_that_runs_dry_before_the_new_tasks_run_is_a_reason(monkeypatch:
 def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
     class Leaving(FakeSink):
         @contextmanager
-        def arrivals(self, target: str, interval_seconds: float) -> Iterator[FakeSink]:
-            yield self
+        def watch(self, target: str, interval_seconds: float) -> Iterator[FakeWatch]:
+            yield FakeWatch(self._bench)
             raise OSError("the watch is gone")
 
     bench = FakeBench(PLAN)
