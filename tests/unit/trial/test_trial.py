@@ -357,7 +357,7 @@ def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
             yield FakeWatch(self._bench)
             raise OSError("the watch is gone")
 
-    bench = FakeBench(PLAN)
+    bench = FakeBench(LOADED)
     bench.sink = lambda name: Leaving(bench)  # type: ignore[method-assign]
     record = trial_on(bench, records=records_offered(LOADED, 500)).take(Sustain(500), 1)
     assert codes(record) == [CODES.SERVICE_ERROR]
