@@ -57,7 +57,7 @@ class Look:
 
     def facts(self) -> Facts:
         """What was seen."""
-        up = self._stack.running()
+        up = self._stack.start_id() is not None
         if not up:
             self._unseen |= dict.fromkeys(
                 (Area.CONNECT, Area.KAFKA, Area.SINKS, Area.DATABASE, Area.POOLER, Area.CLUSTER), DOWN
@@ -121,7 +121,7 @@ class Look:
     def _connect(self, up: bool) -> AbstractContextManager[ConnectCluster | None]:
         workers = self._endpoints.connect
         # A cluster without workers would be asked for a minute.
-        states = {state.name: state for state in self._stack.states()} if up else {}
+        states = {state.name: state for state in self._stack.services()} if up else {}
         dead = [states[name].detail for name in workers if name in states and states[name].state != "running"]
         if up and workers and len(dead) == len(workers):
             self._unseen[Area.CONNECT] = f"no worker answers: {dead[0] or 'it does not run'}"
@@ -179,10 +179,11 @@ class Look:
     # --- the machine ---
 
     def _machine(self, up: bool) -> Machine:
-        free = self._stack.free_bytes()
+        used = self._stack.usage()
+        free = used.free_bytes
         if free is None:
             self._unseen[Area.DISK] = NOT_OURS
-        if self._stack.machine_cpu() is None:
+        if used.machine is None:
             self._unseen[Area.MEMORY] = NOT_OURS
             return Machine(free_bytes=free, least_free_bytes=LEAST_FREE_BYTES)
         _, allowance = container()

@@ -217,7 +217,7 @@ class _Session(ExitStack):
         return summary
 
     def _start(self) -> None:
-        running, killed = self._stack.running(), self._starter.run()
+        running, killed = self._stack.start_id() is not None, self._starter.run()
         # A container cannot stop the stack that it is part of.
         taken_over = running and killed is not None and self._stack.own_container is None
         self._found_running = running and not taken_over

@@ -8,17 +8,16 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 
 from sinkbench.errors import StackError
-from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, Endpoints, MachineCpu, ProxyTarget, Say, ServiceState, Stack
+from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
 from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
 from sinkbench.stack.composeendpoints import endpoints_of
+from sinkbench.stack.composefaults import ComposeFaults, ComposeProxies
 from sinkbench.stack.containers import (
     SCALED,
     SERVICES,
@@ -29,13 +28,13 @@ from sinkbench.stack.containers import (
     of_other_nodes,
     state_of,
 )
-from sinkbench.stack.engine import Container, DockerEngine, Usage
+from sinkbench.stack.engine import Container, ContainerUsage, DockerEngine
 from sinkbench.stack.hostlimits import check_host, granted
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.nodes import check_memory
 from sinkbench.stack.overlay import PORTS
 from sinkbench.stack.processes import machine_cpu
-from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, proxy_targets_at, running_proxy
+from sinkbench.stack.proxyserver import VARIABLES, proxy_targets_at
 from sinkbench.stack.readiness import checks
 from sinkbench.stack.securing import refuse_expired, secure_containers, security_of_containers
 from sinkbench.stack.security import Security
@@ -59,6 +58,7 @@ class ComposeStack(Stack):
         self.checkout = checkout
         self._engine = DockerEngine(os.environ.get("COMPOSE_PROJECT_NAME") or "")
         self._inside = Path("/.dockerenv").exists() and self._engine.project_of(socket.gethostname()) is not None
+        self.own_container = "controller" if self._inside else None
         # A container of the project has no command `docker`.
         self._cli = None if self._inside else ComposeCli(settings, checkout)
         if self._cli is not None:
@@ -66,7 +66,7 @@ class ComposeStack(Stack):
         self._looked = 0.0
         self._looked_at = time.time()
         self._told = True
-        self._used: dict[str, Usage] = {}
+        self._used: dict[str, ContainerUsage] = {}
         self._troubles: dict[str, str] = {}
         self._jvms: dict[str, JvmClock | None] = {}
 
@@ -98,11 +98,7 @@ class ComposeStack(Stack):
         # The only folder of this machine that the controller's container can write to.
         return self.checkout / "results" / ".race.lock"
 
-    @property
-    def own_container(self) -> str | None:
-        return "controller" if self._inside else None
-
-    def states(self) -> list[ServiceState]:
+    def services(self) -> list[ServiceState]:
         named = names_of(self._engine.containers())
         there = {each.service for each in named.values()}
         # Of a scaled service any number may be there.
@@ -117,23 +113,21 @@ class ComposeStack(Stack):
             *(ServiceState(service, "stopped", None, "no container") for service in absent),
         ]
 
-    def running(self) -> bool:
-        found = names_of(self._engine.containers())
-        return any(each.state == "running" for each in found.values())
-
     def start_id(self) -> str | None:
         # A service that has died is started again in its container.
-        return next((each.id for each in self._engine.containers() if each.service == "kafka"), None)
+        found = names_of(self._engine.containers())
+        if not any(each.state == "running" for each in found.values()):
+            return None
+        return next((each.id for name, each in found.items() if name == "kafka"), "")
 
-    def free_bytes(self) -> int | None:
+    def _free_bytes(self) -> int | None:
         try:
             # A container's root file system lies on the engine's disk.
             return shutil.disk_usage("/" if self._inside else self._engine.data_root()).free
         except OSError:
             return None
 
-    @property
-    def data_path(self) -> Path | None:
+    def _data_path(self) -> Path | None:
         # Inside, "/" is an overlay; this file is mounted from the engine's own folder.
         path = Path("/etc/hostname") if self._inside else Path(self._engine.data_root())
         try:
@@ -142,13 +136,17 @@ class ComposeStack(Stack):
         except OSError:
             return None
 
-    def allowances(self) -> dict[str, Allowance]:
+    def facts(self) -> Facts:
         named = names_of(self._engine.containers())
-        return by_service({name: self._engine.allowance(container) for name, container in named.items()})
-
-    def command_lines(self) -> dict[str, list[str]]:
-        named = names_of(self._engine.containers())
-        return {name: self._engine.command_line(each) for name, each in named.items() if each.state == "running"}
+        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
+        return Facts(
+            cpu_limits={name: cores for name, cores in given.items() if cores > 0},
+            allowances=by_service({name: self._engine.allowance(container) for name, container in named.items()}),
+            command_lines={
+                name: self._engine.command_line(each) for name, each in named.items() if each.state == "running"
+            },
+            data_path=self._data_path(),
+        )
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         return ["docker", "logs", "--tail", str(lines), *(["--follow"] if follow else []), self.container(service).id]
@@ -164,7 +162,7 @@ class ComposeStack(Stack):
         found = self._engine.containers()
         check_nodes(found, self.settings.layout)
         check_security(found, self._security)
-        if not self.running():
+        if self.start_id() is None:
             self._check_machine()
             secure_containers(self.settings, self._engine.project, say)
         elif self.settings.security == "on":
@@ -215,36 +213,14 @@ class ComposeStack(Stack):
         self._forget()
 
     @property
-    def breakable(self) -> bool:
-        return True
-
-    def kill(self, service: str) -> None:
-        self._engine.kill(self.container(service))
-
-    def stop(self, service: str) -> None:
-        self._engine.stop(self.container(service))
-
-    def start(self, service: str) -> None:
-        self._engine.start(self.container(service))
-        self._wait_until_healthy([service])
-
-    def freeze(self, service: str) -> None:
-        self._engine.pause(self.container(service))
-
-    def thaw(self, service: str) -> None:
-        self._engine.unpause(self.container(service))
-        self._wait_until_healthy([service])
-
-    @property
-    def separable(self) -> bool:
-        return True
-
-    def isolate(self, service: str) -> None:
-        self._engine.disconnect(self.container(service))
-
-    def rejoin(self, service: str) -> None:
-        self._engine.reconnect(self.container(service))
-        self._wait_until_healthy([service])
+    def faults(self) -> ComposeFaults:
+        proxies = None
+        # A container of the project has neither Go nor what it has built.
+        if not self._inside:
+            running = {each.service: each for each in self._engine.containers() if each.state == "running"}
+            ports = {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
+            proxies = ComposeProxies(self.settings, self.checkout, self._engine, proxy_targets_at(ports))
+        return ComposeFaults(self._engine, self.container, self._wait_until_healthy, proxies)
 
     def _thaw_all(self) -> None:
         """Lets go on what a controller has frozen that was killed."""
@@ -258,43 +234,23 @@ class ComposeStack(Stack):
             if container.isolated:
                 self._engine.reconnect(container)
 
-    @property
-    def proxy_targets(self) -> Mapping[str, ProxyTarget]:
-        # A container of the project has neither Go nor what it has built.
-        if self._inside:
-            return {}
-        running = {each.service: each for each in self._engine.containers() if each.state == "running"}
-        ports = {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
-        return proxy_targets_at(ports)
-
-    def check_proxy(self) -> None:
-        if self.settings.security == "on":
-            raise StackError(
-                "SINKBENCH_SECURITY=on: in containers no proxy can stand before a sink, whose certificate is for none;"
-                " race on the stack local, or leave it out"
-            )
-        check_proxy(self.checkout, self.settings.dist)
-
-    def prepare_proxy(self, say: Say) -> None:
-        ensure_proxy(self.checkout, self.settings.dist, say)
-
-    def proxy(self) -> AbstractContextManager[Toxiproxy]:
-        program = ensure_proxy(self.checkout, self.settings.dist, lambda line: None)
-        return running_proxy(program, self.settings.home / "log", {}, self._engine.gateway())
-
     # --- watching --------------------------------------------------------------------------------------------------
 
-    def cpu_seconds(self) -> dict[str, float | None]:
-        """As in `Stack`, but read at most twice a second, since a reading is costly; each is told once."""
+    def usage(self) -> Usage:
+        """As in `Stack`; containers are read at most twice a second; CPU seconds of a reading are given once."""
         self._look()
         told, self._told = self._told, True
-        return {} if told else {name: each.cpu_seconds for name, each in self._used.items()}
+        return Usage(
+            cpu_seconds={} if told else {name: each.cpu_seconds for name, each in self._used.items()},
+            jvm_cpu_seconds=self._jvm_cpu_seconds(),
+            memory_bytes={name: each.memory_bytes for name, each in self._used.items()},
+            troubles=self._troubles,
+            # Inside a container, too, these are the whole machine's times.
+            machine=machine_cpu(),
+            free_bytes=self._free_bytes(),
+        )
 
-    def memory_bytes(self) -> dict[str, float | None]:
-        """As in `Stack`, from the reading that the last CPU times came with."""
-        return {name: each.memory_bytes for name, each in self._used.items()}
-
-    def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
+    def _jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
         found = {}
         for name, each in names_of(self._engine.containers()).items():
             if each.id not in self._jvms:
@@ -305,26 +261,14 @@ class ComposeStack(Stack):
                 found[name] = seconds
         return found
 
-    @property
-    def cpu_limits(self) -> dict[str, float]:
-        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
-        return {name: cores for name, cores in given.items() if cores > 0}
-
-    def machine_cpu(self) -> MachineCpu | None:
-        # Inside a container, too, these are the whole machine's times.
-        return machine_cpu()
-
-    def troubles(self) -> dict[str, str]:
-        self._look()
-        return self._troubles
-
     def _look(self) -> None:
         """Reads all containers if the last reading is old enough."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return
         named = names_of(self._engine.containers())
         self._used = {
-            name: self._engine.usage(each) if each.state == "running" else Usage() for name, each in named.items()
+            name: self._engine.usage(each) if each.state == "running" else ContainerUsage()
+            for name, each in named.items()
         }
         before, self._looked_at = self._looked_at, time.time()
         starved = self._engine.out_of_memory(before, self._looked_at)

@@ -24,8 +24,8 @@ __all__ = [
     "LEAST_ENGINE",
     "SECURITY_LABEL",
     "Container",
+    "ContainerUsage",
     "DockerEngine",
-    "Usage",
     "allowance_of",
     "command_of",
     "refusal",
@@ -88,7 +88,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Usage:
+class ContainerUsage:
     """What a container has used since it started, and holds now; None is not told.
 
     Attributes:
@@ -150,14 +150,14 @@ def allowance_of(host_config: Mapping[str, Any]) -> Allowance:
     return Allowance(min(cores, default=None), host_config.get("Memory") or None)
 
 
-def usage_of(stats: Mapping[str, Any]) -> Usage:
+def usage_of(stats: Mapping[str, Any]) -> ContainerUsage:
     """What a container uses, from the engine's answer to `stats`. One that does not run uses nothing that is told."""
     used = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
     memory = stats.get("memory_stats", {}).get("stats", {})
     # By the names of either version of the kernel's control groups; files that are mapped hold shared memory, too.
     versions = (("anon", "file_mapped"), ("total_rss", "total_mapped_file"))
     parts = next((names for names in versions if all(name in memory for name in names)), None)
-    return Usage(
+    return ContainerUsage(
         cpu_seconds=int(used) / 1e9 if used else None,
         memory_bytes=None if parts is None else float(sum(memory[name] for name in parts)),
     )
@@ -224,12 +224,12 @@ class DockerEngine:
         ]
         return sorted(listed, key=lambda container: (container.service, container.number))
 
-    def usage(self, container: Container) -> Usage:
+    def usage(self, container: Container) -> ContainerUsage:
         """What a container uses, by one question; nothing of one that does not run."""
         try:
             return usage_of(self._api.stats(container.id, stream=False, one_shot=True))
         except (DockerException, RequestException, OSError, KeyError, ValueError, TypeError):
-            return Usage()
+            return ContainerUsage()
 
     def process_id(self, container: Container) -> int | None:
         """The id of a container's first process on this machine; None if it does not run, or runs elsewhere."""

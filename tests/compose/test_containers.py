@@ -129,7 +129,7 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
     for name in ("kafka", "connect", "elasticsearch"):
         assert environment["jvm"][name]["version"], name
         assert environment["jvm"][name]["flags"]["Xmx"], name
-    assert all(state.state == "running" for state in stack.states())
+    assert all(state.state == "running" for state in stack.services())
 
 
 def test_a_connector_is_scaled_by_rest(stack: ComposeStack, sinkbench: Run, checkout: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     refused: list[str] = []
 
     def kill_and_race_inside() -> None:
-        stack.kill("postgres")
+        stack.faults.kill("postgres")
         done = compose("exec", "--no-TTY", "controller", "sinkbench/run", "race")
         refused.extend([str(done.returncode), done.stderr])
 
@@ -202,7 +202,7 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     # Another race disturbs nothing, in the controller's container either.
     assert refused[0] == "2", refused
     assert "another race is running in this checkout (pid" in refused[1], refused
-    assert all(state.state == "running" for state in stack.states())
+    assert all(state.state == "running" for state in stack.services())
 
 
 @pytest.mark.rare
@@ -226,7 +226,7 @@ def test_containers_that_a_plan_kills_lose_nothing_and_only_the_sink_takes_a_per
     # Its tasks go on at another worker, or at itself.
     assert worker["recovery"]["target"] in stack.endpoints.connect
     assert worker["recovery"]["acts"] == []
-    assert all(state.state == "running" for state in stack.states())
+    assert all(state.state == "running" for state in stack.services())
     with ConnectCluster(stack.endpoints.connect.values()) as connect:
         assert connect.connectors() == []
 
@@ -234,7 +234,7 @@ def test_containers_that_a_plan_kills_lose_nothing_and_only_the_sink_takes_a_per
 def trouble_of(stack: ComposeStack, name: str) -> str:
     """What is wrong with the container of that name, once something is."""
     deadline = time.monotonic() + 60
-    while not (found := stack.troubles()):
+    while not (found := stack.usage().troubles):
         assert time.monotonic() < deadline
         time.sleep(0.2)
     assert set(found) == {name}
@@ -242,12 +242,12 @@ def trouble_of(stack: ComposeStack, name: str) -> str:
 
 
 def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the_reason(stack: ComposeStack) -> None:
-    assert stack.troubles() == {}
+    assert stack.usage().troubles == {}
     in_container(stack, "connect-3", "kill -STOP -1")
     assert trouble_of(stack, "connect-3").startswith("became unhealthy: ")
     in_container(stack, "connect-3", "kill -CONT -1")
     deadline = time.monotonic() + 60
-    while stack.troubles():
+    while stack.usage().troubles:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     in_container(stack, "pgbouncer", "head -c 2G /dev/zero | tail > /dev/null")
@@ -257,29 +257,29 @@ def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the
 
 
 def test_a_worker_without_its_network_is_reached_by_nobody_until_it_has_it_back(stack: ComposeStack) -> None:
-    stack.isolate("connect-2")
+    stack.faults.isolation.isolate("connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-3"}
     ask = ["docker", "exec", stack.container("connect-2").id, *CURL, "http://elasticsearch:9200/_cluster/health"]
     assert subprocess.run(ask, check=False, capture_output=True).returncode != 0
-    stack.rejoin("connect-2")
+    stack.faults.isolation.rejoin("connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-2", "connect-3"}
     assert subprocess.run(ask, check=False, capture_output=True).returncode == 0
     with ConnectCluster([stack.endpoints.connect["connect-2"]]) as connect:
         assert connect.connectors() == []
     # One that a killed controller has left so.
-    stack.isolate("pgbouncer")
+    stack.faults.isolation.isolate("pgbouncer")
     stack.up(print)
     assert stack.endpoints.sinks["pgbouncer"].address.find("port=0") == -1
 
 
 def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeStack) -> None:
     try:
-        stack.check_proxy()
+        stack.faults.proxies.check()
     except StackError as missing:
         pytest.skip(str(missing))
-    stack.prepare_proxy(print)
-    way = stack.proxy_targets["elasticsearch"]
-    with stack.proxy() as proxy:
+    stack.faults.proxies.prepare(print)
+    way = stack.faults.proxies.targets["elasticsearch"]
+    with stack.faults.proxies.run() as proxy:
         host, port = proxy.stand_before("elasticsearch", f"{way.host}:{way.port}")
         assert way.at(host, port) == {"ELASTICSEARCH_HOSTS": f"{host}:{port}"}
         ask = ["docker", "exec", stack.container("connect-1").id, *CURL, f"http://{host}:{port}/_cluster/health"]
@@ -296,10 +296,10 @@ def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeSt
 
 
 def test_one_service_is_stopped_and_started_again(stack: ComposeStack) -> None:
-    stack.stop("pgbouncer")
-    assert {s.name: s.state for s in stack.states()}["pgbouncer"] == "stopped"
-    stack.start("pgbouncer")
-    assert {s.name: s.state for s in stack.states()}["pgbouncer"] == "running"
+    stack.faults.stop("pgbouncer")
+    assert {s.name: s.state for s in stack.services()}["pgbouncer"] == "stopped"
+    stack.faults.start("pgbouncer")
+    assert {s.name: s.state for s in stack.services()}["pgbouncer"] == "running"
 
 
 def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: ComposeStack, sinkbench: Run) -> None:

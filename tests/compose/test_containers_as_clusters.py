@@ -44,7 +44,7 @@ def test_clusters_that_are_there_already_are_raced_on_and_left_as_they_were(
     stack: ComposeStack, sinkbench: Run, checkout: Path, tmp_path: Path
 ) -> None:
     (checkout / "plans" / "theirs.yaml").write_text(PLAN)
-    before = [(state.name, state.state) for state in stack.states()]
+    before = [(state.name, state.state) for state in stack.services()]
     with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS tides_of_mine (payload jsonb)")
         try:
@@ -60,4 +60,4 @@ def test_clusters_that_are_there_already_are_raced_on_and_left_as_they_were(
         assert cell["passed"] is True, cell
         assert cell["cpu_seconds_per_million"]["kafka"] is None
         assert sum(cell["placement"].values()) == 3
-    assert [(state.name, state.state) for state in stack.states()] == before
+    assert [(state.name, state.state) for state in stack.services()] == before

@@ -117,7 +117,7 @@ def test_no_secret_is_in_what_the_engine_tells_in_a_log_or_in_a_command_line(
     security = security_of_containers(secured.settings)
     assert security is not None
     texts = {line: line for line in watch.seen}
-    for state in secured.states():
+    for state in secured.services():
         container = secured.container(state.name).id
         for asked in ("inspect", "logs", "top"):
             done = subprocess.run(["docker", asked, container], capture_output=True, text=True, check=True)
@@ -141,4 +141,4 @@ def test_whoever_asks_for_no_security_is_told_how_to_reach_them(
 
 def test_they_stop_and_leave_no_container(secured: ComposeStack, sinkbench: Run) -> None:
     assert sinkbench("down").returncode == 0
-    assert all(state.detail == "no container" for state in secured.states())
+    assert all(state.detail == "no container" for state in secured.services())

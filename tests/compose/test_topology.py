@@ -84,7 +84,7 @@ def test_what_the_machine_does_not_grant_is_refused_before_anything_starts(
     assert refused.returncode == 2
     assert refused.stderr.strip().endswith(reason)
     assert len(refused.stderr.strip().splitlines()) == 1
-    assert ComposeStack(load_settings(checkout), checkout).running() is False
+    assert ComposeStack(load_settings(checkout), checkout).start_id() is None
 
 
 def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
@@ -121,7 +121,8 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
 
     # What is measured of a service is measured of each node.
     nodes = {node.name for node in settings.layout.nodes}
-    used, held = stack.cpu_seconds(), stack.memory_bytes()
+    found = stack.usage()
+    used, held = found.cpu_seconds, found.memory_bytes
     assert all(used[name] for name in nodes), used
     assert all(held[name] for name in nodes), held
 
@@ -144,10 +145,10 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     dead = {nodes[-1].name for service in ("kafka", "elasticsearch", "postgres")
             if len(nodes := settings.layout.of(service)) > 1}  # fmt: skip
     for name in dead:
-        stack.kill(name)
-    assert {state.name for state in stack.states() if state.state != "running"} == dead
+        stack.faults.kill(name)
+    assert {state.name for state in stack.services() if state.state != "running"} == dead
     for name in sorted(dead):
-        stack.start(name)
+        stack.faults.start(name)
     assert sinkbench("status").returncode == 0
     assert sinkbench("logs", "kafka-2").returncode == 0
 
@@ -159,5 +160,5 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
         assert cell["placement"] == {f"connect-{n}": 1 for n in range(1, settings.workers + 1)}
 
     assert sinkbench("down").returncode == 0
-    assert stack.states()
-    assert all(state.detail == "no container" for state in stack.states())
+    assert stack.services()
+    assert all(state.detail == "no container" for state in stack.services())

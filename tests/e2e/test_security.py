@@ -132,7 +132,7 @@ def test_services_that_show_an_expired_certificate_are_not_waited_for(
     assert f"{path}: the certificate of the running services has expired at" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert sinkbench(tmp_path, "up").returncode == 0
-    assert {state.state for state in secured.states()} == {"running"}
+    assert {state.state for state in secured.services()} == {"running"}
 
 
 @pytest.mark.parametrize("port", ["kafka_controller_port", "elasticsearch_transport_port"])
@@ -198,7 +198,7 @@ def records_of_somebody(stack: LocalStack) -> Iterator[None]:
 @contextmanager
 def logged(stack: LocalStack, service: str) -> Iterator[Callable[[], str]]:
     """What tells what a service has written into its log since then."""
-    log = stack.log_file(service)
+    log = stack.home / "log" / f"{service}.log"
     before = log.stat().st_size
     yield lambda: log.read_bytes()[before:].decode()
 

@@ -119,14 +119,14 @@ def test_the_published_topology_starts_loses_nodes_and_races(published: Settings
     wait_for_diagnosis(stack, set())
     # One of each cluster dies, all at the same time.
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
-        stack.kill(name)
-    assert {state.name for state in stack.states() if state.state != "running"} == {
+        stack.faults.kill(name)
+    assert {state.name for state in stack.services() if state.state != "running"} == {
         *("kafka-3", "elasticsearch-2", "postgres-2")
     }
     wait_for_diagnosis(stack, OF_NODES)
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
-        stack.start(name)
-    assert all(state.state == "running" for state in stack.states())
+        stack.faults.start(name)
+    assert all(state.state == "running" for state in stack.services())
     assert [each[0] for each in replication(stack)] == ["postgres-2"]
     assert health(stack)["number_of_nodes"] == 3
     wait_for_diagnosis(stack, set())
@@ -149,7 +149,7 @@ def test_the_published_topology_starts_loses_nodes_and_races(published: Settings
 
     down = command("down")
     assert down.returncode == 0, down.stderr
-    assert not stack.running()
+    assert stack.start_id() is None
 
 
 def test_too_little_memory_is_told_before_anything_starts(published: Settings, command: Run) -> None:
@@ -159,4 +159,4 @@ def test_too_little_memory_is_told_before_anything_starts(published: Settings, c
     assert done.returncode == 2
     assert "the topology published needs" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not LocalStack(published).running()
+    assert LocalStack(published).start_id() is None

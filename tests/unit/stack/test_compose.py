@@ -17,7 +17,7 @@ from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.composecli import DOWN, compose_command, end_of_build, too_old, up_arguments
 from sinkbench.stack.composeendpoints import endpoints_of
 from sinkbench.stack.containers import SERVICES, by_service, check_nodes, names_of, state_of
-from sinkbench.stack.engine import Container, Usage
+from sinkbench.stack.engine import Container, ContainerUsage
 from sinkbench.stack.hostlimits import Granted
 from sinkbench.stack.readiness import checks
 from sinkbench.topology import Topology, load_topology
@@ -260,14 +260,20 @@ class FakeEngine:
     def containers(self) -> list[Container]:
         return [container("kafka"), container("postgres", state="exited", status="Exited (137)")]
 
-    def usage(self, each: Container) -> Usage:
-        return Usage(cpu_seconds=1.5)
+    def usage(self, each: Container) -> ContainerUsage:
+        return ContainerUsage(cpu_seconds=1.5)
 
     def out_of_memory(self, since: float, until: float) -> set[str]:
         return set()
 
     def was_out_of_memory(self, each: Container) -> bool:
         return False
+
+    def process_id(self, each: Container) -> int | None:
+        return None
+
+    def data_root(self) -> str:
+        return "/"
 
 
 class FakeCli:
@@ -285,12 +291,12 @@ def test_what_was_read_for_troubles_is_told_with_the_next_cpu_times_once(monkeyp
     monkeypatch.setattr(compose, "ComposeCli", FakeCli)
     monkeypatch.setattr(compose, "LOOK_SECONDS", 0.0)
     stack = ComposeStack(Settings(), HERE)
-    assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
-    assert stack.troubles() == {}
+    assert stack.usage().troubles == {}
     # Whoever died must not stay unknown because somebody else has just looked.
     monkeypatch.setattr(compose, "LOOK_SECONDS", 600.0)
-    assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
-    assert stack.cpu_seconds() == {}
+    assert stack.usage().cpu_seconds == {}
+    monkeypatch.setattr(compose, "LOOK_SECONDS", 0.0)
+    assert stack.usage().cpu_seconds == {"kafka": 1.5, "postgres": None}
 
 
 class NothingThere(FakeEngine):
@@ -368,7 +374,7 @@ def test_containers_of_another_topology_are_told_as_they_are_and_not_started(mon
     monkeypatch.setattr(compose, "ComposeCli", FakeCli)
     stack = ComposeStack(Settings().with_layout(PUBLISHED), HERE)
     assert stack.layout is None
-    assert {state.name: state.detail for state in stack.states()}["kafka-2"] == "no container"
+    assert {state.name: state.detail for state in stack.services()}["kafka-2"] == "no container"
     with pytest.raises(StackError, match="the containers are those of another topology"):
         stack.up(print)
 

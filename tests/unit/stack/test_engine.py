@@ -8,7 +8,7 @@ import pytest
 
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.composecli import LEAST_COMPOSE
-from sinkbench.stack.engine import LEAST_ENGINE, Container, Usage, refusal, too_old, usage_of
+from sinkbench.stack.engine import LEAST_ENGINE, Container, ContainerUsage, refusal, too_old, usage_of
 
 WHERE = "unix:///var/run/docker.sock"
 
@@ -63,11 +63,11 @@ STATS = {
 
 
 def test_one_answer_tells_what_a_container_uses() -> None:
-    assert usage_of(STATS) == Usage(2.5, 540.0)
+    assert usage_of(STATS) == ContainerUsage(2.5, 540.0)
     older = {"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}}
-    assert usage_of(older) == Usage(None, 540.0)
+    assert usage_of(older) == ContainerUsage(None, 540.0)
 
 
 def test_a_container_that_does_not_run_uses_nothing_that_is_told() -> None:
-    assert usage_of({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == Usage()
-    assert usage_of({}) == Usage()
+    assert usage_of({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == ContainerUsage()
+    assert usage_of({}) == ContainerUsage()

@@ -359,4 +359,4 @@ def test_a_proxy_before_a_secured_sink_is_refused(settings: Made, monkeypatch: p
     monkeypatch.setattr(compose, "DockerEngine", Engine)
     monkeypatch.setattr(compose, "ComposeCli", Cli)
     with pytest.raises(StackError, match="SINKBENCH_SECURITY=on: in containers no proxy can stand before a sink"):
-        ComposeStack(settings(), CHECKOUT).check_proxy()
+        ComposeStack(settings(), CHECKOUT).faults.proxies.check()
