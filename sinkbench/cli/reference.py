@@ -1,7 +1,4 @@
-"""docs/reference.md and .env.example, made from the code: every command, every key of a plan, every setting.
-
-And docker-compose.published.yml, which says of the containers what the published topology says.
-"""
+"""docs/reference.md and .env.example, made from the code: every command, every key of a plan, every setting."""
 
 from __future__ import annotations
 
@@ -21,11 +18,9 @@ from sinkbench.cli.main import app as sinkbench
 from sinkbench.errors import EXIT_CODES
 from sinkbench.plan.plan import MODES, Plan
 from sinkbench.settings import CHECKOUT, PREFIX, Settings
-from sinkbench.stack.overlay import PUBLISHED, published_overlay
 from sinkbench.tables.markdown import markdown_table
-from sinkbench.topology import load_topology
 
-__all__ = ["Key", "env_example", "keys_of", "published", "reference"]
+__all__ = ["Key", "env_example", "keys_of", "reference"]
 
 _DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
 _TEXT_OR_NUMBER = "text or number"
@@ -61,7 +56,7 @@ _ENV = """\
 
 # The controller's container races the plan, too; it may be any file in the folder plans/. The thresholds are your copy
 # of this file. `docker compose up -d --scale connect=6` changes the workers while they run. `docker compose` alone
-# heeds no topology: give it an overlay, as docs/topologies.md says.
+# heeds neither topology nor security: list its files in COMPOSE_FILE, as docs/topologies.md and docs/security.md say.
 
 = stack|plan|thresholds|topology|workers
 
@@ -169,12 +164,6 @@ def env_example() -> str:
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"
-
-
-def published() -> str:
-    """The file docker-compose.published.yml, by the settings' defaults."""
-    found = Settings.model_construct(topology="published", _fields_set={"topology"})
-    return published_overlay(found.with_layout(load_topology("published", CHECKOUT, CHECKOUT)))
 
 
 def keys_of(model: type[BaseModel]) -> list[Key]:
@@ -288,4 +277,3 @@ def _commands(command: Any, name: str) -> Iterator[str]:
 if __name__ == "__main__":
     (CHECKOUT / "docs" / "reference.md").write_text(reference(), encoding="utf-8")
     (CHECKOUT / ".env.example").write_text(env_example(), encoding="utf-8")
-    (CHECKOUT / PUBLISHED).write_text(published(), encoding="utf-8")

@@ -1,91 +1,101 @@
-"""What can be done to single services in containers."""
+"""What can be done to single containers: ended, frozen, without their network, or behind a proxy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.settings import Settings
-from sinkbench.stack import Isolation, Promotion, Proxies, ProxyTarget, Say
-from sinkbench.stack.engine import Container, DockerEngine
-from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
+from sinkbench.stack.composeendpoints import PORTS
+from sinkbench.stack.protocol import Faults, Isolation, Proxies, ProxyTarget, Say
+from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, proxy_targets_at, running_proxy
 
-__all__ = ["ComposeFaults", "ComposeProxies"]
+if TYPE_CHECKING:
+    from sinkbench.stack.compose import ComposeStack
+
+__all__ = ["ContainerFaults"]
 
 
-@dataclass(frozen=True)
-class ComposeFaults:
-    """Signals, pauses, and networks that the engine takes away and gives back.
+class ContainerFaults(Faults, Isolation):
+    """Of the containers of one stack."""
 
-    Attributes:
-        engine: the engine.
-        container: finds the container of a service. Raises StackError if there is none.
-        wait: waits until services are well. Raises StackError.
-        proxies: None inside a container.
-    """
+    small_disks = None
 
-    engine: DockerEngine
-    container: Callable[[str], Container]
-    wait: Callable[[Sequence[str]], None]
-    proxies: Proxies | None
-    small_disks: None = None
+    def __init__(self, stack: ComposeStack) -> None:
+        self._stack = stack
+
+    def undo(self) -> None:
+        """Lets frozen containers go on and gives back networks, after a controller that was killed meanwhile."""
+        for container in self._stack.engine.containers():
+            if container.state == "paused":
+                self._stack.engine.act("unpause", container)
+            if container.isolated:
+                self._stack.engine.reconnect(container)
 
     def kill(self, service: str) -> None:
-        self.engine.kill(self.container(service))
+        self._act("kill", service)
 
     def stop(self, service: str) -> None:
-        self.engine.stop(self.container(service))
+        self._act("stop", service)
 
     def start(self, service: str) -> None:
-        self.engine.start(self.container(service))
-        self.wait([service])
+        self._act("start", service)
+        self._stack.wait_until_ready([service])
 
     def freeze(self, service: str) -> None:
-        self.engine.pause(self.container(service))
+        self._act("pause", service)
 
     def thaw(self, service: str) -> None:
-        self.engine.unpause(self.container(service))
-        self.wait([service])
+        self._act("unpause", service)
+        self._stack.wait_until_ready([service])
+
+    def _act(self, what: str, service: str) -> None:
+        self._stack.engine.act(what, self._stack.container(service))
 
     @property
     def isolation(self) -> Isolation:
         return self
 
     def isolate(self, service: str) -> None:
-        self.engine.disconnect(self.container(service))
+        self._stack.engine.disconnect(self._stack.container(service))
 
     def rejoin(self, service: str) -> None:
-        self.engine.reconnect(self.container(service))
-        self.wait([service])
+        self._stack.engine.reconnect(self._stack.container(service))
+        self._stack.wait_until_ready([service])
 
-    def promotion(self, sink: str) -> Promotion | None:
+    @property
+    def proxies(self) -> Proxies | None:
+        # A container of the project has neither Go nor what it has built.
+        return None if self._stack.inside else _ContainerProxies(self._stack)
+
+    def promotion(self, sink: str) -> None:
         return None
 
 
-@dataclass(frozen=True)
-class ComposeProxies:
-    """A proxy on the engine's machine, which listens where containers reach that."""
+class _ContainerProxies(Proxies):
+    def __init__(self, stack: ComposeStack) -> None:
+        self._stack = stack
 
-    settings: Settings
-    checkout: Path
-    engine: DockerEngine
-    targets: Mapping[str, ProxyTarget]
+    @property
+    def targets(self) -> Mapping[str, ProxyTarget]:
+        running = {name: each for name, each in self._stack.named().items() if each.state == "running"}
+        return proxy_targets_at(
+            {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
+        )
 
     def check(self) -> None:
-        if self.settings.security == "on":
+        if self._stack.secured:
             raise StackError(
-                "SINKBENCH_SECURITY=on: in containers no proxy can stand before a sink, whose certificate is for none;"
-                " race on the stack local, or leave it out"
+                "the containers are secured: no proxy can stand before a sink, whose certificate is not for its"
+                " address; race on the stack local, or without SINKBENCH_SECURITY"
             )
-        check_proxy(self.checkout, self.settings.dist)
+        check_proxy(self._stack.checkout, self._stack.settings.dist)
 
     def prepare(self, say: Say) -> None:
-        ensure_proxy(self.checkout, self.settings.dist, say)
+        ensure_proxy(self._stack.checkout, self._stack.settings.dist, say)
 
     def run(self) -> AbstractContextManager[Toxiproxy]:
-        program = ensure_proxy(self.checkout, self.settings.dist, lambda line: None)
-        return running_proxy(program, self.settings.home / "log", {}, self.engine.gateway())
+        program = ensure_proxy(self._stack.checkout, self._stack.settings.dist, lambda line: None)
+        return running_proxy(program, self._stack.settings.home / "log", {}, self._stack.engine.gateway())
