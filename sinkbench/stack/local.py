@@ -21,7 +21,6 @@ from sinkbench.stack.localfaults import LocalFaults
 from sinkbench.stack.localnodes import LocalNodes
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.nodes import check_memory
-from sinkbench.stack.plugins import jars_of
 from sinkbench.stack.processes import check_ports_free, command_line, end_leftovers
 from sinkbench.stack.securing import refuse_expired
 from sinkbench.stack.smalldisk import unmount_small_disk
@@ -123,8 +122,6 @@ class LocalStack(Stack):
     def facts(self) -> Facts:
         return Facts(
             command_lines={name: words for name, pid in self._nodes.pids().items() if (words := command_line(pid))},
-            # Each worker unpacks a user's own for itself, and all have the same.
-            plugin_jars=jars_of([self.settings.dist / "plugins", self._home.data / "connect" / "plugins-1"]),
             data_path=self.home,
         )
 

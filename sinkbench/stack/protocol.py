@@ -104,7 +104,6 @@ class Facts:
         cpu_limits: cores that a service, or each worker, may use, by the service's name; absent for no limit.
         allowances: what each service's containers may use, by the service's name; empty without containers.
         command_lines: the words of each running and visible service's command line, by its name.
-        plugin_jars: the jars in the plugin of each sink connector, by its class; empty if they cannot be seen.
         data_path: a path on the disk with the services' data; None if not visible.
     """
 
@@ -112,7 +111,6 @@ class Facts:
     cpu_limits: Mapping[str, float] = field(default_factory=dict)
     allowances: Mapping[str, Allowance] = field(default_factory=dict)
     command_lines: Mapping[str, list[str]] = field(default_factory=dict)
-    plugin_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     data_path: Path | None = None
 
 

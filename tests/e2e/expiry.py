@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from sinkbench.services.servercert import POSTGRES, certificate_until
 from sinkbench.stack.certificates import Signed, issue, valid_until
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
@@ -15,6 +14,7 @@ from sinkbench.stack.securing import LOCAL_NAMES
 from sinkbench.stack.security import Security
 from sinkbench.stack.securityfiles import files_of_processes
 from sinkbench.stack.supervisor import Supervisor
+from tests.support.servercert import POSTGRES, certificate_until
 
 __all__ = ["Expiring", "expiring_certificates"]
 
