@@ -16,7 +16,7 @@ from loadgen.cli import app as loadgen
 from sinkbench.analysis.query import Query
 from sinkbench.cli.main import app as sinkbench
 from sinkbench.errors import EXIT_CODES
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import MODES, Plan
 from sinkbench.settings import CHECKOUT, PREFIX, Settings
 from sinkbench.tables.markdown import markdown_table
 
@@ -114,6 +114,7 @@ class Key:
     Attributes:
         name: the dotted key; `[]` stands for each item of a list.
         row: type, default, what is allowed, and what it is.
+        modes: the modes of a plan that have it.
     """
 
     def __init__(self, name: str, schema: Mapping[str, Any], required: bool) -> None:
@@ -122,6 +123,7 @@ class Key:
         # A default that depends on other values stands in the description.
         default = said[1] if said else "required" if required else _default(schema)
         self.name = name
+        self.modes: list[str] = []
         self.row = (_type(schema), default, _allowed(schema), _DEFAULT.sub("", described))
 
 
@@ -136,8 +138,9 @@ def reference() -> str:
         *_commands(get_command(sinkbench), "sinkbench"),
         *_commands(get_command(loadgen), "loadgen"),
         "## Keys of a plan\n",
-        "A plan is YAML. `sinkbench race --show FILE` prints one with every key; an unknown key is refused.\n",
-        _table(keys_of(Plan)),
+        "A plan is YAML. `sinkbench race --show FILE` prints one with every key that its mode has; other keys are"
+        " refused. A key without modes is for all of them.\n",
+        _plan_table(plan_keys()),
         "## Keys of a query\n",
         "A file `NAME.yaml` in the folder that a plan's `queries` names;"
         " [methods.md](methods.md#equal-jobs) says what is made of it.\n",
@@ -167,6 +170,30 @@ def keys_of(model: type[BaseModel]) -> list[Key]:
     """Every key of a model, those of a section after it."""
     schema = model.model_json_schema()
     return list(_keys(schema, schema.get("$defs", {}), ""))
+
+
+def plan_keys() -> list[Key]:
+    """Every key of a plan, with the modes that have it."""
+    found: list[Key] = []
+    of_all = {key.name: key for key in keys_of(Plan)}
+    for mode, model in MODES.items():
+        place = 0
+        for key in keys_of(model):
+            # A model allows its own mode only.
+            wanted = of_all["mode"] if key.name == "mode" else key
+            known = next((each for each in found if (each.name, each.row) == (wanted.name, wanted.row)), None)
+            if known is None:
+                # After all keys of the section before it.
+                while place < len(found) and _top(found[place]) == _top(found[place - 1]) != _top(wanted):
+                    place += 1
+                found.insert(place, wanted)
+            place = found.index(known or wanted) + 1
+            (known or wanted).modes.append(mode)
+    return found
+
+
+def _top(key: Key) -> str:
+    return re.split(r"[.\[]", key.name)[0]
 
 
 def _keys(schema: Mapping[str, Any], models: Mapping[str, Any], above: str) -> Iterator[Key]:
@@ -228,6 +255,11 @@ def _table(keys: Sequence[Key], prefix: str = "") -> str:
     rows = [(f"{prefix}{key.name.upper()}" if prefix else key.name, *key.row) for key in keys]
     headers = ("variable", *_HEADERS[1:]) if prefix else _HEADERS
     return "\n".join(markdown_table(headers, rows, codes=[0])) + "\n"
+
+
+def _plan_table(keys: Sequence[Key]) -> str:
+    rows = [(key.name, "" if len(key.modes) == len(MODES) else ", ".join(key.modes), *key.row) for key in keys]
+    return "\n".join(markdown_table((_HEADERS[0], "modes", *_HEADERS[1:]), rows, codes=[0])) + "\n"
 
 
 def _commands(command: Any, name: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import FaultsPlan, Plan
 from sinkbench.sinks import SMALL_DISK, needed, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean
@@ -167,4 +167,5 @@ def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file:
 
 
 def _where(plan: Plan, fault: PlanFault, *key: str) -> str:
-    return plan.where("faults", plan.faults.index(fault), *key)
+    faults = plan.faults if isinstance(plan, FaultsPlan) else (fault,)
+    return plan.where("faults", faults.index(fault), *key)

@@ -266,7 +266,7 @@ class Bench:
         file = None if cell.target is None else self._checkout / cell.target
         created = self.sink(cell.sink).create(names.target, file)
         self._check_columns(cell, names, created.columns)
-        if self.plan.load.changes is not None:
+        if self.plan.changes is not None:
             self._check_keyed(cell, names)
         return created.notes
 
@@ -472,8 +472,8 @@ class Bench:
         """Compares what the sink holds with what was produced, record by record, or key by key if they change keys."""
         sink = self.sink(cell.sink)
         sink.settle(names.target)
-        if self.plan.load.changes is not None:
-            return self._audit_versions(cell, names, records, self.plan.load.changes)
+        if self.plan.changes is not None:
+            return self._audit_versions(cell, names, records, self.plan.changes)
         audit = SeqAudit(records)
         found = 0
         for seqs in sink.sequences(names.target, names.trial):
@@ -496,7 +496,7 @@ class Bench:
     def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
         """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
         changes = self.sink(cell.sink).capabilities.changes
-        return None if self.plan.load.changes is None or changes is None else changes.bloat(names.target)
+        return None if self.plan.changes is None or changes is None else changes.bloat(names.target)
 
     def content(self, cell: Cell, names: Names, records: int) -> Content | None:
         """Compares a few records of the topic with what the sink holds of them, and many with their own checksums.
@@ -505,7 +505,7 @@ class Bench:
         """
         # Of what changes the sink keeps the last versions.
         count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / self.record_bytes)))
-        values = self.kafka.some_records(names.topic, count, last=self.plan.load.changes is not None)
+        values = self.kafka.some_records(names.topic, count, last=self.plan.changes is not None)
         sent = documents_of(values, names.trial, cell.form)
         return content_of(self.sink(cell.sink), names, sent, records, self.record_bytes)
 

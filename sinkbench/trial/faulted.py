@@ -76,8 +76,8 @@ class Faulted:
         plan, fault = trial.bench.plan, self._fault
         longest = plan.drain.timeout_seconds + fault.most_seconds
         if self._offered is not None:
-            longest += plan.sustain.seconds
-            interval = plan.sustain.arrival_interval_ms / 1000
+            longest += plan.constant_load.seconds
+            interval = plan.constant_load.arrival_interval_ms / 1000
             # Of a backlog all records were due before the connector was there: none is late.
             if (times := trial.sink.capabilities.times) is not None:
                 self._arriving = trial.contexts.enter_context(times.watch(trial.names.target, interval))
@@ -119,7 +119,7 @@ class Faulted:
                 raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
             offering.check()
             injection.check()
-            if self._is_due(sample, plan.sustain.seconds, trial.records):
+            if self._is_due(sample, plan.constant_load.seconds, trial.records):
                 if injection.began is None:
                     self._too_late = self._offered is None and (sample.stored or 0) >= trial.records
                     trial.observer.phase(f"{fault.name}, while {self._meanwhile(trial)}")
