@@ -19,6 +19,7 @@ from sinkbench.errors import ServiceError, StackError, TrialFailed
 from sinkbench.load.part import ANSWER_SECONDS, LocalPart, Part, RemotePart
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
+from sinkbench.plan.sections import DrainLoad, OfferedLoad
 from sinkbench.services.http import http_client
 from sinkbench.services.worker import Workers
 from sinkbench.stack import Endpoints
@@ -122,10 +123,14 @@ class Loadgens:
         options |= {"replication": plan_load.replication or self._endpoints.replication}
         if own is not None:
             # Without a rate a load is as fast as can be.
-            options |= {"records": own.facts.sha256, "pace": "even" if rate is None else plan_load.pace}
+            options |= {
+                "records": own.facts.sha256,
+                "pace": plan_load.pace if rate and isinstance(plan_load, OfferedLoad) else "even",
+            }
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
         # Changes of one key must come in the order of their seq, and the rhythm of records is that of all of them.
-        alone = plan_load.changes is not None or options.get("pace") == "recorded"
+        changes = isinstance(plan_load, DrainLoad) and plan_load.changes is not None
+        alone = changes or options.get("pace") == "recorded"
         ranges = split(records, 1 if alone else len(self._endpoints.loadgens) or 1)
         names = [LoadName(run=run, topic=topic, first_seq=first_seq, count=count) for first_seq, count in ranges]
         with self._parts(names) as parts:
