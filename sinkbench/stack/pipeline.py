@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
-from loadgen.summary import LoadState
 from pydantic import ValidationError
 
+from loadgen.summary import LoadState
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.kafka import Kafka
 from sinkbench.stack.endpoint import Endpoint
