@@ -23,7 +23,6 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Created, Destination, Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
-from sinkbench.sinks.postgres.writers import SINGLY
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
@@ -63,21 +62,6 @@ def test_a_limit_is_measured_again_with_what_each_service_took(bench: Bench, sin
     used = found.costs.cpu_seconds_per_million
     assert used.keys() >= {sink, "connect", "kafka", CLIENT}
     assert (used[CLIENT] or 0.0) > 0
-
-
-@pytest.mark.long
-def test_copy_is_faster_than_single_rows(bench: Bench) -> None:
-    rates = []
-    for way in ("COPY", SINGLY):
-        to = Destination("postgres", way, TARGET, bench.stack.endpoints.sinks["postgres"])
-        client = SinkClient(bench.sink("postgres"), to, bench.plan.load)
-        try:
-            measured = client.measure(Point(1_000, 1), 2.0)
-        finally:
-            client.close()
-        assert measured.problem is None
-        rates.append(measured.records_per_second or 0.0)
-    assert rates[0] > 2 * rates[1] > 0
 
 
 def refusing(stack: LocalStack, name: str, folder: Path) -> Sink:
