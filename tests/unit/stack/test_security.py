@@ -14,7 +14,7 @@ from sinkbench.errors import SettingsError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.settings import load_settings
 from sinkbench.stack.certificates import issue, make_authority, valid_until
-from sinkbench.stack.localendpoints import endpoints_of
+from sinkbench.stack.local import LocalStack
 from sinkbench.stack.securing import LOCAL_NAMES, refuse_expired, secure_processes
 from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
 from tests.support.expired import an_expired_certificate
@@ -168,10 +168,10 @@ def test_half_of_ones_own_is_named(tmp_path: Path) -> None:
 def test_clients_are_told_what_the_services_want(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path))
     monkeypatch.setenv("SINKBENCH_SECURITY", "on")
-    assert endpoints_of(load_settings()).connect_access.password == ""
+    assert LocalStack(load_settings()).endpoints.connect_access.password == ""
     (tmp_path / "data-secure").mkdir()
     security, _ = made(tmp_path / "data-secure" / "security")
-    found = endpoints_of(load_settings())
+    found = LocalStack(load_settings()).endpoints
     assert all(url.startswith("https://127.0.0.1:") for url in found.connect.values())
     assert found.sinks["elasticsearch"].address.startswith("https://")
     assert found.sinks["elasticsearch"].access.password == security.passwords["elasticsearch"]
