@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from loadgen.certificate import WARN_BEFORE
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal
 from sinkbench.stack import Say
@@ -22,6 +21,7 @@ __all__ = ["refuse_expired", "secure_processes"]
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 FOR_OURS = "delete ca.pem, node.pem and node.key there for certificates of sinkbench's own"
+WARN_BEFORE = timedelta(days=2)
 RENEWED = timedelta(days=30)
 """A certificate of ours that lasts no longer than that is made anew at a start."""
 PASSWORD_BYTES = 24
