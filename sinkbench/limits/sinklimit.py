@@ -21,8 +21,9 @@ from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Destination, Sink
-from sinkbench.trial.bench import Bench, jvm_signs
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.probes import jvm_signs
 
 __all__ = ["BLOCK_SECONDS", "SinkClient", "sink_limit", "sink_limit_again"]
 
@@ -117,7 +118,7 @@ class SinkClient:
 
 
 def sink_limit(
-    bench: Bench,
+    bench: Cluster,
     to: Destination,
     phase: Callable[[str], None],
     step_seconds: float = STEP_SECONDS,
@@ -145,7 +146,7 @@ def sink_limit(
 
 
 def sink_limit_again(
-    bench: Bench, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
+    bench: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
 ) -> Measured:
     """Measures once more what a search has settled, by new clients, and what it took; the rest as of `sink_limit`.
 
@@ -160,7 +161,7 @@ def _in_words(to: Destination, point: Point) -> str:
     return f"{to.way} of {point.batch:,} records, {point.connections} connections"
 
 
-def _look(bench: Bench) -> Sample:
+def _look(bench: Cluster) -> Sample:
     """What the services and sinkbench itself have used so far; as far as they can be asked."""
     used: Mapping[str, float | None] = {}
     signs: Mapping[str, float] = {}

@@ -12,13 +12,13 @@ from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.drain import Drain
-from sinkbench.trial.faulted import Faulted
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.workloads.drain import Drain
+from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.kind import Kind
 from sinkbench.trial.names import Names
-from sinkbench.trial.rescale import LiveRescale
-from sinkbench.trial.sustain import records_offered
+from sinkbench.trial.workloads.rescale import LiveRescale
+from sinkbench.trial.workloads.sustain import records_offered
 from sinkbench.trial.trial import Trial
 from tests.support.silent import Silent
 
@@ -42,7 +42,7 @@ def one_trial(
     names, chosen = Names.of("5eeded_001"), expand(plan, stack.workers)[cell]
     with (
         keep_records(plan.load, lambda: stack.endpoints) as own,
-        closing(Bench(stack, plan, checkout, own)) as bench,
+        closing(Cluster(stack, plan, checkout, own)) as bench,
     ):
         try:
             count = records or chosen.backlog or records_offered(plan, chosen.offered or 0.0)

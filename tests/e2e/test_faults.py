@@ -27,10 +27,10 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_kind
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.readiness import checks
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.fulldisk import disk_to_fill
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.workloads.disk import disk_to_fill
 from sinkbench.trial.names import Names
-from sinkbench.trial.network import proxied_network
+from sinkbench.trial.workloads.network import proxied_network
 from tests.e2e.onetrial import one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
 from tests.support.commands import Run
@@ -152,7 +152,7 @@ def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_pat
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
     delayed, _ = expand(plan, proxied.workers)
     assert delayed.fault is not None
-    with closing(Bench(proxied, plan, CHECKOUT)) as bench, proxied_network(bench, delayed) as network:
+    with closing(Cluster(proxied, plan, CHECKOUT)) as bench, proxied_network(bench, delayed) as network:
         url = bench.config(delayed, Names.of("5eeded_001"))["connection.url"]
         where = re.search(r"//([^:/]+):(\d+)/", url)
         assert where is not None, url
@@ -228,7 +228,7 @@ def test_a_full_disk_takes_no_record_until_there_is_room(
     cell, names = expand(plan, mounting.workers)[which], Names.of("5eeded_001")
     way = next(iter(sink_kind(cell.sink).writers))
     to = Destination(cell.sink, way, names.target, mounting.endpoints.sinks[cell.sink])
-    with closing(Bench(mounting, plan, CHECKOUT)) as bench:
+    with closing(Cluster(mounting, plan, CHECKOUT)) as bench:
         try:
             bench.create_target(cell, names)
             # A controller that is killed leaves its disk full, and whoever comes next drops its table.
@@ -260,7 +260,7 @@ def test_a_postgres_that_dies_while_its_disk_is_full_starts_again_and_has_its_ta
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
     cell, names = expand(plan, mounting.workers)[0], Names.of("5eeded_001")
     to = Destination("postgres", "COPY", names.target, mounting.endpoints.sinks["postgres"])
-    with closing(Bench(mounting, plan, CHECKOUT)) as bench:
+    with closing(Cluster(mounting, plan, CHECKOUT)) as bench:
         bench.create_target(cell, names)
         try:
             left = ExitStack()

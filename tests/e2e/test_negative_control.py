@@ -21,7 +21,7 @@ from sinkbench.cli.main import ENDING_SIGNALS, main
 from sinkbench.errors import EXIT_CHECK_FAILED
 from sinkbench.plan.cells import Cell
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from tests.support.latest import summary_of, trials_of
 
@@ -144,9 +144,9 @@ HANDS = {"postgres": InPostgres, "elasticsearch": InElasticsearch}
 @pytest.fixture
 def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hands: each acts on the cell that is called after it, when the connector is gone and before the audit."""
-    count, compare = Bench.audit, Bench.content
+    count, compare = Cluster.audit, Cluster.content
 
-    def audit(bench: Bench, cell: Cell, names: Names, records: int) -> SeqAudit | VersionAudit:
+    def audit(bench: Cluster, cell: Cell, names: Names, records: int) -> SeqAudit | VersionAudit:
         hand = HANDS[cell.sink](stack, names.target)
         acts = {DELETES: hand.delete, DOUBLES: hand.double, CHANGES: hand.change}
         does = cell.label.partition(" ")[2]
@@ -157,14 +157,14 @@ def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
             acts[does]()
         return count(bench, cell, names, records)
 
-    def content(bench: Bench, cell: Cell, names: Names, records: int) -> Content | None:
+    def content(bench: Cluster, cell: Cell, names: Names, records: int) -> Content | None:
         if not cell.label.endswith(UNCOMPARED):
             return compare(bench, cell, names, records)
         with HANDS[cell.sink](stack, names.target).hidden():
             return compare(bench, cell, names, records)
 
-    monkeypatch.setattr(Bench, "audit", audit)
-    monkeypatch.setattr(Bench, "content", content)
+    monkeypatch.setattr(Cluster, "audit", audit)
+    monkeypatch.setattr(Cluster, "content", content)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from sinkbench.limits.process import make_records, write_for
 from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
-from sinkbench.trial.kind import Observer
+from sinkbench.trial.resources import Observer
 from tests.support.silent import Silent
 
 SECONDS = 0.5

@@ -19,7 +19,7 @@ from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SinkSettings
-from sinkbench.trial.kind import Observer
+from sinkbench.trial.resources import Observer
 from sinkbench.trial.names import Names
 from tests.support.fakebench import FakeBench, FakeSink, Quiet
 

@@ -60,7 +60,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> FakeBench:
     """The bench that every session gets; what is asked of services before a race is left out."""
     fake = FakeBench(PLAN)
     fake.close = lambda: fake.calls.append("close")  # type: ignore[attr-defined]
-    monkeypatch.setattr(session, "Bench", lambda *arguments: fake)
+    monkeypatch.setattr(session, "Cluster", lambda *arguments: fake)
     monkeypatch.setattr(session, "describe", lambda *arguments: {"stack": "fake", "workers": 3})
     monkeypatch.setattr(session, "offer_by_hand", lambda stack: stack.calls.append("offer"))
     monkeypatch.setattr(session, "machine", dict)

@@ -22,12 +22,12 @@ from sinkbench.results import TrialRecord
 from sinkbench.sinks import Arrivals
 from sinkbench.summary.cells import summarize
 from sinkbench.trial.deadletters import DeadLetters
-from sinkbench.trial.faulted import Faulted
-from sinkbench.trial.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
+from sinkbench.trial.workloads.fault import Fault
+from sinkbench.trial.workloads.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
 from sinkbench.trial.names import TRIAL, Names
-from sinkbench.trial.poison import poison
+from sinkbench.trial.workloads.poison import poison
 from sinkbench.trial.stop import End
-from sinkbench.trial.sustain import records_offered
+from sinkbench.trial.workloads.sustain import records_offered
 from sinkbench.trial.trial import Trial
 from tests.support.fakebench import FakeBench, Quiet
 from tests.support.trials import sample
@@ -418,7 +418,7 @@ def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone(tak
 def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(
     take: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.injection.HOLD_SECONDS", 0.01)
+    monkeypatch.setattr("sinkbench.trial.workloads.injection.HOLD_SECONDS", 0.01)
     bench = FakeBench(plan_with({"what": "fill", "seconds": 0.5}))
     record = take(broken(bench, fill_disk={"stuck": True}, free_disk={"stuck": False}))
     assert record.reasons == []
@@ -515,7 +515,7 @@ def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(take: Tak
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
     take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.command.COMMAND_SECONDS", 0.3)
+    monkeypatch.setattr("sinkbench.trial.workloads.command.COMMAND_SECONDS", 0.3)
     record = take(by_command(f"sleep 70 & echo $! > {tmp_path}/pid; wait", "true"))
     (reason,) = record.reasons
     assert "did not end in 0.3 s, and was killed" in reason.text

@@ -11,7 +11,7 @@ from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.drain import Drain
+from sinkbench.trial.workloads.drain import Drain
 from sinkbench.trial.names import Names
 from sinkbench.trial.outofmemory import exhausted_in_words, mend_of, used_up_heaps
 from sinkbench.trial.trial import Trial

@@ -15,8 +15,8 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Audit, Rescale, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
 from sinkbench.tables.cells import render
-from sinkbench.trial.drain import rate_after
-from sinkbench.trial.rescale import LiveRescale, rescale_of
+from sinkbench.trial.workloads.drain import rate_after
+from sinkbench.trial.workloads.rescale import LiveRescale, rescale_of
 from tests.support.trials import a_cell, run_summary, sample, trial
 
 PLAN = Plan.model_validate(

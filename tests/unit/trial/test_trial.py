@@ -24,11 +24,11 @@ from sinkbench.results import Bloat, Pool, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.deadletters import DeadLetters
-from sinkbench.trial.drain import Drain, take_pilot
+from sinkbench.trial.workloads.drain import Drain, take_pilot
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
-from sinkbench.trial.rescale import LiveRescale
-from sinkbench.trial.sustain import Sustain, records_offered
+from sinkbench.trial.workloads.rescale import LiveRescale
+from sinkbench.trial.workloads.sustain import Sustain, records_offered
 from sinkbench.trial.trial import Trial
 from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, Quiet
 

@@ -14,10 +14,10 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Durability, TrialRecord
 from sinkbench.summary.cells import summarize
 from sinkbench.trial import replication
-from sinkbench.trial.drain import Drain, take_pilot
-from sinkbench.trial.faulted import Faulted
+from sinkbench.trial.workloads.drain import Drain, take_pilot
+from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.names import Names
-from sinkbench.trial.sustain import records_offered
+from sinkbench.trial.workloads.sustain import records_offered
 from sinkbench.trial.trial import Trial
 from tests.support.fakebench import FakeBench, FakeSink, Quiet
 
