@@ -16,12 +16,13 @@ from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.services.deadletters import DeadLetterQueue
 from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import needed
 from sinkbench.trial.contents import stored_content
 from sinkbench.trial.refused import why_refused
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Audited, Measured, Queue
 
-__all__ = ["audit", "count", "letters_of", "queue_of"]
+__all__ = ["audit", "count", "diverted", "letters_of", "queue_of"]
 
 
 def audit(own: Resources, found: Measured) -> Audited:
@@ -29,13 +30,18 @@ def audit(own: Resources, found: Measured) -> Audited:
 
     Records that it has not come to yet, or has written elsewhere, are not lost: there is nothing to audit.
     """
-    diverted = own.sink.diverted(own.names.target)
-    if diverted:
-        return replace(found.audited, diverted=diverted, why_not=diverted)
+    if why := diverted(own):
+        return replace(found.audited, diverted=why, why_not=why)
     # Where something was broken, what never came is lost.
     if not (found.read_all or found.policy.audits_unread):
         return found.audited
     return count(own, found)
+
+
+def diverted(own: Resources) -> str | None:
+    """Why what the connector writes does not reach the target; None if it does, or the sink does not tell."""
+    others = own.sink.capabilities.others
+    return None if others is None else others.diverted(own.names.target)
 
 
 def count(own: Resources, found: Measured) -> Audited:
@@ -74,7 +80,7 @@ def _counted(own: Resources) -> SeqAudit | VersionAudit:
     if load.changes is not None:
         last = last_versions(Changes(**load.changes.model_dump()), load.keys, own.records)
         by_key = VersionAudit(own.records, key_names(load.keys), *last)
-        for chunk, seqs in own.sink.versions(target, trial):
+        for chunk, seqs in needed(own.sink.capabilities.changes, "changes").versions(target, trial):
             by_key.add(chunk, seqs)
             rows += len(chunk)
         by_key.add_foreign(_foreign(own, rows))

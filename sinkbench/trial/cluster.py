@@ -21,7 +21,7 @@ from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
-from sinkbench.sinks import Sink, SinkPooling, open_sink
+from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
@@ -139,8 +139,8 @@ class Cluster:
         """Other clients of Connect, Kafka and these sinks now; `own` are connectors that are none."""
         running = {name: tasks for name, tasks in self.connect.running().items() if name not in own}
         topics = {name: count for name, count in self.kafka.written().items() if not is_ours(name)}
-        # A sink of somebody's own may be older than this question.
-        asked = {name: ask() for name in sinks if (ask := getattr(self.sink(name), "others", None)) is not None}
+        known = {name: self.sink(name).capabilities.others for name in sinks}
+        asked = {name: others.seen() for name, others in known.items() if others is not None}
         tables = {
             f"{table} of {sink}": count
             for sink, found in asked.items()
@@ -166,6 +166,20 @@ class Cluster:
     def file_of(self, cell: Cell) -> dict[str, str]:
         """What the cell's connector file and the plan's overrides say. Raises PlanError if it is no connector file."""
         return {**read_connector(self.checkout / "connectors" / f"{cell.pipeline}.json"), **cell.overrides}
+
+    def refusal(self, cell: Cell, config: Mapping[str, str]) -> str | None:
+        """Why the connection that a connector makes to its sink does not come about from here, in one line.
+
+        None if it does, or cannot be tried: the sink knows no way, or only the workers know what it takes.
+        """
+        ask = sink_kind(cell.sink).refusal
+        if ask is None:
+            return None
+        known = dict(config)
+        with suppress(ServiceError):
+            filled_in = self.connect.validate(config).values
+            known |= {key: value for key, value in filled_in.items() if key in known}
+        return ask(self.stack.endpoints, known)
 
     def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
         """Makes sure that a trial of `records` records, after `rows_before` rows, fits on the disk.
@@ -223,20 +237,20 @@ class Cluster:
         self.set_back(cell.sink)
         if cell.settings:
             self._set.add(cell.sink)
-            self.sink(cell.sink).apply(cell.settings)
+            needed(self.sink(cell.sink).capabilities.service_settings, "service_settings").apply(cell.settings)
 
     def set_back(self, sink: str) -> None:
         """Has the services of a sink be as they were before `set_services`. Raises ServiceError if that fails."""
         if sink in self._set:
-            self.sink(sink).revert()
+            needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
     def pooling(self, cell: Cell) -> SinkPooling | None:
         """How the pooler before the cell's sink is set; None if it has none, or does not tell."""
-        ask = getattr(self.sink(cell.sink), "pooling", None)
-        # A pooler may be allowed to keep that back.
+        pooler = self.sink(cell.sink).capabilities.pooler
+        # A pooler may keep that back.
         with suppress(ServiceError):
-            return None if ask is None else ask()
+            return None if pooler is None else pooler.read()
         return None
 
     def stop_connector(self, name: str) -> ConnectorStatus | None:

@@ -29,15 +29,14 @@ def others_now(own: Resources) -> Others | None:
 
 def exclude_existing(own: Resources) -> None:
     """Connections that are open by now, before the connector, are others'."""
-    # A sink of somebody's own may be older than this question.
-    if (exclude := getattr(own.sink, "exclude_existing", None)) is not None:
-        exclude()
+    if (others := own.sink.capabilities.others) is not None:
+        others.exclude_existing()
 
 
 def unattributed(own: Resources, samples: Sequence[Sample]) -> int | None:
     """Connections that came while the connector ran and are there without it: others'. None if that is not known."""
     sink, found = own.sink, None
-    if not hasattr(sink, "exclude_existing"):
+    if sink.capabilities.others is None:
         return None
     pooled = any(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples)
     deadline = time.monotonic() + CLOSING_SECONDS

@@ -39,12 +39,13 @@ SENT = "records JOIN gauges USING (gauge) JOIN rounds USING (round) JOIN levels 
 
 def ask_queries(own: Resources) -> list[Asked]:
     """What the trial's index or table answers to the plan's queries, and whether that is right."""
-    # A sink of somebody's own may be older than this question.
-    ask, cluster = getattr(own.sink, "ask", None), own.cluster
-    if not cluster.queries or ask is None:
+    queries, cluster = own.sink.capabilities.queries, own.cluster
+    if not cluster.queries or queries is None:
         return []
     with SentRecords(own.records, cluster.plan.load.keys) as sent:
-        return [asked(each, partial(ask, own.names.target, each), sent.answer(each)) for each in cluster.queries]
+        return [
+            asked(each, partial(queries.ask, own.names.target, each), sent.answer(each)) for each in cluster.queries
+        ]
 
 
 def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> Asked:

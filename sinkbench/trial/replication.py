@@ -14,7 +14,6 @@ from sinkbench.analysis.replication import ReplicationState, topic_replication
 from sinkbench.errors import ServiceError
 from sinkbench.results import Durability
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import SinkSettings
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Replication
 
@@ -59,14 +58,10 @@ def _asked(what: str, ask: Callable[[], ReplicationState]) -> ReplicationState:
 
 
 def _ask_sink(own: Resources) -> ReplicationState:
-    # A sink of somebody's own may be older than these questions.
-    if (ask_of := getattr(own.sink, "replication_of", None)) is not None:
-        of_connector: ReplicationState = ask_of(own.names.target, own.config)
-        return of_connector
-    if (ask := getattr(own.sink, "replication", None)) is not None:
-        found: ReplicationState = ask(own.names.target)
-        return found
-    return ReplicationState(unchecked=(f"what must hold in {own.cell.sink}: this sink does not tell",))
+    replication = own.sink.capabilities.replication
+    if replication is None:
+        return ReplicationState(unchecked=(f"what must hold in {own.cell.sink}: this sink does not tell",))
+    return replication.check(own.names.target, own.config)
 
 
 def _ask_topic(own: Resources) -> ReplicationState:
@@ -82,7 +77,7 @@ def _ask_topic(own: Resources) -> ReplicationState:
 def durability_of(own: Resources, found: Replication) -> Durability | None:
     """What is on how many nodes when a record counts as stored; None if the sink does not answer."""
     try:
-        settings = _settings(own)
+        settings = own.sink.settings(own.names.target, own.config)
     except (ServiceError, OSError):
         return None
     acks = own.cluster.plan.load.acks if own.cell.acks is None else own.cell.acks
@@ -99,12 +94,3 @@ def durability_of(own: Resources, found: Replication) -> Durability | None:
         kafka_nodes=brokers,
         settings=settled,
     )
-
-
-def _settings(own: Resources) -> SinkSettings:
-    # A sink of somebody's own may be older than this question.
-    ask = getattr(own.sink, "settings_of", None)
-    if ask is None:
-        return own.sink.settings(own.names.target)
-    found: SinkSettings = ask(own.names.target, own.config)
-    return found

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Event
 from typing import Protocol
 
 from loadgen.topic import topic_config
 from sinkbench.analysis.samples import Sample
-from sinkbench.errors import ServiceError
 from sinkbench.plan.cells import Cell
 from sinkbench.services.connect import ConnectorStatus, placement
 from sinkbench.services.kafka import group_of
-from sinkbench.sinks import Sink, sink_kind
+from sinkbench.sinks import Sink
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from sinkbench.trial.readorders import Order
@@ -134,20 +133,6 @@ class Resources:
     def placement(self, status: ConnectorStatus) -> dict[str, int]:
         """Tasks on each worker."""
         return placement(status, self.cluster.stack.endpoints.worker_ids)
-
-    def refusal(self) -> str | None:
-        """Why the connection that the connector makes to the sink does not come about from here, in one line.
-
-        None if it does, or cannot be tried: the sink knows no way, or only the workers know what it takes.
-        """
-        ask = sink_kind(self.cell.sink).refusal
-        if ask is None:
-            return None
-        config = self.config
-        with suppress(ServiceError):
-            filled_in = self.cluster.connect.validate(config).values
-            config |= {key: value for key, value in filled_in.items() if key in config}
-        return ask(self.cluster.stack.endpoints, config)
 
     def consumed(self) -> int:
         """Sum of the offsets that the connector has committed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from loadgen.options import load_from
 from loadgen.records import records_of
@@ -23,22 +23,20 @@ def reset_sink(own: Resources) -> Target:
     cell = own.cell
     own.cluster.check_disk(own.records, cell.rows_before, cell.form)
     own.observer.phase("resetting the sink")
-    create_target(own)
-    disk_bytes: int | None = 0
-    if cell.rows_before:
-        own.observer.phase("putting in the rows before")
-        for done in _fill(own):
-            own.observer.progress(done, cell.rows_before)
-        # Only what the records add to this is theirs.
-        ask = getattr(own.sink, "disk_bytes", None)
-        disk_bytes = None if ask is None else ask(own.names.target)
-    # A sink of somebody's own may be older than this question.
-    notes = getattr(own.sink, "notes", None)
-    return Target([] if notes is None else notes(own.names.target), disk_bytes)
+    notes = create_target(own)
+    if not cell.rows_before:
+        return Target(notes)
+    own.observer.phase("putting in the rows before")
+    for done in _fill(own):
+        own.observer.progress(done, cell.rows_before)
+    return Target(notes, own.sink.disk_bytes(own.names.target))
 
 
-def create_target(own: Resources) -> None:
+def create_target(own: Resources) -> Sequence[str]:
     """Sets the sink's services and makes its empty index or table, by the cell's target file if it has one.
+
+    Returns:
+        What readers of the trial's figures should know of it.
 
     Raises:
         TargetError: the file cannot be used, or lacks what the cell's connector writes to.
@@ -46,28 +44,21 @@ def create_target(own: Resources) -> None:
     """
     cluster, cell = own.cluster, own.cell
     cluster.set_services(cell)
-    # A sink of somebody's own may take no file.
-    if cell.target is None:
-        own.sink.create(own.names.target)
-    else:
-        own.sink.create(own.names.target, cluster.checkout / cell.target)
-    _check_columns(own)
+    created = own.sink.create(own.names.target, None if cell.target is None else cluster.checkout / cell.target)
+    _check_columns(own, created.columns)
     if cluster.plan.load.changes is not None:
         _check_keyed(own)
+    return created.notes
 
 
-def _check_columns(own: Resources) -> None:
+def _check_columns(own: Resources, there: frozenset[str] | None) -> None:
     """Makes sure that the target has each column that the connector fills, as far as both tell.
 
     Raises TargetError if it lacks one; then it is gone again.
     """
     cell = own.cell
-    ask = getattr(own.sink, "columns", None)
-    if ask is None:
-        return
     file = {key: str(value).strip() for key, value in own.cluster.file_of(cell).items()}
     wanted = filled_columns(file, cell.form)
-    there = None if wanted is None else ask(own.names.target)
     if wanted is None or there is None:
         return
     if lacking := sorted(wanted - there):
@@ -81,24 +72,22 @@ def _check_columns(own: Resources) -> None:
 
 def _check_keyed(own: Resources) -> None:
     """Makes sure, by an audit of the empty target, that changes can be audited in it. Raises PlanError if not."""
-    cell = own.cell
+    cell, changes = own.cell, own.sink.capabilities.changes
     where = f"{own.cluster.plan.where('load', 'changes')}: {cell.label}"
-    ask = getattr(own.sink, "versions", None)
-    if ask is None:
+    if changes is None:
         raise PlanError(f"{where}: the sink {cell.sink} cannot be audited by key; leave the pipeline out")
     try:
-        next(ask(own.names.target, own.names.trial), None)
+        next(changes.versions(own.names.target, own.names.trial), None)
     except TargetError as error:
         raise PlanError(f"{where}: {error}") from None
 
 
 def _fill(own: Resources) -> Iterator[int]:
     """Puts the rows before into the target; yields how many are there. Raises PlanError if the sink cannot do that."""
-    cell, load = own.cell, own.cluster.plan.load
-    ask = getattr(own.sink, "fill", None)
-    if ask is None:
+    cell, load, filling = own.cell, own.cluster.plan.load, own.sink.capabilities.filling
+    if filling is None:
         raise PlanError(f"{cell.label}: the sink {cell.sink} takes no rows_before; leave it out")
     count = min(cell.rows_before, DOCUMENTS_BEFORE)
     options = {"bootstrap": "-", "topic": "-", "run": RUN_BEFORE, "count": count}
     kept = load_from({**options, "keys": load.keys, "record_bytes": load.record_bytes})
-    yield from ask(own.names.target, cell.rows_before, records_of(kept))
+    yield from filling.fill(own.names.target, cell.rows_before, records_of(kept))

@@ -13,7 +13,7 @@ from sinkbench.errors import INTERRUPTIONS, ReasonCode, ServiceError, TrialFaile
 from sinkbench.results import Bloat, Reason, TrialRecord
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkBloat
-from sinkbench.trial.audit import audit, count, queue_of
+from sinkbench.trial.audit import audit, count, diverted, queue_of
 from sinkbench.trial.interference import exclude_existing, others_met, others_now, unattributed
 from sinkbench.trial.queries import ask_queries
 from sinkbench.trial.reasons import Notes, broken_reasons, check_audit, check_before, check_stopped
@@ -133,7 +133,7 @@ def stop(own: Resources, found: Measured) -> Stopped:
     return replace(
         found.stopped,
         consumed=own.consumed(),
-        refusal=own.refusal() if last is not None and last.cause() is not None else None,
+        refusal=None if last is None or last.cause() is None else own.cluster.refusal(own.cell, own.config),
         unattributed=unattributed(own, found.samples),
     )
 
@@ -189,7 +189,7 @@ def audit_the_rest(own: Resources, found: Measured, recover: Callable[[], object
         if not found.read_all:
             finish(own)
             found = replace(found, stopped=replace(found.stopped, consumed=own.consumed()))
-        if found.read_all and own.sink.diverted(own.names.target) is None:
+        if found.read_all and diverted(own) is None:
             found = replace(found, audited=count(own, found))
             check_audit(found, notes)
     except (TrialFailed, ServiceError, OSError) as error:
@@ -208,8 +208,8 @@ def _records_per_write(own: Resources, found: Measured, notes: Notes) -> float |
 
 def _bloat(own: Resources) -> SinkBloat | None:
     """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
-    ask = getattr(own.sink, "bloat", None)
-    return None if own.cluster.plan.load.changes is None or ask is None else ask(own.names.target)
+    changes = own.sink.capabilities.changes
+    return None if own.cluster.plan.load.changes is None or changes is None else changes.bloat(own.names.target)
 
 
 def _bloat_since(before: SinkBloat | None, after: SinkBloat | None) -> Bloat | None:
@@ -231,9 +231,8 @@ def _bloat_since(before: SinkBloat | None, after: SinkBloat | None) -> Bloat | N
 
 
 def _disk_bytes_per_record(own: Resources, found: Measured) -> float | None:
-    # A sink of somebody's own may be older than this question.
-    ask, before, audit = getattr(own.sink, "disk_bytes", None), found.target.disk_bytes, found.audited.audit
-    if ask is None or audit is None or not audit.stored:
+    before, audit = found.target.disk_bytes, found.audited.audit
+    if audit is None or not audit.stored:
         return None
-    size = ask(own.names.target)
+    size = own.sink.disk_bytes(own.names.target)
     return None if size is None or before is None else round(max(size - before, 0) / audit.stored, 1)

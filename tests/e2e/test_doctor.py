@@ -97,7 +97,7 @@ def _offered(stack: LocalStack) -> None:
     """What connectors write to by hand; a test before may have taken the alias."""
     for name in sinks_of(stack.endpoints):
         with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
-            sink.offer_by_hand()
+            sink.offer_default()
 
 
 # --- a plan -------------------------------------------------------------------------------------------------------

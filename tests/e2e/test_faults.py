@@ -303,21 +303,21 @@ def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalSt
             }
             for why, error in errors.items():
                 with psycopg.connect(address, autocommit=True) as open_before:
-                    sink.refuse(name, why)
+                    sink.capabilities.refusing.refuse(name, why)
                     with pytest.raises(error):
                         write()
                     with pytest.raises(error):
                         open_before.execute(insert)
-                    sink.accept(name)
+                    sink.capabilities.refusing.accept(name)
                     write()
             with psycopg.connect(address, autocommit=True) as open_before:
-                sink.refuse(name, "no connection")
-                sink.refuse(name, "no connection")
+                sink.capabilities.refusing.refuse(name, "no connection")
+                sink.capabilities.refusing.refuse(name, "no connection")
                 with pytest.raises(psycopg.OperationalError, match="too many clients already"):
                     write()
                 with pytest.raises(psycopg.errors.AdminShutdown):
                     open_before.execute(insert)
-                sink.accept(name)
+                sink.capabilities.refusing.accept(name)
             deadline = time.monotonic() + 10
             while sink.count(name) < 3:
                 assert time.monotonic() < deadline

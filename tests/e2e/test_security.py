@@ -217,7 +217,7 @@ def test_what_the_doctor_mends_here_can_be_undone_by_the_commands_that_it_prints
     endpoint = secured.endpoints.sinks["elasticsearch"]
     names = ("refresh_interval", "number_of_replicas")
     with closing(open_sink("elasticsearch", secured.endpoints, CHECKOUT)) as sink:
-        sink.offer_by_hand()
+        sink.offer_default()
     with http_client(endpoint.access, 10) as http:
         url = f"{endpoint.address}/{endpoint.options['index']}/_settings"
 

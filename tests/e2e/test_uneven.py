@@ -184,7 +184,7 @@ def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_n
         other.start()
         try:
             sink.create(NAMES.target)
-            held = sink.replication(NAMES.target)
+            held = sink.capabilities.replication.check(NAMES.target, {})
             kept = httpx.get(f"{address}/{NAMES.target}/_settings").json()[NAMES.target]["settings"]["index"]["uuid"]
         finally:
             other.join()

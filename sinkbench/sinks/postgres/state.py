@@ -19,7 +19,7 @@ from sinkbench.services.failures import in_one_line, map_exceptions
 from sinkbench.services.servercert import POSTGRES, certificates_until
 from sinkbench.services.versions import numbers_of
 from sinkbench.sinks.postgres import jdbc, replication
-from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
+from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF
 from sinkbench.sinks.state import Checkup, Database, Pooler, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
 

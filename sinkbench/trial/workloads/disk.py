@@ -9,7 +9,7 @@ from functools import partial
 import psutil
 
 from sinkbench.errors import ReasonCode, TrialFailed
-from sinkbench.sinks import SMALL_DISK, FullDisk, sink_kind
+from sinkbench.sinks import SMALL_DISK, FullDisk, needed, sink_kind
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.resources import Resources
 
@@ -41,8 +41,10 @@ def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
             ReasonCode.DISK_TOO_SMALL,
         )
     small = partial(cluster.stack.small_disk, round(TIMES * load) + EMPTY_BYTES)
-    with closing(cluster.another_sink(own.cell.sink)) as sink, sink.disk_to_fill(own.names.target, small) as disk:
-        yield disk
+    with closing(cluster.another_sink(own.cell.sink)) as sink:
+        filled = needed(sink.capabilities.disk_to_fill, "disk_to_fill")
+        with filled.disk(own.names.target, small) as disk:
+            yield disk
 
 
 @contextmanager

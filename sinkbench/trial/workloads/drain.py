@@ -56,9 +56,10 @@ class Drain:
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         # The rows that were there before have times, too.
-        if found.audited.audit is None or found.cell.rows_before:
+        times = own.sink.capabilities.times
+        if times is None or found.audited.audit is None or found.cell.rows_before:
             return After()
-        return After(stamped_records_per_second=own.sink.stamped_rate(own.names.target, own.records))
+        return After(stamped_records_per_second=times.rate(own.names.target, own.records))
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
         if not found.cell.probes:

@@ -23,7 +23,7 @@ from sinkbench.plan.faults import (
     WORKERS,
     PlanFault,
 )
-from sinkbench.sinks import FullDisk, sink_kind
+from sinkbench.sinks import FullDisk, needed, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
@@ -198,14 +198,15 @@ class Injection(Background[None]):
     def _refusing(self) -> Iterator[None]:
         target, why = self._own.names.target, self._fault.reason
         with closing(self._own.cluster.another_sink(self._own.cell.sink)) as sink:
+            refusing = needed(sink.capabilities.refusing, "refusing")
             try:
                 if why == "no connection":
-                    self._hold(partial(sink.refuse, target, why))
+                    self._hold(partial(refusing.refuse, target, why))
                 else:
-                    sink.refuse(target, why)
+                    refusing.refuse(target, why)
                 yield
             finally:
-                sink.accept(target)
+                refusing.accept(target)
 
     @contextmanager
     def _filling(self, disk: FullDisk) -> Iterator[None]:

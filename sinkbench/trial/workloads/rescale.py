@@ -26,7 +26,7 @@ from sinkbench.trial.values import Loaded, Measured, Rescaled, Timeline
 from sinkbench.trial.workload import Around, Figures
 from sinkbench.trial.workloads.drain import Drain, drained, looked_at, rate_after, timeouts_of
 
-__all__ = ["LiveRescale", "rescale_of"]
+__all__ = ["LiveRescale", "rescale_of", "stalls_outside"]
 
 ASK_SHARE = 0.4
 
@@ -57,9 +57,7 @@ class LiveRescale(Drain):
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
         step = found.timeline.rescaled or Rescaled()
-        # Pauses during a re-scale are its standstill, which is measured, and no stall.
-        changes = math.inf if step.asked is None else step.asked, math.inf if step.settled is None else step.settled
-        stalled = [each for each in stalls(found.samples, found.records) if not _overlap(each, changes)]
+        stalled = stalls_outside(found.samples, found.records, step)
         if step.asked is None or step.settled is None:
             return drained(found, reasons, None, stalled)
         figures = drained(found, reasons, rate_after(found.samples, found.records, step.settled), stalled)
@@ -68,8 +66,11 @@ class LiveRescale(Drain):
         return {**figures, **looked_at(found), "rescale": measured}
 
 
-def _overlap(stall: Stall, between: tuple[float, float]) -> bool:
-    return stall.began_seconds < between[1] and stall.began_seconds + stall.seconds > between[0]
+def stalls_outside(samples: Sequence[Sample], records: int, step: Rescaled) -> list[Stall]:
+    """When nothing was stored though it was due; pauses during a re-scale are its standstill, and no stalls."""
+    asked, settled = (math.inf if each is None else each for each in (step.asked, step.settled))
+    found = stalls(samples, records)
+    return [each for each in found if each.began_seconds >= settled or each.began_seconds + each.seconds <= asked]
 
 
 def rescale_of(samples: Sequence[Sample], records: int, tasks_before: int, asked: float, settled: float) -> Rescale:

@@ -151,15 +151,16 @@ class Sustain:
         )
 
 
-def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch]:
-    """What tells when records arrived in the sink."""
-    return own.sink.arrivals(own.names.target, own.cluster.plan.sustain.arrival_interval_ms / 1000)
+def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | None]:
+    """What tells when records arrived in the sink; None if it does not tell."""
+    times, interval = own.sink.capabilities.times, own.cluster.plan.sustain.arrival_interval_ms / 1000
+    return nullcontext() if times is None else times.watch(own.names.target, interval)
 
 
 def read_arrivals(own: Resources, around: Around) -> tuple[Arrivals | None, str]:
     """When records arrived; or None, and why that is not known."""
     if around.arriving is None:
-        return None, ""
+        return None, "this sink does not tell when records arrived"
     stepped = clock_step(around.clock_ms, clock_ms())
     if stepped is not None:
         return None, stepped

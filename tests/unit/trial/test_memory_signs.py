@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from sinkbench.trial.memory import memory_signs
+from sinkbench.trial.probes import memory_signs
 
 
 def signs(memory: dict[str, float | None]) -> dict[str, float]:

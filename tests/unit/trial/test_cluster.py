@@ -17,12 +17,16 @@ from sinkbench.errors import PlanError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
-from sinkbench.sinks import SinkPooling
+from sinkbench.sinks import Capabilities, Created, SinkPooling
 from sinkbench.stack import Stack
+from sinkbench.trial.audit import _counted
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.values import TopicLoad
 from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.target import create_target
+from sinkbench.trial.values import TopicLoad
 from tests.support.endpoints import endpoints
+from tests.support.fakecluster import Quiet
 from tests.support.trials import a_cell, connectors_in
 
 FILE = {"name": "mine", "config": {"connector.class": "A", "topics": "tides", "tasks.max": "3", "batch.size": "500"}}
@@ -46,6 +50,10 @@ def bench_of(folder: Path, free_bytes: int | None = None) -> Cluster:
     (folder / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
     plan = load_plan(folder / "plan.yaml", folder / "connectors")
     return Cluster(cast(Stack, Nowhere(free_bytes)), plan, folder)
+
+
+def resources(bench: Cluster, cell: Cell, trial: str) -> Resources:
+    return Resources(bench, cell, Names.of(trial), 10, Quiet())
 
 
 @pytest.fixture
@@ -87,7 +95,7 @@ def test_a_disk_that_cannot_be_seen_is_not_full(bench: Cluster) -> None:
     bench.check_disk(10**9)
 
 
-class ReplicationCheck:
+class Rows:
     """A sink that holds some rows."""
 
     def __init__(self, rows: int) -> None:
@@ -107,15 +115,15 @@ class ReplicationCheck:
 def test_rows_that_were_there_before_are_no_foreign_ones(
     bench: Cluster, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
 ) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: ReplicationCheck(rows))
-    found = bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10).result()
-    assert (found.stored, found.foreign) == (10 + foreign, foreign)
+    monkeypatch.setattr(bench, "sink", lambda name: Rows(rows))
+    counted = _counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+    assert (counted.result().stored, counted.result().foreign) == (10 + foreign, foreign)
 
 
 def test_rows_that_were_there_before_and_are_gone_are_told(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: ReplicationCheck(1_003))
+    monkeypatch.setattr(bench, "sink", lambda name: Rows(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
-        bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10)
+        _counted(resources(bench, a_cell(rows_before=1_000), "t1"))
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
 
 
@@ -123,7 +131,11 @@ class Set:
     """A sink whose services can be set, and that tells what was done."""
 
     def __init__(self) -> None:
+        self.capabilities = Capabilities(service_settings=self)
         self.done: list[str] = []
+
+    def refusal(self, given: Given) -> str | None:
+        return None
 
     def apply(self, given: Given) -> None:
         self.done.append(f"set {dict(given['postgres'])['synchronous_commit']}")
@@ -134,8 +146,9 @@ class Set:
         self.done.append("back")
         return []
 
-    def create(self, target: str) -> None:
+    def create(self, target: str, file: Path | None) -> Created:
         self.done.append("create")
+        return Created()
 
     def drop(self, target: str) -> None:
         self.done.append("drop")
@@ -150,7 +163,7 @@ def settable(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
     """The sink of a bench whose connectors and groups are gone at once."""
     sink = Set()
     monkeypatch.setattr(bench, "sink", lambda name: sink)
-    monkeypatch.setattr(bench, "stop_connector", lambda names: sink.done.append("stop"))
+    monkeypatch.setattr(bench, "stop_connector", lambda name: sink.done.append("stop"))
     monkeypatch.setattr(bench.kafka, "delete_group", lambda group: None)
     monkeypatch.setattr(bench.kafka, "delete_topic", lambda topic: None)
     return sink
@@ -159,38 +172,38 @@ def settable(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
 def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
     bench: Cluster, settable: Set
 ) -> None:
-    bench.create_target(set_to("off"), Names.of("t1"))
-    bench.clean(set_to("off"), Names.of("t1"))
+    create_target(resources(bench, set_to("off"), "t1"))
+    resources(bench, set_to("off"), "t1").remove()
     assert settable.done == ["set off", "create", "stop", "back", "drop"]
-    bench.create_target(CELL, Names.of("t2"))
-    bench.clean(CELL, Names.of("t2"))
+    create_target(resources(bench, CELL, "t2"))
+    resources(bench, CELL, "t2").remove()
     assert settable.done[5:] == ["create", "stop", "drop"]
 
 
 def test_services_are_set_back_though_the_connector_cannot_be_stopped(
     bench: Cluster, settable: Set, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(names: Names) -> None:
+    def gone(name: str) -> None:
         raise ServiceError("no worker answers")
 
-    bench.create_target(set_to("off"), Names.of("t1"))
+    create_target(resources(bench, set_to("off"), "t1"))
     monkeypatch.setattr(bench, "stop_connector", gone)
     with pytest.raises(ServiceError):
-        bench.clean(set_to("off"), Names.of("t1"))
+        resources(bench, set_to("off"), "t1").remove()
     assert settable.done == ["set off", "create", "back"]
 
 
 def test_what_could_only_be_set_in_part_is_set_back_too(bench: Cluster, settable: Set) -> None:
     with pytest.raises(ServiceError):
-        bench.create_target(set_to("local"), Names.of("t1"))
-    bench.clean(set_to("local"), Names.of("t1"))
+        create_target(resources(bench, set_to("local"), "t1"))
+    resources(bench, set_to("local"), "t1").remove()
     assert settable.done == ["set local", "stop", "back", "drop"]
 
 
 def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(bench: Cluster, settable: Set) -> None:
-    bench.create_target(set_to("off"), Names.of("t1"))
-    bench.create_target(CELL, Names.of("t2"))
-    bench.create_target(CELL, Names.of("t3"))
+    create_target(resources(bench, set_to("off"), "t1"))
+    create_target(resources(bench, CELL, "t2"))
+    create_target(resources(bench, CELL, "t3"))
     assert settable.done == ["set off", "create", "back", "create", "create"]
 
 
@@ -212,13 +225,17 @@ def test_a_topic_is_loaded_with_the_cells_acks(bench: Cluster, monkeypatch: pyte
     assert loads == ["1", "all"]
 
 
-def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kept_back() -> SinkPooling:
         raise ServiceError("not allowed")
 
-    for sink in (SimpleNamespace(pooling=kept_back), SimpleNamespace()):
+    told = SinkPooling("session", 20, None)
+    for pooler in (SimpleNamespace(read=kept_back), None):
+        sink = SimpleNamespace(capabilities=Capabilities(pooler=pooler))
         monkeypatch.setattr(bench, "sink", lambda name, sink=sink: sink)
         assert bench.pooling(CELL) is None
-    told = SinkPooling("session", 20, None)
-    monkeypatch.setattr(bench, "sink", lambda name: SimpleNamespace(pooling=lambda: told))
+    sink = SimpleNamespace(capabilities=Capabilities(pooler=SimpleNamespace(read=lambda: told)))
+    monkeypatch.setattr(bench, "sink", lambda name: sink)
     assert bench.pooling(CELL) == told
