@@ -41,4 +41,4 @@ def recover(bench: Cluster, events: Events) -> bool:
 
 
 def _dead(bench: Cluster) -> list[str]:
-    return [state.name for state in bench.stack.states() if state.state != "running"]
+    return [state.name for state in bench.stack.services() if state.state != "running"]

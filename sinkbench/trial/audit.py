@@ -22,7 +22,7 @@ from sinkbench.trial.refused import why_refused
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Audited, Measured, Queue
 
-__all__ = ["audit", "count", "diverted", "letters_of", "queue_of"]
+__all__ = ["audit", "count", "counted", "diverted", "letters_of", "queue_of"]
 
 
 def audit(own: Resources, found: Measured) -> Audited:
@@ -47,39 +47,40 @@ def diverted(own: Resources) -> str | None:
 def count(own: Resources, found: Measured) -> Audited:
     """Counts every stored record."""
     own.observer.phase("auditing")
-    counted = _counted(own)
+    found_rows = counted(own)
     letters = letters_of(own, found.before.queue)
-    if isinstance(counted, SeqAudit):
+    if isinstance(found_rows, SeqAudit):
         dead = documents_of([letter.value for letter in letters], own.names.trial, own.cell.form)
-        counted.add_dead(sorted(dead))
+        found_rows.add_dead(sorted(dead))
     content, notes = _content(own)
     counts = {"compared": content.compared, "checked": content.checked, "altered": content.altered}
     audited = replace(
         found.audited,
-        audit=counted.result().model_copy(update=counts),
+        audit=found_rows.result().model_copy(update=counts),
         why_not="",
         letters=letters,
         content_notes=notes,
         altered_ranges=content.altered_ranges,
     )
-    if isinstance(counted, VersionAudit):
-        return replace(audited, wrong_keys=counted.wrong_keys())
+    if isinstance(found_rows, VersionAudit):
+        return replace(audited, wrong_keys=found_rows.wrong_keys())
     lost = audited.audit is not None and audited.audit.lost and found.policy.judges_pipeline
     return replace(
         audited,
-        lost_ranges=counted.lost_ranges(),
-        duplicated_ranges=counted.duplicated_ranges(),
-        refused=why_refused(own, counted.is_lost) if lost else None,
+        lost_ranges=found_rows.lost_ranges(),
+        duplicated_ranges=found_rows.duplicated_ranges(),
+        refused=why_refused(own, found_rows.is_lost) if lost else None,
     )
 
 
-def _counted(own: Resources) -> SeqAudit | VersionAudit:
-    load, target, trial = own.cluster.plan.load, own.names.target, own.names.trial
+def counted(own: Resources) -> SeqAudit | VersionAudit:
+    """All that the sink has of the trial, record by record, or key by key if they change keys."""
+    plan, target, trial = own.cluster.plan, own.names.target, own.names.trial
     own.sink.settle(target)
     rows = 0
-    if load.changes is not None:
-        last = last_versions(Changes(**load.changes.model_dump()), load.keys, own.records)
-        by_key = VersionAudit(own.records, key_names(load.keys), *last)
+    if plan.changes is not None:
+        last = last_versions(Changes(**plan.changes.model_dump()), plan.load.keys, own.records)
+        by_key = VersionAudit(own.records, key_names(plan.load.keys), *last)
         for chunk, seqs in needed(own.sink.capabilities.changes, "changes").versions(target, trial):
             by_key.add(chunk, seqs)
             rows += len(chunk)

@@ -188,7 +188,7 @@ class Cluster:
             TrialFailed: it does not. A record is in the topic once and in the sink about three times (its log, its data
                 and what is being merged or checkpointed), and a gigabyte stays free.
         """
-        free = self.stack.free_bytes()
+        free = self.stack.usage().free_bytes
         needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
         if free is not None and free < needed:
             raise TrialFailed(

@@ -31,7 +31,7 @@ def stored_content(own: Resources) -> Content | None:
     cluster = own.cluster
     count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / cluster.record_bytes)))
     # Of what changes the sink keeps the last versions.
-    values = cluster.kafka.some_records(own.names.topic, count, last=cluster.plan.load.changes is not None)
+    values = cluster.kafka.some_records(own.names.topic, count, last=cluster.plan.changes is not None)
     sent = documents_of(values, own.names.trial, own.cell.form)
     return content_of(own.sink, own.names, sent, own.records, cluster.record_bytes)
 

@@ -132,15 +132,15 @@ class Following:
         stack = self._own.cluster.stack
         with suppress(ServiceError, OSError):
             # Of an external cluster it is not known that it has ended, only that it does not answer.
-            dead = sorted(each.name for each in stack.states() if each.state == "dead" and each.exit_code is not None)
+            dead = sorted(each.name for each in stack.services() if each.state == "dead" and each.exit_code is not None)
             if dead:
-                return self._died(died(dead, stack.troubles()), dead)
+                return self._died(died(dead, stack.usage().troubles), dead)
         return error
 
     def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:
         """What ends a trial in which these services have died: for memory, if their exit codes say so."""
         with suppress(ServiceError, OSError):
-            if used_up := used_up_heaps(self._own.cluster.stack.states(), dead):
+            if used_up := used_up_heaps(self._own.cluster.stack.services(), dead):
                 return TrialFailed(exhausted_in_words(used_up), ReasonCode.OUT_OF_MEMORY)
         return TrialFailed(reason.text, reason.code)
 

@@ -46,7 +46,7 @@ def create_target(own: Resources) -> Sequence[str]:
     cluster.set_services(cell)
     created = own.sink.create(own.names.target, None if cell.target is None else cluster.checkout / cell.target)
     _check_columns(own, created.columns)
-    if cluster.plan.load.changes is not None:
+    if cluster.plan.changes is not None:
         _check_keyed(own)
     return created.notes
 

@@ -79,7 +79,7 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
 def measured(own: Resources) -> Measured:
     """What is known of a trial before its first step."""
     cluster = own.cluster
-    machine = cluster.stack.machine_cpu()
+    machine = cluster.stack.usage().machine
     return Measured(
         own.names.trial,
         own.cell,
@@ -87,7 +87,7 @@ def measured(own: Resources) -> Measured:
         own.records,
         policy_of(own.cell),
         None if machine is None else machine.cores,
-        cluster.stack.cpu_limits,
+        cluster.stack.facts().cpu_limits,
     )
 
 
@@ -209,7 +209,7 @@ def _records_per_write(own: Resources, found: Measured, notes: Notes) -> float |
 def _bloat(own: Resources) -> SinkBloat | None:
     """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
     changes = own.sink.capabilities.changes
-    return None if own.cluster.plan.load.changes is None or changes is None else changes.bloat(own.names.target)
+    return None if own.cluster.plan.changes is None or changes is None else changes.bloat(own.names.target)
 
 
 def _bloat_since(before: SinkBloat | None, after: SinkBloat | None) -> Bloat | None:

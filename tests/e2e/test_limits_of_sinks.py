@@ -25,10 +25,10 @@ from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.sinks.postgres.writers import SINGLY
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.values import TopicLoad
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX, Names
+from sinkbench.trial.values import TopicLoad
 from tests.e2e.races import a_race, left_behind
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"

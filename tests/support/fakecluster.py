@@ -31,7 +31,7 @@ from sinkbench.sinks import (
     SinkReading,
     SinkSettings,
 )
-from sinkbench.stack import ProxyTarget, ServiceState
+from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
 from sinkbench.trial.sampler import Sources
@@ -331,26 +331,23 @@ class FakeCluster:
         self.checkout = Path()
         self.record_bytes = self.largest_bytes = self.plan.load.record_bytes
         self.stack = SimpleNamespace(
-            cpu_limits={},
+            facts=Facts,
+            usage=Usage,
             endpoints=SimpleNamespace(
-                shared=False,
-                replication=1,
-                connect=dict.fromkeys(("w0", "w1", "w2"), ""),
-                worker_ids={},
+                shared=False, replication=1, connect=dict.fromkeys(("w0", "w1", "w2"), ""), worker_ids={}
             ),
-            machine_cpu=lambda: SimpleNamespace(cores=2),
-            troubles=dict,
-            states=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
+            services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),
-            proxy_targets={"postgres": ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})},
-            proxy=self.proxy,
-            promote=self.promote,
-            demote=partial(self.do, "demote", "postgres"),
-            restore_roles=partial(self.do, "restore", "roles"),
-            small_disk=nullcontext,
-            **dict.fromkeys(("cpu_seconds", "jvm_cpu_seconds", "memory_bytes"), dict),
-            **{name: partial(self.do, name) for name in WITH_SERVICES},
+            faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
         )
+        faults = self.stack.faults
+        faults.isolation = faults
+        target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
+        faults.proxies = SimpleNamespace(targets={"postgres": target}, run=self.proxy)
+        faults.promotion = lambda sink: SimpleNamespace(
+            promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
+        )
+        faults.small_disks = SimpleNamespace(mounted=nullcontext)
         self.kafka = SimpleNamespace(
             create_topic=lambda name, *how: self.there.add(f"topic {name}"),
             delete_topic=lambda name: self.there.discard(f"topic {name}"),

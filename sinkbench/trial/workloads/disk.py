@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, closing, contextmanager
 
 import psutil
 
 from sinkbench.errors import ReasonCode, TrialFailed
 from sinkbench.sinks import SMALL_DISK, FullDisk, needed, sink_kind
+from sinkbench.stack.smalldisk import SmallDisk
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.resources import Resources
 
@@ -40,7 +40,11 @@ def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
             f" memory: {free / 2**30:.1f} GiB are available; make sustain.seconds or the rate smaller",
             ReasonCode.DISK_TOO_SMALL,
         )
-    small = partial(cluster.stack.small_disk, round(TIMES * load) + EMPTY_BYTES)
+
+    def small() -> AbstractContextManager[SmallDisk]:
+        disks = needed(needed(cluster.stack.faults, "faults").small_disks, "small_disks")
+        return disks.mounted(round(TIMES * load) + EMPTY_BYTES)
+
     with closing(cluster.another_sink(own.cell.sink)) as sink:
         filled = needed(sink.capabilities.disk_to_fill, "disk_to_fill")
         with filled.disk(own.names.target, small) as disk:
@@ -48,13 +52,13 @@ def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
 
 
 @contextmanager
-def usual_roles(cluster: Cluster) -> Iterator[None]:
+def usual_roles(cluster: Cluster, sink: str) -> Iterator[None]:
     """Has the primary be the first node again when the context is left, whatever happened in it. Raises StackError."""
     try:
         yield
     finally:
         try:
-            cluster.stack.restore_roles()
+            needed(needed(cluster.stack.faults, "faults").promotion(sink), "promotion").restore()
         finally:
             # Connections to what was the primary meanwhile are of no more use.
             cluster.refresh()

@@ -14,6 +14,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Reason, Recovery
+from sinkbench.sinks import needed
 from sinkbench.trial.following import Following, uneven
 from sinkbench.trial.probes import background_probes
 from sinkbench.trial.reasons import check_loaded
@@ -59,7 +60,7 @@ class Fault:
             if what == FILL:
                 around = replace(around, disk=opened.enter_context(disk_to_fill(own)))
             if what == PROMOTE:
-                opened.enter_context(usual_roles(own.cluster))
+                opened.enter_context(usual_roles(own.cluster, own.cell.sink))
             if self._offered is not None:
                 # Of a backlog all records were due before the connector was there: none is late.
                 around = replace(around, arriving=opened.enter_context(arrivals_around(own)))
@@ -74,7 +75,7 @@ class Fault:
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         plan, fault = own.cluster.plan, self._fault
         longest = plan.drain.timeout_seconds + fault.most_seconds
-        longest += 0 if self._offered is None else plan.sustain.seconds
+        longest += 0 if self._offered is None else plan.constant_load.seconds
         watch = FaultWatch(own.records, own.cell.tasks, Patience(fault.patience_seconds, longest))
         meanwhile = f"{own.records:,} records are drained"
         if self._offered is not None:
@@ -83,7 +84,7 @@ class Fault:
         following = Following(own, background_probes(own), watch)
         injection, load = Injection(own, fault, around, following.now), self._load_of(own, loaded)
         sent: Loaded | None = None
-        due, course = _Due(self._offered is None, fault, plan.sustain.seconds, own.records), _Course(own)
+        due, course = _Due(self._offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
         with following, _refreshed(own, fault), around.arriving or nullcontext(), load, course.told_of(injection):
             with following.samples() as samples:
                 for sample in samples:
@@ -236,7 +237,8 @@ class _Course:
         redirect = Deed.REDIRECT.format(name=self._own.names.connector)
         if moved is None or any(act.command == redirect for act in self.found.acts):
             return None
-        used = proxy_targets_used(cluster.file_of(cell), cell.sink, cluster.stack.proxy_targets)
+        proxies = needed(cluster.stack.faults, "faults").proxies
+        used = {} if proxies is None else proxy_targets_used(cluster.file_of(cell), cell.sink, proxies.targets)
         return used[cell.sink].at(moved.host, moved.port) if cell.sink in used else None
 
 

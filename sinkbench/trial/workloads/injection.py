@@ -24,7 +24,7 @@ from sinkbench.plan.faults import (
     PlanFault,
 )
 from sinkbench.sinks import FullDisk, needed, sink_kind
-from sinkbench.stack import Stack
+from sinkbench.stack import Faults
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.workload import Around
@@ -151,7 +151,8 @@ class Injection(Background[None]):
         service = sink_kind(own.cell.sink).services[0].name
         if fault.what in OF_SERVICES:
             services = self._services(service, placement)
-            steps = [partial(_broken, own.cluster.stack, fault.what, each) for each in services]
+            faults = needed(own.cluster.stack.faults, "faults")
+            steps = [partial(_broken, faults, fault.what, each) for each in services]
             return ", ".join(services), [*steps]
         if around.network is not None:
             return around.network.target, [partial(around.network.broken, fault)]
@@ -187,12 +188,13 @@ class Injection(Background[None]):
 
     @contextmanager
     def _promoted(self) -> Iterator[None]:
-        stack = self._own.cluster.stack
-        self._events.put(Moved(*stack.promote()))
+        faults = needed(self._own.cluster.stack.faults, "faults")
+        promotion = needed(faults.promotion(self._own.cell.sink), "promotion")
+        self._events.put(Moved(*promotion.promote()))
         try:
             yield
         finally:
-            stack.demote()
+            promotion.demote()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -281,10 +283,15 @@ class Injection(Background[None]):
 
 
 @contextmanager
-def _broken(stack: Stack, what: str, service: str) -> Iterator[None]:
+def _broken(faults: Faults, what: str, service: str) -> Iterator[None]:
     """A service that is killed, stopped, frozen or without its network, and then runs again."""
-    undo = {"freeze": stack.thaw, ISOLATE: stack.rejoin}.get(what, stack.start)
-    {"kill": stack.kill, "stop": stack.stop, "freeze": stack.freeze, ISOLATE: stack.isolate}[what](service)
+    if what == ISOLATE:
+        network = needed(faults.isolation, "isolation")
+        do, undo = network.isolate, network.rejoin
+    else:
+        do = {"kill": faults.kill, "stop": faults.stop, "freeze": faults.freeze}[what]
+        undo = faults.thaw if what == "freeze" else faults.start
+    do(service)
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sinkbench.plan.faults import CUT, DELAY, PlanFault
 from sinkbench.services.toxiproxy import Toxic, Toxiproxy
-from sinkbench.sinks import sink_kind
+from sinkbench.sinks import needed, sink_kind
 from sinkbench.stack import ProxyTarget
 from sinkbench.trial.cluster import VARIABLE
 from sinkbench.trial.resources import Resources
@@ -54,9 +54,9 @@ def proxied_network(own: Resources) -> Iterator[Network]:
 
     The controller itself, with its probes and its audit, goes on to reach the sink directly.
     """
-    stack = own.cluster.stack
-    used = proxy_targets_used(own.cluster.file_of(own.cell), own.cell.sink, stack.proxy_targets)
-    with stack.proxy() as proxy:
+    proxies = needed(needed(own.cluster.stack.faults, "faults").proxies, "proxies")
+    used = proxy_targets_used(own.cluster.file_of(own.cell), own.cell.sink, proxies.targets)
+    with proxies.run() as proxy:
         found: dict[str, str] = {}
         for service, proxy_target in used.items():
             found |= proxy_target.at(*proxy.stand_before(service, f"{proxy_target.host}:{proxy_target.port}"))

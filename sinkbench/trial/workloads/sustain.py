@@ -51,12 +51,12 @@ CLOCK_STEP_MS = 10.0
 
 def records_offered(plan: Plan, offered: float) -> int:
     """How many records a trial offers at that rate, in records per second."""
-    return max(1, round(offered * plan.sustain.seconds))
+    return max(1, round(offered * plan.constant_load.seconds))
 
 
 def one_in(plan: Plan, records: int) -> int:
     """One in how many records of a trial is read for the latency."""
-    return max(1, math.ceil(records / plan.sustain.latency_records))
+    return max(1, math.ceil(records / plan.constant_load.latency_records))
 
 
 class Sustain:
@@ -86,7 +86,7 @@ class Sustain:
 
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         plan = own.cluster.plan
-        timeouts = Timeouts(plan.drain.stall_seconds, plan.sustain.seconds + plan.drain.timeout_seconds)
+        timeouts = Timeouts(plan.drain.stall_seconds, plan.constant_load.seconds + plan.drain.timeout_seconds)
         own.observer.phase(f"offering {self._offered:,.0f} records/s")
         following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
         offering, told = Offering(own, self._offered), None
@@ -118,7 +118,7 @@ class Sustain:
         own.observer.phase("asking queries of an idle sink")
         with Reader(own.read_order) as reader:
             reader.begin()
-            time.sleep(min(IDLE_SECONDS, own.cluster.plan.sustain.seconds))
+            time.sleep(min(IDLE_SECONDS, own.cluster.plan.constant_load.seconds))
             return reader.end()
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
@@ -153,7 +153,7 @@ class Sustain:
 
 def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | None]:
     """What tells when records arrived in the sink; None if it does not tell."""
-    times, interval = own.sink.capabilities.times, own.cluster.plan.sustain.arrival_interval_ms / 1000
+    times, interval = own.sink.capabilities.times, own.cluster.plan.constant_load.arrival_interval_ms / 1000
     return nullcontext() if times is None else times.watch(own.names.target, interval)
 
 

@@ -18,8 +18,8 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
 from sinkbench.sinks import Capabilities, Created, SinkPooling
-from sinkbench.stack import Stack
-from sinkbench.trial.audit import _counted
+from sinkbench.stack import Stack, Usage
+from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
@@ -41,8 +41,8 @@ class Nowhere:
         self._free_bytes = free_bytes
         self.endpoints = endpoints()
 
-    def free_bytes(self) -> int | None:
-        return self._free_bytes
+    def usage(self) -> Usage:
+        return Usage(free_bytes=self._free_bytes)
 
 
 def bench_of(folder: Path, free_bytes: int | None = None) -> Cluster:
@@ -116,14 +116,14 @@ def test_rows_that_were_there_before_are_no_foreign_ones(
     bench: Cluster, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
 ) -> None:
     monkeypatch.setattr(bench, "sink", lambda name: Rows(rows))
-    counted = _counted(resources(bench, a_cell(rows_before=1_000), "t1"))
-    assert (counted.result().stored, counted.result().foreign) == (10 + foreign, foreign)
+    found = counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+    assert (found.result().stored, found.result().foreign) == (10 + foreign, foreign)
 
 
 def test_rows_that_were_there_before_and_are_gone_are_told(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "sink", lambda name: Rows(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
-        _counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+        counted(resources(bench, a_cell(rows_before=1_000), "t1"))
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
 
 

@@ -32,7 +32,10 @@ from sinkbench.trial.workloads.rescale import LiveRescale
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 from tests.support.fakecluster import FakeCluster, FakeSampler, FakeSink, FakeWatch, Quiet
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "sustain": {"seconds": 20}})
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+LOADED = Plan.model_validate(
+    {"name": "p", "pipelines": ["postgres/jdbc"], "mode": "capacity", "sustain": {"seconds": 20}}
+)
 CELL = expand(PLAN, 3)[0]
 RECORDS = 20_000
 CODES = ReasonCode
@@ -48,7 +51,7 @@ def drain(bench: FakeCluster, recover: Callable[[], object] | None = None, cell:
 
 def offered(bench: FakeCluster, recover: Callable[[], object] | None = None) -> TrialRecord:
     """Takes the trial of a constant load of 500 records a second."""
-    return run_trial(own_of(bench, records=records_offered(PLAN, 500)), Sustain(500), 1, recover).record
+    return run_trial(own_of(bench, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
 
 
 def holding(monkeypatch: pytest.MonkeyPatch, holds: Content | None) -> TrialRecord:
@@ -192,7 +195,7 @@ def test_a_connector_that_makes_no_progress_is_not_waited_for_once_more() -> Non
 
 @pytest.mark.parametrize("refuses", [None, TrialFailed("Kafka took no more")])
 def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_end(refuses: Exception | None) -> None:
-    bench = FakeCluster(PLAN, dies=5.0, refuses=refuses)
+    bench = FakeCluster(LOADED, dies=5.0, refuses=refuses)
     record = offered(bench, bench.revive)
     assert (record.audit is None) == (refuses is not None)
     if refuses is None:
@@ -320,7 +323,7 @@ def test_a_pilot_that_stores_nothing_says_why() -> None:
 
 
 def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_missing() -> None:
-    bench = FakeCluster(PLAN)
+    bench = FakeCluster(LOADED)
     record = offered(bench)
     assert record.records == 10_000
     assert bench.calls == ["check", "start", "load", "stop", "audit"]
@@ -363,7 +366,7 @@ def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
             yield FakeWatch(self._bench)
             raise OSError("the watch is gone")
 
-    bench = FakeCluster(PLAN)
+    bench = FakeCluster(LOADED)
     bench.sink = lambda name: Leaving(bench)  # type: ignore[method-assign]
     record = offered(bench)
     assert codes(record) == [CODES.SERVICE_ERROR]
@@ -445,7 +448,7 @@ CHANGING = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc-upsert
 
 def keyed(monkeypatch: pytest.MonkeyPatch, found: VersionAudit, **more: Any) -> TrialRecord:
     """A drain of changes whose audit by key finds this."""
-    monkeypatch.setattr("sinkbench.trial.audit._counted", lambda own: found)
+    monkeypatch.setattr("sinkbench.trial.audit.counted", lambda own: found)
     return drain(FakeCluster(CHANGING, **more))
 
 

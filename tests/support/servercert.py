@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
 from datetime import datetime
-from urllib.parse import urlsplit
 
 from cryptography import x509
 
-__all__ = ["POSTGRES", "certificate_until", "certificates_until", "https_places"]
-
-Place = tuple[str, int]
-"""Host and port."""
+__all__ = ["POSTGRES", "certificate_until"]
 
 TIMEOUT_SECONDS = 3.0
 POSTGRES = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
@@ -28,7 +23,7 @@ def certificate_until(host: str, port: int, request: bytes = b"") -> datetime | 
         request: what asks for TLS; empty where it begins at once.
 
     Returns:
-        None if nobody answers there, or not with TLS.
+        None if nothing answers there, or not with TLS.
     """
     # Whether it can be trusted is up to the clients; here it is looked at alone.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -45,15 +40,3 @@ def certificate_until(host: str, port: int, request: bytes = b"") -> datetime | 
         return None if found is None else x509.load_der_x509_certificate(found).not_valid_after_utc
     except (OSError, ValueError):
         return None
-
-
-def certificates_until(places: Mapping[str, Place], request: bytes = b"") -> dict[str, datetime]:
-    """The same of several servers, by their names; those that show none are left out."""
-    until = {name: certificate_until(*place, request) for name, place in places.items()}
-    return {name: found for name, found in until.items() if found is not None}
-
-
-def https_places(urls: Mapping[str, str]) -> dict[str, Place]:
-    """Where the servers of these addresses listen, but for those without TLS."""
-    parts = {name: urlsplit(url) for name, url in urls.items()}
-    return {name: (each.hostname or "", each.port or 443) for name, each in parts.items() if each.scheme == "https"}
