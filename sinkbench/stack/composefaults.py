@@ -81,10 +81,10 @@ class _ContainerProxies(Proxies):
 
     @property
     def targets(self) -> Mapping[str, ProxyTarget]:
-        return proxy_targets(self._stack.place())
+        return proxy_targets(self._stack.reach().place)
 
     def check(self) -> None:
-        if self._stack.secured:
+        if self._stack.settings.security == "on" or any(each.secured for each in self._stack.named().values()):
             raise StackError(
                 "the containers are secured: no proxy can stand before a sink, whose certificate is not for its"
                 " address; race on the stack local, or without SINKBENCH_SECURITY"

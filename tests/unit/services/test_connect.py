@@ -168,7 +168,7 @@ def test_a_worker_whose_certificate_has_expired_is_not_asked_again(
     day = timedelta(days=1)
     expired, good = issue(tmp_path, "expired", begins=-3 * day, ends=-day), issue(tmp_path, "good")
     none = Starlette(routes=[Route("/connectors", lambda request: JSONResponse([]))])
-    with served(none, expired, began=-2 * day) as there, served(none, good) as other:
+    with served(none, expired) as there, served(none, good) as other:
         urls = [f"https://127.0.0.1:{port}" for port in (there, other)]
         with (
             ConnectCluster(urls[:1], Access(ca=expired.ca)) as cluster,

@@ -63,17 +63,6 @@ def test_data_that_know_the_passwords_are_apart_from_others() -> None:
         assert volume != usual.partition(":")[0]
 
 
-def test_the_same_is_asked_of_each_service_by_its_health_check_as_without_tls() -> None:
-    for name in ("connect", "elasticsearch"):
-        asked = BASE[name]["healthcheck"]["test"][-1].replace("http:", "https:")
-        assert SECURE[name]["healthcheck"]["test"][-1] == asked
-    for name in ("postgres", "pgbouncer"):
-        asked = BASE[name]["healthcheck"]["test"][1].partition(" psql ")[2]
-        assert SECURE[name]["healthcheck"]["test"][1].endswith(f" psql {asked}")
-    without = SECURE["kafka"]["healthcheck"]["test"][1].replace("-F /security/client.properties ", "")
-    assert without == BASE["kafka"]["healthcheck"]["test"][1]
-
-
 def test_a_service_finds_only_the_passwords_that_it_needs_and_the_compose_file_none(tmp_path: Path) -> None:
     security = made(tmp_path)
     known = {
