@@ -9,7 +9,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.results import Reason
 from sinkbench.services.connect import ConnectorStatus, is_even
-from sinkbench.trial.readorders import Told
+from sinkbench.trial.readprocess import Told
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sampler, fresh_samples
 from sinkbench.trial.stop import Watch, died, exhausted_in_words, used_up_heaps

@@ -15,7 +15,7 @@ from sinkbench.services.kafka import group_of
 from sinkbench.sinks import Sink
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.readorders import Order
+from sinkbench.trial.readprocess import Order
 from sinkbench.trial.values import Loaded, TopicLoad
 
 __all__ = ["Observer", "Resources"]

@@ -347,7 +347,7 @@ class FakeCluster:
         faults.promotion = lambda sink: SimpleNamespace(
             promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
         )
-        faults.small_disks = SimpleNamespace(mounted=nullcontext)
+        faults.small_disks = lambda sink: SimpleNamespace(mounted=nullcontext)
         self.kafka = SimpleNamespace(
             create_topic=lambda name, *how: self.there.add(f"topic {name}"),
             delete_topic=lambda name: self.there.discard(f"topic {name}"),

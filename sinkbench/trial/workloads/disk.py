@@ -42,7 +42,7 @@ def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
         )
 
     def small() -> AbstractContextManager[SmallDisk]:
-        disks = needed(needed(cluster.stack.faults, "faults").small_disks, "small_disks")
+        disks = needed(needed(cluster.stack.faults, "faults").small_disks(own.cell.sink), "small_disks")
         return disks.mounted(round(TIMES * load) + EMPTY_BYTES)
 
     with closing(cluster.another_sink(own.cell.sink)) as sink:

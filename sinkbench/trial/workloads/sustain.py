@@ -22,7 +22,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch
 from sinkbench.trial.following import Following
 from sinkbench.trial.probes import probes
-from sinkbench.trial.readorders import Told
+from sinkbench.trial.readprocess import Told
 from sinkbench.trial.reads import Reader
 from sinkbench.trial.reasons import check_loaded
 from sinkbench.trial.record import bottleneck, noted
