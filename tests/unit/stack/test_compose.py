@@ -416,6 +416,7 @@ def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
         ([], Topology(), COMPOSE, {"security": "on"}, "COMPOSE_FILE lacks docker-compose.secure.yml; add it there"),
         ([container("kafka", secured=True)], Topology(), COMPOSE, {}, "kafka wants TLS and a password"),
         (STACK, Topology(), services(SECURE_FILE), {"security": "on"}, "kafka has no TLS and no users"),
+        ([], PUBLISHED, {**CLUSTERS_FILE, **services(SECURE_FILE)}, {}, "give kafka-2, kafka-3, elastic"),
     ],
 )  # fmt: skip
 def test_files_containers_and_settings_that_do_not_agree_are_refused(
@@ -477,7 +478,7 @@ def defaults() -> dict[str, str]:
 def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
     found = dict(VARIABLE.findall((CHECKOUT / "docker-compose.yml").read_text()))
     own = {name: value for name, value in found.items() if name.startswith("SINKBENCH_")}
-    # Empty, so that the controller's container can tell whether somebody has asked for a plan.
+    # Empty, so that the controller's container can see whether a plan is asked for.
     assert own.pop("SINKBENCH_PLAN") == ""
     assert own == {name: defaults()[name] for name in own}
     assert set(found) - set(own) == {"SINKBENCH_PLAN", "DOCKER_SOCKET", "COMPOSE_PROJECT_NAME"}
