@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from pydantic import ValidationError
 
-from loadgen.state import LoadState
+from loadgen.summary import LoadState
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.kafka import Kafka
 from sinkbench.stack.endpoint import Endpoint

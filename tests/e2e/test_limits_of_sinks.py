@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from sinkbench.analysis.limits import CLIENT
-from sinkbench.limits import consume
-from sinkbench.limits.clients import Clients
-from sinkbench.limits.orders import Consume
+from sinkbench.limits import clients, consume
+from sinkbench.limits.process import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.services.kafka import Kafka
+from sinkbench.services.worker import order
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Created, Destination, Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
@@ -109,18 +109,17 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
         sink.close()
 
 
-class LateClients(Clients):
-    """Plain clients of which the last is told what to read when the others have their partitions."""
-
-    def _send(self, end: Connection, order: object) -> None:
-        if isinstance(order, Consume) and end is self._ends[-1]:
-            time.sleep(3)
-        super()._send(end, order)
-
-
 @pytest.mark.long
-def test_nobody_reads_before_the_last_consumer_has_joined(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consume, "Clients", LateClients)
+def test_no_consumer_reads_before_the_last_one_has_joined(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Connection] = []
+
+    def late(end: Connection, what: object) -> None:
+        if isinstance(what, Consume):
+            given.append(end)
+            time.sleep(3 if len(given) == 3 else 0)
+        order(end, what)
+
+    monkeypatch.setattr(clients, "order", late)
     names = Names.of("abcdef_limit")
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
         bench.load(names, TopicLoad(100_000), lambda done: None)
