@@ -25,7 +25,7 @@ from sinkbench.services.kafka import Kafka, PartitionCopies
 from sinkbench.sinks import SinkState, settable_of_sinks, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.topology import needed_bytes
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 __all__ = ["Look", "look"]
 
@@ -108,7 +108,7 @@ class Look:
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
         """Why a race would end before its first trial, by the checks that it makes itself."""
         try:
-            with closing(Bench(self._stack, plan, self._checkout)) as bench:
+            with closing(Cluster(self._stack, plan, self._checkout)) as bench:
                 preflight(bench, cells)
                 validate_configs(bench, cells, lambda line: None)
         except UserError as error:
