@@ -13,7 +13,6 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import Settings, reachable_by_others
-from sinkbench.stack import Say
 from sinkbench.stack.assembly import shared_variables, specs
 from sinkbench.stack.nodes import HOST, local_place, supervisor_config
 from sinkbench.stack.processes import SERVICES_OF
@@ -114,13 +113,13 @@ class Home:
         for folder in (self.data, self.small_disk):
             os.chown(folder, account.pw_uid, account.pw_gid)
 
-    def secure(self, say: Say) -> Security | None:
-        """Makes the certificates and passwords that are missing; None if the stack wants none."""
+    def secure(self) -> Security | None:
+        """Makes the certificates, and passwords if there are none; None if the stack wants none."""
         if not self.is_secure:
             return None
         account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
         owner = None if account is None else (account.pw_uid, account.pw_gid)
-        return secure_processes(self.security, owner, say)
+        return secure_processes(self.security, owner)
 
     def stage(self, checkout: Path) -> None:
         """Copies run scripts and configurations from `checkout`, which the services' account may not enter.

@@ -22,7 +22,6 @@ from sinkbench.stack.localnodes import LocalNodes
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.nodes import check_memory
 from sinkbench.stack.processes import check_ports_free, command_line, end_leftovers
-from sinkbench.stack.securing import refuse_expired
 from sinkbench.stack.smalldisk import unmount_small_disk
 from sinkbench.stack.tools import find_java
 from sinkbench.topology import Topology
@@ -78,8 +77,6 @@ class LocalStack(Stack):
         with self._lock(say):
             if self.start_id() is not None:
                 self._refuse_other_settings()
-                if self._home.is_secure:
-                    refuse_expired(self._home.security)
                 self._nodes.thaw_all()
                 self._nodes.start_missing(say)
                 return
@@ -88,7 +85,7 @@ class LocalStack(Stack):
             check_memory(self.layout, psutil.virtual_memory().available)
             programs = ensure_distributions(self.checkout, self.settings.dist, say)
             self._home.stage(self.checkout)
-            security = self._home.secure(say)
+            security = self._home.secure()
             try:
                 self._nodes.supervisor.launch(self._home.environment(programs, security))
                 (self.home / "running.env").write_text(self.settings.show(), encoding="utf-8")

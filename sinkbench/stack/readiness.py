@@ -19,7 +19,7 @@ _making = threading.Lock()
 
 
 @functools.cache
-def _cached(access: Access, timeout_seconds: float) -> httpx.Client:
+def _cached(access: Access, timeout_seconds: float, ca_changed_at: int) -> httpx.Client:
     client = http_client(access, timeout_seconds)
     # Nobody closes it, so no connection may stay open after an answer.
     client.headers["connection"] = "close"
@@ -28,8 +28,10 @@ def _cached(access: Access, timeout_seconds: float) -> httpx.Client:
 
 def shared_client(access: Access, timeout_seconds: float) -> httpx.Client:
     """A client that all checks of such services use. It is not closed, and keeps no connection."""
+    # A stack that is started again has another authority.
+    changed_at = 0 if access.ca is None else access.ca.stat().st_mtime_ns
     with _making:
-        return _cached(access, timeout_seconds)
+        return _cached(access, timeout_seconds, changed_at)
 
 
 def said(answer: httpx.Response, most: int) -> str:
