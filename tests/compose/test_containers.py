@@ -234,14 +234,6 @@ def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeSt
         assert "cluster_name" in answer()
 
 
-def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: ComposeStack, sinkbench: Run) -> None:
-    done = sinkbench("logs", "pgbouncer")
-    assert "PgBouncer" in done.stdout + done.stderr
-    done = sinkbench("logs", "pgbounce")
-    assert done.returncode == 2
-    assert "pgbouncer" in done.stderr
-
-
 def test_an_image_that_cannot_be_built_shows_the_step(
     compose: Run, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
