@@ -134,7 +134,7 @@ def jobs(bench: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     return [
         LimitJob(KAFKA, "consumer group", kafka),
         LimitJob(CONNECT, cells[0].label, connect),
-        *(_sink_job(bench, sink, way, token) for sink in sinks for way in sink_kind(sink).ways),
+        *(_sink_job(bench, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
     ]
 
 
