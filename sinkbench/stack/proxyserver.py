@@ -78,14 +78,7 @@ def running_proxy(program: Path, logs: Path, environment: Mapping[str, str], lis
     with log.open("ab") as output:
         process = subprocess.Popen(
             # The kernel ends it when the controller is killed.
-            [
-                *(str(find_program("setpriv", "util-linux")), "--pdeathsig", "KILL"),
-                str(program),
-                "-host",
-                HOST,
-                "-port",
-                str(port),
-            ],
+            [setpriv, "--pdeathsig", "KILL", str(program), "-host", HOST, "-port", str(port)],
             env={"PATH": os.environ.get("PATH", os.defpath), "LOG_LEVEL": "info", **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
