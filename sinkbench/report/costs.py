@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sinkbench.analysis.samples import CONTROLLER
+from sinkbench.metrics.connections import connection_counts
+from sinkbench.metrics.format import NOT_MEASURED, seconds_each, whole
+from sinkbench.metrics.limit import efficiency_and_spread
+from sinkbench.metrics.names import cell_name, marked_name
 from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import Dot, LineSeries, Mark, bars, dots, lines
 from sinkbench.report.throughput import labels_with_tasks
 from sinkbench.results import CellSummary, Connections, RunSummary
-from sinkbench.tables.answers import cell_name
-from sinkbench.tables.cells import efficiency_and_spread
-from sinkbench.tables.columns import connection_counts
-from sinkbench.tables.format import NOT_MEASURED, seconds_each, whole
-from sinkbench.tables.resources import marked_name
 
 __all__ = ["by_scale", "connections", "cpu", "efficiency", "placement"]
 

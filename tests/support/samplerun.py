@@ -13,6 +13,8 @@ import numpy as np
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.limits import with_block
 from sinkbench.analysis.scalability import Law
+from sinkbench.metrics.cost import with_prices
+from sinkbench.metrics.limit import with_limits
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import (
@@ -31,8 +33,6 @@ from sinkbench.results import (
 )
 from sinkbench.runs.store import RunFolder
 from sinkbench.summary.cells import scalings, summarize
-from sinkbench.summary.cost import with_prices
-from sinkbench.summary.efficiency import with_limits
 from tests.support.reasons import because
 from tests.support.trials import connectors_in, run_summary
 from tests.support.trials import trial as any_trial

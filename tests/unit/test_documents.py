@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 from rich.table import Table
+from sinkbench.tables.rescales import rescale_table
+from sinkbench.tables.resources import cost_table, resource_table
 
+from sinkbench.metrics import COLUMNS, COMPARED, MEANINGS, METHODS, WHERE, anchor
+from sinkbench.metrics.limit import with_limits
 from sinkbench.report.parts import of_rich
 from sinkbench.results import Fit, Limit, RunSummary, Scaling, ScalingPoint
 from sinkbench.runs.store import read_summary
 from sinkbench.settings import CHECKOUT
-from sinkbench.summary.efficiency import with_limits
 from sinkbench.tables.cells import cells_table, render
 from sinkbench.tables.comparison import COST_HEADERS, DISK_HEADERS, HEADERS, MEMORY_HEADERS
 from sinkbench.tables.export import BY_SERVICE
 from sinkbench.tables.export import COLUMNS as EXPORTED
 from sinkbench.tables.faults import recovery_table, status_table
-from sinkbench.tables.figures import COLUMNS, COMPARED, MEANINGS, METHODS, WHERE, anchor
 from sinkbench.tables.loads import load_table
-from sinkbench.tables.rescales import rescale_table
-from sinkbench.tables.resources import cost_table, resource_table
 from sinkbench.tables.scaling import scaling_table
 from sinkbench.tables.stages import stage_table
 from tests.support.samplerun import keep_run

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.limit import with_limits
 from sinkbench.report.costs import cpu, efficiency
 from sinkbench.results import CellSummary, Limit, LimitInBlock, Reason, RunSummary
-from sinkbench.summary.efficiency import with_limits
 from tests.support.reasons import because
 from tests.support.trials import cell_summary, run_summary
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics import MEANINGS
+from sinkbench.metrics.format import NOT_MEASURED
 from sinkbench.report import tables
 from sinkbench.report.parts import Figure, Table
 from sinkbench.report.resources import disk, memory
 from sinkbench.results import CellSummary, Durability, Memory, Reason, Spread
-from sinkbench.tables.figures import MEANINGS
-from sinkbench.tables.format import NOT_MEASURED
 from tests.support.trials import cell_summary, run_summary
 
 ON_DISK = Spread(median=410.0, low=410.0, high=410.0, values=[410.0])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.limits import best, with_block
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.limit import Stages, stages_of, with_limits
 from sinkbench.results import CellSummary, Limit, LimitInBlock, RunSummary
-from sinkbench.summary.efficiency import Stages, stages_of, with_limits
 from sinkbench.tables.cells import efficiency_and_spread, render
 from sinkbench.tables.stages import limit_line, stage_table
 from tests.support.trials import cell_summary, run_summary

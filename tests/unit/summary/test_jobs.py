@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sinkbench.metrics.queries import job_of, over_trials
 from sinkbench.results import Asked
-from sinkbench.summary.jobs import job_of, over_trials
 from sinkbench.tables.queries import by_index, query_lines, query_table, shown
 from tests.support.trials import cell_summary, run_summary, trial
 

@@ -11,10 +11,10 @@ import pytest
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.limits import with_block
 from sinkbench.errors import PlanError
+from sinkbench.metrics.limit import with_limits
 from sinkbench.results import Audit, Connections, Limit, LimitInBlock, TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import summarize
-from sinkbench.summary.efficiency import with_limits
 from sinkbench.summary.thresholds import Bound, Check, Outcome, RatioBound, load_thresholds, outcome
 from tests.support.reasons import because
 from tests.support.trials import JDBC as FAST

@@ -7,11 +7,11 @@ import pytest
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.limits import GENERATOR
+from sinkbench.metrics.limit import with_limits
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
-from sinkbench.summary.efficiency import with_limits
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
 from sinkbench.trial.sustain import clock_step

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sinkbench.tables.resources import cost_table, price_lines, resource_table
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.cost import with_prices
+from sinkbench.metrics.format import megabytes, money
 from sinkbench.results import CellSummary, Cost, Memory, Prices, Reason, Spread
-from sinkbench.summary.cost import with_prices
 from sinkbench.tables.cells import render
-from sinkbench.tables.format import megabytes, money
-from sinkbench.tables.resources import cost_table, price_lines, resource_table
 from sinkbench.tables.text import plain_text
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
