@@ -40,8 +40,8 @@ def deadlock_notes(taken: Taken) -> list[str]:
     total = "1 deadlock" if sum(found) == 1 else f"{sum(found):,} deadlocks"
     return [
         f"{total} in {len(found)} of {len(taken.trials)} trials: tasks wrote the same rows, each in an order of its"
-        " own, and of each the database rolled one transaction back; have one task write each row (key the topic by what"
-        " is upserted), commit fewer rows at once, or run fewer tasks"
+        " own, and of each the database rolled one transaction back; have one task write each row (key the topic by"
+        " what is upserted), commit fewer rows at once, or run fewer tasks"
     ]
 
 

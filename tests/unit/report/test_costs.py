@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.limit import with_limits
 from sinkbench.report.costs import cpu, efficiency
 from sinkbench.results import CellSummary, Limit, LimitInBlock, Reason, RunSummary
-from tests.support.reasons import because
-from tests.support.trials import cell_summary, run_summary
+from tests.support.trials import cell_summary, run_summary, with_limits
 
 LOST = Reason(code=ReasonCode.LOST, text="3 records LOST")
 FAULTY = {"passed": False, "verdict": LOST.text, "faults": [LOST]}
@@ -30,13 +28,6 @@ def test_where_a_service_was_not_seen_there_is_no_sum(total: dict[str, object] |
     assert figure.table.headers == ("cell", "connect", "all", "95 % interval", "controller")
 
 
-def test_a_run_that_kept_no_sum_has_that_of_its_services() -> None:
-    seen = cell(cpu_seconds_per_million={"connect": 12.0, "postgres": 8.0, "controller": None})
-    figure = cpu(run_summary(seen), [seen])
-    assert figure is not None
-    assert figure.charts[0].label.endswith("postgres/jdbc 20")
-
-
 def shares(*cells: CellSummary, blocks: int = 0) -> RunSummary:
     in_blocks = [LimitInBlock(block=block, records_per_second=100_000) for block in range(1, blocks + 1)]
     limit = Limit(sink="postgres", way="COPY", records_per_second=100_000, in_blocks=in_blocks)
@@ -44,11 +35,9 @@ def shares(*cells: CellSummary, blocks: int = 0) -> RunSummary:
 
 
 def test_an_efficiency_of_a_cell_that_did_not_pass_is_named_so() -> None:
-    # As a run has kept it that was summed up by an earlier sinkbench.
-    cold = cell("b", efficiency=0.4, at_least=because("still warming", ReasonCode.NOT_WARM))
-    figure = efficiency(shares(cell(**FAULTY), cold))
+    figure = efficiency(shares(cell(**FAULTY)))
     assert figure is not None
-    assert [row[0] for row in figure.table.rows] == ["postgres/jdbc (LOST)", "b (warming)"]
+    assert [row[0] for row in figure.table.rows] == ["postgres/jdbc (LOST)"]
     assert "postgres/jdbc (LOST) 50 %" in figure.charts[0].label
 
 

@@ -11,7 +11,6 @@ import pytest
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.limits import with_block
 from sinkbench.errors import PlanError
-from sinkbench.metrics.limit import with_limits
 from sinkbench.results import Audit, Connections, Limit, LimitInBlock, TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import summarize
@@ -60,7 +59,7 @@ def check(
 ) -> Outcome:
     taken = trials() if taken is None else taken
     limits = [limit]
-    cells = with_limits(summarize([FAST, SLOW], taken), limits)
+    cells = summarize([FAST, SLOW], taken, limits=limits)
     summary = run_summary(*cells, limits=limits)
     return outcome(Check(cell, figure, bound), summary, taken)
 

@@ -7,7 +7,6 @@ import pytest
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.limits import GENERATOR
-from sinkbench.metrics.limit import with_limits
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
@@ -15,7 +14,7 @@ from sinkbench.summary.cells import scalings, summarize
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
 from sinkbench.trial.sustain import clock_step
-from tests.support.trials import a_cell, run_summary
+from tests.support.trials import a_cell, run_summary, with_limits
 from tests.support.trials import trial as drained
 
 SUSTAIN = a_cell(mode="sustain", offered=5_000.0)
