@@ -53,7 +53,7 @@ def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
 
 def check_disk(stack: Stack) -> None:
     """Raises StackError if the services have too little space for any trial."""
-    free = stack.free_bytes()
+    free = stack.usage().free_bytes
     if free is not None and free < LEAST_FREE_BYTES:
         raise StackError(
             f"{free / 1e9:.1f} GB free where the services keep their data, at least {LEAST_FREE_BYTES / 1e9:.0f} GB "

@@ -35,20 +35,18 @@ from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placemen
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, needed, open_sink, sink_kind
-from sinkbench.stack import Stack
-from sinkbench.topology import service_of
+from sinkbench.stack import Stack, Usage
 from sinkbench.trial.asking import asked
 from sinkbench.trial.backgroundprobe import BackgroundSampler
 from sinkbench.trial.contents import content_of
-from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
-from sinkbench.trial.readorders import Order
+from sinkbench.trial.readprocess import Order
 from sinkbench.trial.sampler import Sampler, Sources, throttled
 from sinkbench.trial.sent import SentRecords
 from sinkbench.trial.values import Loaded, TopicLoad
 
-__all__ = ["VARIABLE", "Bench", "Loaded", "TopicLoad", "filled_in", "jvm_signs"]
+__all__ = ["VARIABLE", "Bench", "Loaded", "TopicLoad", "filled_in"]
 
 # How often a sink is asked whether all is stored where nothing else is looked at.
 UNWATCHED_SECONDS = 2.0
@@ -57,8 +55,6 @@ UNWATCHED_SECONDS = 2.0
 SLOW_SECONDS = 1.0
 # A worker that answers nothing for so long is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0
-# What a service holds changes slowly, and each of its processes is a file to read.
-MEMORY_SECONDS = 2.0
 # Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
 COMPARED_RECORDS = 64
 # The rows that are there before a trial: copies of so many records, whose `bench.run` is none of any trial's.
@@ -192,7 +188,7 @@ class Bench:
             TrialFailed: it does not. A record is in the topic once and in the sink about three times (its log, its data
                 and what is being merged or checkpointed), and a gigabyte stays free.
         """
-        free = self.stack.free_bytes()
+        free = self.stack.usage().free_bytes
         needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
         if free is not None and free < needed:
             raise TrialFailed(
@@ -270,7 +266,7 @@ class Bench:
         file = None if cell.target is None else self._checkout / cell.target
         created = self.sink(cell.sink).create(names.target, file)
         self._check_columns(cell, names, created.columns)
-        if self.plan.load.changes is not None:
+        if self.plan.changes is not None:
             self._check_keyed(cell, names)
         return created.notes
 
@@ -386,7 +382,7 @@ class Bench:
 
     def machine_cores(self) -> int | None:
         """Cores of the machine that all services share, if that can be seen."""
-        found = self.stack.machine_cpu()
+        found = self.stack.usage().machine
         return None if found is None else found.cores
 
     def consumed(self, names: Names) -> int:
@@ -416,12 +412,8 @@ class Bench:
             sources,
             consumed=throttled(lambda: self.consumed(names), SLOW_SECONDS),
             status=throttled(lambda: self.connect.status(names.connector), SLOW_SECONDS),
-            cpu_seconds=throttled(self.stack.cpu_seconds, SLOW_SECONDS, meanwhile={}),
-            troubles=self.stack.troubles,
+            usage=throttled(self.stack.usage, SLOW_SECONDS, meanwhile=Usage()),
             tasks=lambda: self._metrics.read(names.connector),
-            jvms=throttled(lambda: jvm_signs(self.stack), SLOW_SECONDS, meanwhile={}),
-            machine=self.stack.machine_cpu,
-            memory=throttled(lambda: memory_signs(self.stack), MEMORY_SECONDS, meanwhile={}),
         )
         return Sampler(sources, self.plan.probe_interval_ms / 1000)
 
@@ -444,13 +436,17 @@ class Bench:
                 own.forget_sink(cell.sink)
                 raise
 
+        def used() -> Usage:
+            found = self.stack.usage()
+            # What a fault does to a service is no trouble.
+            return Usage(found.cpu_seconds, machine=found.machine)
+
         sources = Sources(
             sink=read,
             in_topic=lambda: own.in_topic(names()),
             consumed=lambda: own.consumed(names()),
             status=lambda: own.status(names()),
-            cpu_seconds=self.stack.cpu_seconds,
-            machine=self.stack.machine_cpu,
+            usage=used,
         )
         return BackgroundSampler(sources, self.plan.probe_interval_ms / 1000, SLOW_SECONDS, own.close)
 
@@ -476,8 +472,8 @@ class Bench:
         """Compares what the sink holds with what was produced, record by record, or key by key if they change keys."""
         sink = self.sink(cell.sink)
         sink.settle(names.target)
-        if self.plan.load.changes is not None:
-            return self._audit_versions(cell, names, records, self.plan.load.changes)
+        if self.plan.changes is not None:
+            return self._audit_versions(cell, names, records, self.plan.changes)
         audit = SeqAudit(records)
         found = 0
         for seqs in sink.sequences(names.target, names.trial):
@@ -500,7 +496,7 @@ class Bench:
     def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
         """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
         changes = self.sink(cell.sink).capabilities.changes
-        return None if self.plan.load.changes is None or changes is None else changes.bloat(names.target)
+        return None if self.plan.changes is None or changes is None else changes.bloat(names.target)
 
     def content(self, cell: Cell, names: Names, records: int) -> Content | None:
         """Compares a few records of the topic with what the sink holds of them, and many with their own checksums.
@@ -509,7 +505,7 @@ class Bench:
         """
         # Of what changes the sink keeps the last versions.
         count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / self.record_bytes)))
-        values = self.kafka.some_records(names.topic, count, last=self.plan.load.changes is not None)
+        values = self.kafka.some_records(names.topic, count, last=self.plan.changes is not None)
         sent = documents_of(values, names.trial, cell.form)
         return content_of(self.sink(cell.sink), names, sent, records, self.record_bytes)
 
@@ -539,16 +535,6 @@ class Bench:
         self.kafka.delete_group(group_of(names.connector))
         if topic:
             self.kafka.delete_topic(names.topic)
-
-
-def jvm_signs(stack: Stack) -> dict[str, float]:
-    """What a stack's JVMs have spent beside their work, by service, as `sinkbench.analysis.warm` reads it."""
-    signs: dict[str, float] = {}
-    for name, parts in stack.jvm_cpu_seconds().items():
-        for part, seconds in parts.items():
-            sign = f"{service_of(name)}_{part}_cpu_seconds_total"
-            signs[sign] = signs.get(sign, 0.0) + seconds
-    return signs
 
 
 def _since(reading: SinkReading, rows_before: int) -> SinkReading:

@@ -272,17 +272,17 @@ class Trial:
         if error.code != ReasonCode.PROBES_SILENT:
             return error
         with suppress(ServiceError, OSError):
-            states = self.bench.stack.states()
+            states = self.bench.stack.services()
             # Of a cluster of somebody else's nobody knows that it has ended, only that it does not answer.
             dead = sorted(each.name for each in states if each.state == "dead" and each.exit_code is not None)
             if dead:
-                return self._died(died(dead, self.bench.stack.troubles()), dead)
+                return self._died(died(dead, self.bench.stack.usage().troubles), dead)
         return error
 
     def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:
         """What ends a trial in which these services have died: for memory, if their exit codes say so."""
         with suppress(ServiceError, OSError):
-            if used_up := used_up_heaps(self.bench.stack.states(), dead):
+            if used_up := used_up_heaps(self.bench.stack.services(), dead):
                 return TrialFailed(exhausted_in_words(used_up), ReasonCode.OUT_OF_MEMORY)
         return TrialFailed(reason.text, reason.code)
 
@@ -629,7 +629,7 @@ class Trial:
             partitions=None if self.loaded is None else self.loaded.partitions,
             partitions_with_records=None if self.loaded is None else self.loaded.partitions_with_records,
             machine_cores=self.bench.machine_cores(),
-            cpu_limits=self.bench.stack.cpu_limits,
+            cpu_limits=self.bench.stack.facts().cpu_limits,
             usable_cores={each.name: each.usable_cores(self.cell.tasks) for each in kind.services if each.usable_cores},
         )
         return cause_of(evidence_of(self.samples, self.records, around, self._task_metrics), kind.rules)

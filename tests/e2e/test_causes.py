@@ -160,8 +160,8 @@ class Freezes(Silent):
         if (sample.stored or 0) < self._from:
             return
         self._from = math.inf
-        threading.Timer(5, self._stack.thaw, ["postgres"]).start()
-        self._stack.freeze("postgres")
+        threading.Timer(5, self._stack.faults.thaw, ["postgres"]).start()
+        self._stack.faults.freeze("postgres")
 
 
 SMALL_BATCHES = """

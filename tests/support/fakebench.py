@@ -33,7 +33,7 @@ from sinkbench.sinks import (
     SinkReading,
     SinkSettings,
 )
-from sinkbench.stack import ProxyTarget, ServiceState
+from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
@@ -291,20 +291,22 @@ class FakeBench:
         self.records = None
         self.record_bytes = self.plan.load.record_bytes
         self.stack = SimpleNamespace(
-            cpu_limits={},
+            facts=Facts,
             endpoints=SimpleNamespace(shared=False),
-            troubles=dict,
-            states=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
+            usage=Usage,
+            services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),
-            **{name: partial(self.do, name) for name in WITH_SERVICES},
+            faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
         )
         self.variable_overrides: dict[str, str] = {}
-        self.stack.proxy_targets = {"postgres": ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
-        self.stack.proxy = self.proxy
-        self.stack.promote = self.promote
-        self.stack.demote = partial(self.do, "demote", "postgres")
-        self.stack.restore_roles = partial(self.do, "restore", "roles")
-        self.stack.small_disk = nullcontext
+        faults = self.stack.faults
+        faults.isolation = faults
+        target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
+        faults.proxies = SimpleNamespace(targets={"postgres": target}, run=self.proxy)
+        faults.promotion = lambda sink: SimpleNamespace(
+            promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
+        )
+        faults.small_disks = lambda sink: SimpleNamespace(mounted=nullcontext)
         self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
             delete_topic=lambda name: self.there.discard(f"topic {name}"),

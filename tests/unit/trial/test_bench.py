@@ -18,7 +18,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
 from sinkbench.sinks import Capabilities, Created, SinkPooling
-from sinkbench.stack import Stack
+from sinkbench.stack import Stack, Usage
 from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.names import Names
 from tests.support.endpoints import endpoints
@@ -36,8 +36,8 @@ class Nowhere:
         self._free_bytes = free_bytes
         self.endpoints = endpoints()
 
-    def free_bytes(self) -> int | None:
-        return self._free_bytes
+    def usage(self) -> Usage:
+        return Usage(free_bytes=self._free_bytes)
 
 
 def bench_of(folder: Path, free_bytes: int | None = None) -> Bench:

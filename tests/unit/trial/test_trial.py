@@ -32,7 +32,10 @@ from sinkbench.trial.sustain import Sustain, records_offered
 from sinkbench.trial.trial import Trial
 from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, FakeWatch, Quiet
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "sustain": {"seconds": 20}})
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+LOADED = Plan.model_validate(
+    {"name": "p", "pipelines": ["postgres/jdbc"], "mode": "capacity", "sustain": {"seconds": 20}}
+)
 CELL = expand(PLAN, 3)[0]
 RECORDS = 20_000
 CODES = ReasonCode
@@ -182,8 +185,8 @@ def test_a_connector_that_makes_no_progress_is_not_waited_for_once_more() -> Non
 
 @pytest.mark.parametrize("refuses", [None, TrialFailed("Kafka took no more")])
 def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_end(refuses: Exception | None) -> None:
-    bench = FakeBench(PLAN, dies=5.0, refuses=refuses)
-    trial = trial_on(bench, records=records_offered(PLAN, 500))
+    bench = FakeBench(LOADED, dies=5.0, refuses=refuses)
+    trial = trial_on(bench, records=records_offered(LOADED, 500))
     record = trial.take(Sustain(500), 1, bench.revive)
     assert (record.audit is None) == (refuses is not None)
     if refuses is None:
@@ -309,8 +312,8 @@ def test_a_pilot_that_stores_nothing_says_why() -> None:
 
 
 def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_missing() -> None:
-    bench = FakeBench(PLAN)
-    record = trial_on(bench, records=records_offered(PLAN, 500)).take(Sustain(500), 2)
+    bench = FakeBench(LOADED)
+    record = trial_on(bench, records=records_offered(LOADED, 500)).take(Sustain(500), 2)
     assert record.records == 10_000
     assert bench.calls == ["check", "start", "load", "stop", "audit"]
     assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
@@ -354,9 +357,9 @@ def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
             yield FakeWatch(self._bench)
             raise OSError("the watch is gone")
 
-    bench = FakeBench(PLAN)
+    bench = FakeBench(LOADED)
     bench.sink = lambda name: Leaving(bench)  # type: ignore[method-assign]
-    record = trial_on(bench, records=records_offered(PLAN, 500)).take(Sustain(500), 1)
+    record = trial_on(bench, records=records_offered(LOADED, 500)).take(Sustain(500), 1)
     assert codes(record) == [CODES.SERVICE_ERROR]
 
 
