@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sinkbench.errors import ReasonCode
 from sinkbench.report.costs import cpu, efficiency
 from sinkbench.results import CellSummary, Limit, LimitInBlock, Reason, RunSummary
@@ -17,10 +15,9 @@ def cell(label: str = "postgres/jdbc", **fields: object) -> CellSummary:
     return cell_summary(label, 50_000.0, **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("total", [None, {"median": 20.0, "low": 20.0, "high": 20.0, "values": [20.0]}])
-def test_where_a_service_was_not_seen_there_is_no_sum(total: dict[str, object] | None) -> None:
+def test_where_a_service_was_not_seen_there_is_no_sum() -> None:
     used = {"connect": 12.0, "postgres": None, "controller": 1.0}
-    unseen = cell(cpu_seconds_per_million=used, total_cpu_seconds_per_million=total)
+    unseen = cell(cpu_seconds_per_million=used)
     figure = cpu(run_summary(unseen), [unseen])
     assert figure is not None
     assert [chart.label for chart in figure.charts] == ["CPU seconds per million records: postgres/jdbc -"]
