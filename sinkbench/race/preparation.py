@@ -9,7 +9,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.race.vendors import how_to_install
 from sinkbench.sinks import needed
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
 __all__ = ["check_disk", "preflight"]
@@ -17,7 +17,7 @@ __all__ = ["check_disk", "preflight"]
 LEAST_FREE_BYTES = 4_000_000_000
 
 
-def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
+def preflight(bench: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
     """Makes sure, before anything is created, that every cell has its sink and Connect the plugin that it needs.
 
     Returns:

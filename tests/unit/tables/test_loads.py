@@ -13,7 +13,7 @@ from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, Tri
 from sinkbench.summary.cells import scalings, summarize
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.trial.sustain import clock_step
+from sinkbench.trial.workloads.sustain import clock_step
 from tests.support.trials import a_cell, run_summary, with_limits
 from tests.support.trials import trial as drained
 
