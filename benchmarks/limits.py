@@ -30,8 +30,7 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.analysis.intervals import ratio_by_block
-from sinkbench.limits.orders import MakeRecords
-from sinkbench.limits.process import make_records
+from sinkbench.limits.process import MakeRecords, make_records
 from sinkbench.limits.sinklimit import POOL_BYTES, SinkClient, sink_limit
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import Plan

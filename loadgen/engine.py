@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from loadgen.changemaker import ChangeMaker
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
-from loadgen.dataset.held import Dataset
 from loadgen.dataset.maker import DatasetMaker
+from loadgen.dataset.store import Dataset
 from loadgen.delivery import Delivery
 from loadgen.forms import DOCUMENT
 from loadgen.options import Load

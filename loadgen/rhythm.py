@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from loadgen.dataset.held import Dataset
+from loadgen.dataset.store import Dataset
 from loadgen.errors import OptionsError
 from loadgen.options import Load
 from loadgen.schedule import Schedule

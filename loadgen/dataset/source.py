@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from loadgen.dataset.facts import HELD_BYTES, SCHEME
+from loadgen.dataset.facts import MOST_BYTES_KEPT, SCHEME
 from loadgen.dataset.formats import Found, elements, first_bytes, lines
-from loadgen.dataset.held import Builder, Dataset
 from loadgen.dataset.keypath import key_at, steps_of
 from loadgen.dataset.record import BLANK, parse_record
+from loadgen.dataset.store import Builder, Dataset
 from loadgen.dataset.tables import parquet_rows, rows
 from loadgen.dataset.topic import TopicAddress, read_topic
 from loadgen.errors import DatasetError, OptionsError
@@ -26,7 +26,7 @@ def open_dataset(
     source: str,
     key: str | None = None,
     client_settings: Mapping[str, str] | None = None,
-    most_bytes: int = HELD_BYTES,
+    most_bytes: int = MOST_BYTES_KEPT,
 ) -> Dataset:
     """The records of a file or a topic, each looked at: the first of them, until `most_bytes` are held.
 
@@ -86,7 +86,7 @@ def _add(builder: Builder, found: Found, key: bytes | None, steps: tuple[str, ..
         raise DatasetError(f"{found.where}: {wrong}{cut}; mend it, or leave it out{form}") from None
 
 
-def records_of_file(path: Path, most_bytes: int = HELD_BYTES) -> Iterator[Found]:
+def records_of_file(path: Path, most_bytes: int = MOST_BYTES_KEPT) -> Iterator[Found]:
     """The records of a file, in its order, not looked at yet. Raises DatasetError if it cannot be read."""
     start = first_bytes(path)
     return iter(_reader(path, start, most_bytes))

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.clients import consume_as_group
 from sinkbench.limits.tune import Measured
 from sinkbench.plan.cells import Cell
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
+from sinkbench.services.worker import WorkerFailed
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.names import Names
@@ -72,11 +73,9 @@ def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: 
 
     with cleaning(clean):
         try:
-            with Clients() as clients:
-                partitions = bench.plan.load.partitions
-                clients.consume(names.topic, group, settings, consumers, partitions, progress.see)
+            consume_as_group(names.topic, group, settings, consumers, bench.plan.load.partitions, progress.see)
             return progress.measured()
-        except (ClientFailed, ServiceError) as error:
+        except (WorkerFailed, ServiceError) as error:
             return Measured(None, in_one_line(error))
 
 

@@ -13,13 +13,14 @@ from functools import partial
 
 from sinkbench.analysis.samples import CONTROLLER, Sample
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.clients import Writers
 from sinkbench.limits.costs import costs_between
-from sinkbench.limits.orders import MakeRecords
+from sinkbench.limits.process import MakeRecords
 from sinkbench.limits.tune import Measured, Point, Tuned, tune
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
+from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Sink
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
@@ -64,7 +65,7 @@ class SinkClient:
         self._sink = sink
         self._to = to
         self._look = look
-        self._clients = Clients(
+        self._clients = Writers(
             MakeRecords(to.target, 0, pool, load.keys, load.record_bytes, None if records is None else records.path)
         )
 
@@ -81,7 +82,7 @@ class SinkClient:
         with cleaning(lambda: self._sink.drop(self._to.target)):
             try:
                 return self._measure(point, seconds)
-            except ClientFailed as error:
+            except WorkerFailed as error:
                 # What is left of them may still wait for something.
                 self._clients.close()
                 return Measured(None, str(error))

@@ -97,7 +97,7 @@ def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
     if how is None:
         raise PlanError(f"{where}: the sink {cell.sink} has no disk to fill; name under 'pipelines' those of others")
     if how == SMALL_DISK:
-        disks = None if stack.faults is None else stack.faults.small_disks
+        disks = None if stack.faults is None else stack.faults.small_disks(cell.sink)
         if disks is None:
             raise PlanError(
                 f"{where} cannot be done to {cell.label} on stack {stack.name}{_topology(stack)}: a small disk needs"

@@ -13,7 +13,7 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.readiness import Check, checks, loadgen_checks
+from sinkbench.stack.assembly import Check, checks
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
 from sinkbench.stack.support import unsupported
@@ -110,7 +110,7 @@ class ExternalStack(Stack):
 
     def up(self, say: Say) -> None:
         """Checks every endpoint with its credentials, and its version. Raises StackError, a line for each failure."""
-        asked = self._checks() | loadgen_checks(self._endpoints, TIMEOUT_SECONDS)
+        asked = checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS, loadgens=True)
         where, found = self._endpoints.addresses(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})

@@ -1,7 +1,4 @@
-"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process.
-
-`VARIABLES` is what connector files call the addresses of the sinks' services.
-"""
+"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process."""
 
 from __future__ import annotations
 
@@ -16,18 +13,13 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.stack import ProxyTarget, Say
+from sinkbench.stack import Say
 from sinkbench.stack.tools import find_go, find_setpriv, run
 
-__all__ = ["VARIABLES", "check_proxy", "ensure_proxy", "proxy_targets_at", "running_proxy"]
+__all__ = ["check_proxy", "ensure_proxy", "running_proxy"]
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
 HOST = "127.0.0.1"
-VARIABLES = {
-    "elasticsearch": {"ELASTICSEARCH_HOSTS": "{host}:{port}"},
-    "postgres": {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
-    "pgbouncer": {"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
-}
 START_SECONDS = 15.0
 END_SECONDS = 5.0
 POLL_SECONDS = 0.05
@@ -80,11 +72,6 @@ def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
             raise StackError(f"Go could not build toxiproxy: {(said or ['no message'])[0].strip()}")
         building.replace(program)
     return program
-
-
-def proxy_targets_at(ports: Mapping[str, int]) -> dict[str, ProxyTarget]:
-    """Where the sinks' services are reached from this machine, by their ports on loopback."""
-    return {name: ProxyTarget(HOST, port, VARIABLES[name]) for name, port in ports.items()}
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint
 from sinkbench.stack.sections import SinkSection
+from sinkbench.stack.spec import ServiceSpec
 
 __all__ = [
     "GROUP",
@@ -50,30 +51,21 @@ class About:
     other: str | None = None
 
 
-@dataclass(frozen=True)
-class SinkService:
+@dataclass(frozen=True, kw_only=True)
+class SinkService(ServiceSpec):
     """One service that a sink consists of, or that may stand before it.
 
     Attributes:
-        name: its section in a stack file; in tables and messages too.
-        title: its name as its makers write it.
-        section: what that section of a stack file may hold.
-        ready: None if it is ready for work, else what is missing, in one line. It is given where the service is,
-            whether others use it too, and how many seconds it may take to answer.
+        section: what its section of a stack file, which bears its name, may hold.
         about: asks it for its version. Raises ServiceError if it does not answer.
         usable_cores: how many cores it can use at a number of tasks, and why, for a person; None: as many as there are.
-        in_java: whether it runs in a Java virtual machine.
         measures: what cannot be measured where the sink is there and this service is not; "" if it must be there.
         supported: its versions that can be used; None for all of them.
     """
 
-    name: str
-    title: str
     section: type[SinkSection]
-    ready: Callable[[Endpoint, bool, float], str | None]
     about: Callable[[Endpoint], About]
     usable_cores: Callable[[int], tuple[float, str]] | None = None
-    in_java: bool = False
     measures: str = ""
     supported: Supported | None = None
 

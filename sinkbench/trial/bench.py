@@ -41,7 +41,7 @@ from sinkbench.trial.backgroundprobe import BackgroundSampler
 from sinkbench.trial.contents import content_of
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
-from sinkbench.trial.readorders import Order
+from sinkbench.trial.readprocess import Order
 from sinkbench.trial.sampler import Sampler, Sources, throttled
 from sinkbench.trial.sent import SentRecords
 from sinkbench.trial.values import Loaded, TopicLoad

@@ -44,7 +44,7 @@ def disk_to_fill(bench: Bench, cell: Cell, names: Names, records: int) -> Iterat
     size = round(TIMES * load) + EMPTY_BYTES
 
     def small_disk() -> AbstractContextManager[SmallDisk]:
-        return needed(needed(bench.stack.faults, "faults").small_disks, "small_disks").mounted(size)
+        return needed(needed(bench.stack.faults, "faults").small_disks(cell.sink), "small_disks").mounted(size)
 
     with (
         closing(bench.another_sink(cell.sink)) as sink,

@@ -22,7 +22,7 @@ from sinkbench.sinks import Arrivals, ArrivalWatch
 from sinkbench.trial.drain import rounded
 from sinkbench.trial.kind import Figures
 from sinkbench.trial.offering import Offering
-from sinkbench.trial.readorders import Told
+from sinkbench.trial.readprocess import Told
 from sinkbench.trial.reads import Reader
 from sinkbench.trial.stop import Timeouts
 from sinkbench.trial.trial import Trial

@@ -16,7 +16,7 @@ from sinkbench.results import Act, Asked, Audit, Bloat, Durability
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling
 from sinkbench.trial.others import Others
-from sinkbench.trial.readorders import Told
+from sinkbench.trial.readprocess import Told
 
 __all__ = [
     "After",

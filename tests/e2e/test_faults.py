@@ -25,8 +25,8 @@ from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_kind
+from sinkbench.stack.assembly import checks
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.readiness import checks
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.fulldisk import disk_to_fill
 from sinkbench.trial.names import Names
@@ -213,7 +213,7 @@ RECORD = json.dumps({"bench": {"run": "5eeded_001", "seq": 0}, "filler": "x" * 2
 def mounting(stack: LocalStack) -> LocalStack:
     """The stack of somebody who may mount a disk."""
     try:
-        stack.faults.small_disks.check()
+        stack.faults.small_disks("postgres").check()
     except StackError as missing:
         pytest.skip(str(missing))
     return stack

@@ -12,18 +12,17 @@ from pathlib import Path
 import pytest
 
 from sinkbench.analysis.limits import CLIENT
-from sinkbench.limits import consume
-from sinkbench.limits.clients import Clients
-from sinkbench.limits.orders import Consume
+from sinkbench.limits import clients, consume
+from sinkbench.limits.process import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.services.kafka import Kafka
+from sinkbench.services.worker import order
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Created, Destination, Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
-from sinkbench.sinks.postgres.writers import SINGLY
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
@@ -63,21 +62,6 @@ def test_a_limit_is_measured_again_with_what_each_service_took(bench: Bench, sin
     used = found.costs.cpu_seconds_per_million
     assert used.keys() >= {sink, "connect", "kafka", CLIENT}
     assert (used[CLIENT] or 0.0) > 0
-
-
-@pytest.mark.long
-def test_copy_is_faster_than_single_rows(bench: Bench) -> None:
-    rates = []
-    for way in ("COPY", SINGLY):
-        to = Destination("postgres", way, TARGET, bench.stack.endpoints.sinks["postgres"])
-        client = SinkClient(bench.sink("postgres"), to, bench.plan.load)
-        try:
-            measured = client.measure(Point(1_000, 1), 2.0)
-        finally:
-            client.close()
-        assert measured.problem is None
-        rates.append(measured.records_per_second or 0.0)
-    assert rates[0] > 2 * rates[1] > 0
 
 
 def refusing(stack: LocalStack, name: str, folder: Path) -> Sink:
@@ -125,18 +109,17 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
         sink.close()
 
 
-class LateClients(Clients):
-    """Plain clients of which the last is told what to read when the others have their partitions."""
-
-    def _send(self, end: Connection, order: object) -> None:
-        if isinstance(order, Consume) and end is self._ends[-1]:
-            time.sleep(3)
-        super()._send(end, order)
-
-
 @pytest.mark.long
-def test_nobody_reads_before_the_last_consumer_has_joined(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consume, "Clients", LateClients)
+def test_no_consumer_reads_before_the_last_one_has_joined(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Connection] = []
+
+    def late(end: Connection, what: object) -> None:
+        if isinstance(what, Consume):
+            given.append(end)
+            time.sleep(3 if len(given) == 3 else 0)
+        order(end, what)
+
+    monkeypatch.setattr(clients, "order", late)
     names = Names.of("abcdef_limit")
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
         bench.load(names, TopicLoad(100_000), lambda done: None)

@@ -306,7 +306,7 @@ class FakeBench:
         faults.promotion = lambda sink: SimpleNamespace(
             promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
         )
-        faults.small_disks = SimpleNamespace(mounted=nullcontext)
+        faults.small_disks = lambda sink: SimpleNamespace(mounted=nullcontext)
         self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
             delete_topic=lambda name: self.there.discard(f"topic {name}"),

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -14,16 +15,17 @@ import pytest
 
 from sinkbench import secrets
 from sinkbench.cli.main import main
-from sinkbench.errors import PlanError, StackError, UserError
+from sinkbench.errors import PlanError, StackError, TrialFailed, UserError
 from sinkbench.live.state import LiveRun
-from sinkbench.load.process import LoadgenChild
+from sinkbench.load.loadgens import Loadgens
 from sinkbench.plan.connectors import read_connector
-from sinkbench.plan.plan import load_plan
+from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.results import Bottleneck
 from sinkbench.runs.reader import load_summary
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.secrets import HIDDEN
 from sinkbench.stack.stackfile import load_stack_file
+from tests.support.endpoints import endpoints
 from tests.support.liverun import began
 from tests.support.parrots import http_parrot, postgres_parrot
 from tests.support.samplerun import keep_run
@@ -189,14 +191,17 @@ def test_what_a_browser_is_told_holds_no_secret() -> None:
 
 
 def test_no_command_line_of_a_process_that_is_started_holds_a_secret() -> None:
-    with_secrets = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.password": SECRET}
-    child = LoadgenChild(with_secrets)
-    try:
-        lines = command_lines(child_of=os.getpid())
-        assert any("loadgen serve" in line.replace("\0", " ") for line in lines), lines
-        assert [found_in(line) for line in lines] == [[] for _ in lines]
-    finally:
-        child.close()
+    with_secrets = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    with_secrets |= {"sasl.username": USER, "sasl.password": SECRET}
+    lines: list[str] = []
+    with Loadgens(endpoints(kafka_settings=with_secrets)) as loadgens:
+        timer = threading.Timer(3.0, lambda: lines.extend(command_lines(child_of=os.getpid())))
+        timer.start()
+        with pytest.raises(TrialFailed, match="no broker answers"):
+            loadgens.load("tides", "r", 10, PlanLoad(), lambda _: None)
+        timer.join()
+    assert any("sinkbench.services.worker" in line for line in lines), lines
+    assert [found_in(line) for line in lines] == [[] for _ in lines]
 
 
 def command_lines(child_of: int) -> list[str]:

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen.checksum import checksum, parse
-from loadgen.dataset.held import Builder, Dataset
 from loadgen.dataset.keypath import key_at, steps_of
 from loadgen.dataset.maker import DatasetMaker
 from loadgen.dataset.record import closed, opening, parse_record
 from loadgen.dataset.source import open_dataset
+from loadgen.dataset.store import Builder, Dataset
 from loadgen.errors import DatasetError, OptionsError
 
 JSON = st.recursive(

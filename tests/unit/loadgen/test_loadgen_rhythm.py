@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadgen import OptionsError, load_from
-from loadgen.dataset.held import Builder, Dataset
+from loadgen.dataset.store import Builder, Dataset
 from loadgen.rhythm import RecordedSchedule, schedule_of
 from loadgen.schedule import Schedule
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from loadgen import BrokerError, Load, Progress, Summary
-from loadgen.dataset.held import Builder, Dataset
+from loadgen.dataset.store import Builder, Dataset
 from loadgen.latency import LatencyHistogram
 from loadgen.progress import Show
 from loadgen.server import make_app

@@ -211,7 +211,7 @@ def test_an_answer_comes_with_what_to_do(answer: str, mend: str) -> None:
 def test_checks_that_are_asked_at_the_same_time_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
 
-    def slowly(_access: Access, _timeout_seconds: float) -> object:
+    def slowly(_access: Access, _timeout_seconds: float, _changed_at: int) -> object:
         time.sleep(0.05)
         made.append(object())
         return made[-1]

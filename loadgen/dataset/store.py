@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from loadgen.checksum import crc_before_bench, parse
-from loadgen.dataset.facts import HELD_BYTES, DatasetFacts
+from loadgen.dataset.facts import MOST_BYTES_KEPT, DatasetFacts
 from loadgen.dataset.record import opening, original
 from loadgen.errors import DatasetError
 
@@ -125,9 +125,9 @@ class Dataset:
 
 
 class Builder:
-    """Takes records until `HELD_BYTES` are held."""
+    """Takes records until `MOST_BYTES_KEPT` are held."""
 
-    def __init__(self, most_bytes: int = HELD_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES_KEPT) -> None:
         self._most_bytes = most_bytes
         self._places = array("q", [0])
         self._parts = bytearray()

@@ -11,20 +11,18 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from sinkbench.errors import StackError
-from sinkbench.settings import Settings
+from sinkbench.sinks.postgres.places import PRIMARY_FILE, pgbouncer_endpoint, postgres_endpoint
 from sinkbench.stack import Say
-from sinkbench.stack.home import Home
-from sinkbench.stack.localendpoints import endpoints_of
-from sinkbench.stack.nodes import HOST
-from sinkbench.stack.supervisor import Program
+from sinkbench.stack.spec import OwnNodes, Roles
 
-__all__ = ["Roles", "farthest", "pointed_at", "waiting_for"]
+__all__ = ["PostgresRoles", "farthest", "pointed_at", "waiting_for"]
+
 
 CONNECT_SECONDS = 3
 # What is killed is gone at once, but for what the kernel has to write.
@@ -41,18 +39,6 @@ IN_SYNC = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AN
 RECEIVED = "SELECT coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn"
 # The line of a database in PgBouncer's configuration.
 _SERVER = re.compile(r"^(\S+ = )host=\S+ port=\S+", re.MULTILINE)
-
-
-class Processes(Protocol):
-    """What starts and ends the nodes, as `Supervisor` does."""
-
-    def programs(self) -> list[Program]: ...
-
-    def start(self, name: str) -> None: ...
-
-    def stop(self, name: str) -> None: ...
-
-    def kill(self, name: str) -> None: ...
 
 
 def farthest(received: dict[str, int]) -> str:
@@ -73,16 +59,16 @@ def pointed_at(config: str, host: str, port: int) -> str:
     return _SERVER.sub(rf"\g<1>host={host} port={port}", config)
 
 
-class Roles:
-    """The roles of the nodes of one home."""
+class PostgresRoles(Roles):
+    """The roles of the nodes of one stack."""
 
-    def __init__(self, settings: Settings, home: Home, processes: Processes) -> None:
-        self._settings = settings
-        self._home = home
-        self._processes = processes
-        self._nodes = {
-            node.name: settings.port("postgres_port", node.number) for node in settings.layout.of("postgres")
-        }
+    def __init__(self, own: OwnNodes) -> None:
+        self._place = own.place
+        self._data = own.data
+        self._processes = own.processes
+        place = own.place()
+        self._nodes = {node.name: place.address(node, "postgres_port") for node in place.layout.of("postgres")}
+        self._synchronous = place.layout.postgres.synchronous
         self._first = next(iter(self._nodes))
 
     @property
@@ -90,12 +76,8 @@ class Roles:
         """The node that is the primary, or is about to be. Raises StackError if the file names none of the nodes."""
         return self._named() or self._first
 
-    def promote(self) -> int:
-        """Kills the primary, and makes the replica that has received most the primary. Raises StackError.
-
-        Returns:
-            The port of the new one.
-        """
+    def promote(self) -> tuple[str, int]:
+        """As in `Promotion`; it is the replica that has received most."""
         old = self.primary
         if not self._runs(old):
             raise StackError(f"{old} does not run; `sinkbench up` starts it")
@@ -134,12 +116,8 @@ class Roles:
                 self._processes.stop(name)
         self._tell_pooler(primary)
 
-    def restore(self, say: Say) -> None:
-        """Makes the first node the primary again; nothing without the file.
-
-        Raises:
-            StackError: it cannot be done; says what to do.
-        """
+    def restore(self, say: Say = lambda line: None) -> None:
+        """As in `Roles`; nothing without the file. StackError says what to do."""
         if self._named() is None:
             return
         say("changing the roles of postgres back")
@@ -156,34 +134,30 @@ class Roles:
                     if name not in (primary, self._first):
                         self._processes.stop(name)
                 self.demote()
-            self._home.primary_file.unlink()
+            (self._data / PRIMARY_FILE).unlink()
         except (StackError, psycopg.Error, OSError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise StackError(
                 f"the roles of postgres could not be changed back: {reason}; run `sinkbench up` again, or, without its"
-                f" data: `sinkbench down`, and remove {self._home.data}"
+                f" data: `sinkbench down`, and remove {self._data}"
             ) from None
 
     # --- the file -------------------------------------------------------------------------------------------------
 
     def _named(self) -> str | None:
-        if len(self._nodes) == 1:
-            return None
-        path = self._home.primary_file
+        path = self._data / PRIMARY_FILE
         try:
             name = path.read_text(encoding="utf-8").partition(" ")[0]
         except FileNotFoundError:
             return None
         if name not in self._nodes:
-            raise StackError(
-                f"{path}: names no node of this topology; run `sinkbench down`, and remove {self._home.data}"
-            )
+            raise StackError(f"{path}: names no node of this topology; run `sinkbench down`, and remove {self._data}")
         return name
 
     def _name(self, name: str) -> None:
-        path = self._home.primary_file
+        path = self._data / PRIMARY_FILE
         new = path.with_suffix(".new")
-        new.write_text(f"{name} {HOST} {self._nodes[name]}\n", encoding="utf-8")
+        new.write_text("{} {} {}\n".format(name, *self._nodes[name]), encoding="utf-8")
         # The services' account reads it.
         new.chmod(0o644)
         new.replace(path)
@@ -191,7 +165,7 @@ class Roles:
     # --- the nodes ------------------------------------------------------------------------------------------------
 
     def _connect(self, name: str) -> psycopg.Connection[Any]:
-        address = endpoints_of(self._settings).sinks["postgres"].nodes[name].address
+        address = postgres_endpoint(self._place()).nodes[name].address
         return psycopg.connect(address, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="sinkbench")
 
     def _ask(self, name: str, question: str) -> Any:
@@ -212,7 +186,7 @@ class Roles:
 
     def _follows(self, name: str, primary: str) -> bool:
         try:
-            return bool(self._ask(name, FOLLOWS) == self._nodes[primary])
+            return bool(self._ask(name, FOLLOWS) == self._nodes[primary][1])
         except StackError:
             return False
 
@@ -234,7 +208,7 @@ class Roles:
             return all(self._follows(name, primary) for name in others)
 
         self._wait(all_follow, STREAM_SECONDS, f"not all replicas stream from {primary}")
-        if not self._settings.layout.postgres.synchronous:
+        if not self._synchronous:
             return
         # A file of the server's own, which its next start takes away: then its role says so.
         with self._connect(primary) as connection:
@@ -252,9 +226,9 @@ class Roles:
         """Has PgBouncer connect to that node from now on. One that does not run learns it when it starts."""
         if not self._runs("pgbouncer"):
             return
-        path = self._home.data / "pgbouncer" / "pgbouncer.ini"
-        path.write_text(pointed_at(path.read_text(encoding="utf-8"), HOST, self._nodes[primary]), encoding="utf-8")
-        address = endpoints_of(self._settings).sinks["pgbouncer"].address
+        path = self._data / "pgbouncer" / "pgbouncer.ini"
+        path.write_text(pointed_at(path.read_text(encoding="utf-8"), *self._nodes[primary]), encoding="utf-8")
+        address = pgbouncer_endpoint(self._place()).address
         try:
             # Its console knows no prepared statements.
             with psycopg.connect(
