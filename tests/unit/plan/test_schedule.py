@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
 from sinkbench.analysis.limits import GENERATOR, with_block
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.beside import LimitOf
 from sinkbench.plan.capacity import Offer
 from sinkbench.plan.cells import Cell, blocks, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.schedule import block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
+from sinkbench.plan.schedule import LimitOf, block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
 from sinkbench.results import Lag, Limit, LimitInBlock, TrialRecord
 from tests.support.counts import count
 from tests.support.reasons import because
