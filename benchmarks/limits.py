@@ -40,8 +40,8 @@ from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_postgres
-from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
 # pgbench takes no more.
@@ -195,7 +195,7 @@ def prepared(to: Destination, point: Point, folder: Path) -> list[Path]:
     return files
 
 
-def report(bench: Bench, part: str, blocks: int, seconds: float, seed: int) -> None:
+def report(bench: Cluster, part: str, blocks: int, seconds: float, seed: int) -> None:
     """Measures one part and prints its line."""
     sink, way, tool, write = PARTS[part]
     to = Destination(sink, way, Names.of(f"benchmark_{part}").target, bench.stack.endpoints.sinks[sink])
@@ -250,7 +250,7 @@ def main() -> None:
         running = stack.running()
         try:
             stack.up(lambda line: None)
-            with closing(Bench(stack, PLAN, CHECKOUT)) as bench:
+            with closing(Cluster(stack, PLAN, CHECKOUT)) as bench:
                 check_alone(bench)
                 for part in given.parts or PARTS:
                     report(bench, part, given.blocks, given.seconds, given.seed)

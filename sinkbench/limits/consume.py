@@ -19,8 +19,8 @@ from sinkbench.plan.cells import Cell
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
 from sinkbench.services.worker import WorkerFailed
-from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
 __all__ = ["connect_limit", "dropping", "kafka_limit"]
@@ -60,7 +60,9 @@ class _Progress:
         return Measured(None, TOO_SHORT) if rate is None else Measured(round(rate.records_per_second, 1))
 
 
-def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]) -> Measured:
+def kafka_limit(
+    bench: Cluster, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]
+) -> Measured:
     """The rate of a consumer group of `consumers` processes on a topic of `records`; `tell` gets progress and total."""
     endpoints = bench.stack.endpoints
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
@@ -92,13 +94,13 @@ def dropping(config: dict[str, str]) -> dict[str, str]:
     }
 
 
-def connect_limit(bench: Bench, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]) -> Measured:
+def connect_limit(bench: Cluster, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]) -> Measured:
     """The rate at which a cell's tasks read, and drop, a topic of `records`; `tell` gets progress and total."""
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
 
     def clean() -> None:
-        bench.stop_connector(names)
+        bench.stop_connector(names.connector)
         bench.kafka.delete_group(group)
 
     with cleaning(clean):

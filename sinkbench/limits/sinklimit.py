@@ -22,8 +22,8 @@ from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Sink
-from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.sampler import usage_signs
 
 __all__ = ["BLOCK_SECONDS", "SinkClient", "sink_limit", "sink_limit_again"]
@@ -119,7 +119,7 @@ class SinkClient:
 
 
 def sink_limit(
-    bench: Bench,
+    bench: Cluster,
     to: Destination,
     phase: Callable[[str], None],
     step_seconds: float = STEP_SECONDS,
@@ -147,7 +147,7 @@ def sink_limit(
 
 
 def sink_limit_again(
-    bench: Bench, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
+    bench: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
 ) -> Measured:
     """Measures once more what a search has settled, by new clients, and what it took; the rest as of `sink_limit`.
 
@@ -162,7 +162,7 @@ def _in_words(to: Destination, point: Point) -> str:
     return f"{to.way} of {point.batch:,} records, {point.connections} connections"
 
 
-def _look(bench: Bench) -> Sample:
+def _look(bench: Cluster) -> Sample:
     """What the services and sinkbench itself have used so far; as far as they can be asked."""
     used: Mapping[str, float | None] = {}
     signs: Mapping[str, float] = {}

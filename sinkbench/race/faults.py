@@ -14,7 +14,7 @@ from sinkbench.sinks import SMALL_DISK, needed, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import service_of
-from sinkbench.trial.network import proxy_targets_used
+from sinkbench.trial.workloads.network import proxy_targets_used
 
 __all__ = ["check_faults", "prepare_faults", "try_faults"]
 

@@ -10,7 +10,7 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import needed, open_sink, sinks_of
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
 __all__ = ["check_disk", "create_named_targets", "preflight"]
@@ -19,7 +19,7 @@ LEAST_FREE_BYTES = 4_000_000_000
 PARTITIONS = 24
 
 
-def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
+def preflight(bench: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
     """Makes sure, before anything is created, that every cell has its sink and Connect the plugin that it needs.
 
     Returns:

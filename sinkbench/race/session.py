@@ -42,7 +42,7 @@ from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import settable_of_sinks, sink_kinds
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 __all__ = ["resume_run", "run_plan"]
 
@@ -179,7 +179,7 @@ class _Session(ExitStack):
         prepare_faults(self._cells, self._stack, self._say)
         self._start()
         try_faults(self._cells, self._stack)
-        self._bench = self.enter_context(closing(Bench(self._stack, self._plan, CHECKOUT, self._records)))
+        self._bench = self.enter_context(closing(Cluster(self._stack, self._plan, CHECKOUT, self._records)))
         plugins = preflight(self._bench, self._cells)
         unconfirmed = validate_configs(self._bench, self._cells, self._say)
         for thing in sweep(self._bench):

@@ -34,7 +34,7 @@ __all__ = [
 REBALANCE_SECONDS = 60.0
 POLL_SECONDS = 0.1
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-# Hibernate's words when it could not connect. It keeps the reason to the log, and asks for settings that mend nothing.
+# Hibernate's words when it could not connect. It logs the reason, and asks for settings that change nothing.
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
 _IN_THE_LOG = "no connection to the database came about, for a reason that the worker's log tells"
 # A task in another state runs, or will as soon as its worker has taken it.

@@ -31,7 +31,7 @@ FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, Kafka
 LOOK_SECONDS = 2.0
 # A few records of each partition are looked at; a batch comes as a whole, however large.
 FETCH_BYTES = 64 << 10
-# Offsets of so many partitions are one quick answer of each broker.
+# Offsets of this many partitions are one quick answer of each broker.
 STATUS_KEYS, STATUS_SECONDS = 50, 3.0
 MOST_PARTITIONS = 5_000
 TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)

@@ -35,7 +35,7 @@ from sinkbench.stack.hostlimits import check_host, engine_is_here
 from sinkbench.stack.nodes import check_memory
 from sinkbench.stack.protocol import Facts, Say, ServiceState, Stack, Usage
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
-from sinkbench.topology import Topology
+from sinkbench.topology import Topology, service_of
 
 __all__ = ["ComposeStack"]
 
@@ -218,9 +218,16 @@ class ComposeStack(Stack):
         layout, services = self.settings.layout, self._config["services"]
         check_nodes(services, layout, "in the compose files", OTHER_NODES)
         check_nodes(found, layout, "the containers are those of another topology:", f"{DOWN}, or {OTHER_NODES}")
-        secured = SECURITY_LABEL in (services.get("kafka", {}).get("labels") or {})
+        ours = [name for name in services if service_of(name) in SERVICES]
+        bare = [name for name in ours if SECURITY_LABEL not in (services[name].get("labels") or {})]
+        secured = len(bare) < len(ours)
         if self.settings.security == "on" and not secured:
             raise StackError("SINKBENCH_SECURITY=on, but COMPOSE_FILE lacks docker-compose.secure.yml; add it there")
+        if secured and bare:
+            raise StackError(
+                f"the compose files give {', '.join(bare)} no TLS; docker-compose.secure.yml is for the nodes of"
+                " docker-compose.yml: add yours in a file of your own (docs/security.md)"
+            )
         check_security(found, wanted=secured)
         if self.start_id() is None:
             check_host(layout)

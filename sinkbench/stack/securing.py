@@ -14,7 +14,7 @@ from sinkbench.stack.certificates import issue, make_authority
 from sinkbench.stack.security import SERVICES, Security, kept_security
 from sinkbench.stack.securityfiles import files_of_processes
 
-__all__ = ["secure_processes"]
+__all__ = ["LOCAL_NAMES", "PASSWORD_BYTES", "secure_processes", "write_file"]
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 PASSWORD_BYTES = 24
@@ -36,13 +36,13 @@ def secure_processes(folder: Path, owner: tuple[int, int] | None) -> Security:
         passwords = kept.passwords if kept else {name: secrets.token_urlsafe(PASSWORD_BYTES) for name in SERVICES}
         security = Security(folder, passwords)
         # Before a file that depends on them, so that a second start finds what the first one has begun.
-        _write(folder / "passwords", security.lines.encode())
+        write_file(folder / "passwords", security.lines.encode())
         now = datetime.now(UTC)
         authority = make_authority(now)
         signed = issue(authority, (*LOCAL_NAMES, socket.gethostname()), now)
-        _write(folder / "ca.pem", authority.certificate, mode=0o644)
+        write_file(folder / "ca.pem", authority.certificate, mode=0o644)
         for name, content in files_of_processes(security, signed, authority.certificate).items():
-            _write(folder / name, content, owner)
+            write_file(folder / name, content, owner)
     except OSError as error:
         raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write") from None
     for each in passwords.values():
@@ -50,7 +50,7 @@ def secure_processes(folder: Path, owner: tuple[int, int] | None) -> Security:
     return security
 
 
-def _write(path: Path, content: bytes, owner: tuple[int, int] | None = None, mode: int = 0o600) -> None:
+def write_file(path: Path, content: bytes, owner: tuple[int, int] | None = None, mode: int = 0o600) -> None:
     """Writes a file that no other account can read meanwhile, whole or not at all."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.sections import Acks
-from sinkbench.results import Act, Asked, Audit, Bloat, Durability
+from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling
 from sinkbench.trial.others import Others
@@ -189,6 +189,7 @@ class Timeline:
         created: whether the connector may have been created.
         placement: tasks of each worker when all had started, or failed to; None if that was not seen.
         last: the connector in the end; None if that was not read.
+        reasons: why the figures must not be used, where the run came to its end.
         failed: what ended it early, as an exception.
         loaded: what came of a load that was offered meanwhile.
         reads: what came of queries that were asked meanwhile.
@@ -200,6 +201,7 @@ class Timeline:
     created: bool = False
     placement: Mapping[str, int] | None = None
     last: ConnectorStatus | None = None
+    reasons: Sequence[Reason] = ()
     failed: Exception | None = None
     loaded: Loaded | None = None
     reads: Told | None = None
@@ -229,14 +231,14 @@ class Stopped:
     Attributes:
         task_metrics: the last signs of the tasks, read just before.
         consumed: sum of the committed offsets.
-        others: other clients just before.
+        others: other clients from `Before` until just before, a phrase each.
         unattributed: connections that came while the connector ran, and were there without it.
         refusal: why a connection like the connector's does not come about.
     """
 
     task_metrics: Mapping[str, float] = field(default_factory=dict)
     consumed: int | None = None
-    others: Others | None = None
+    others: Sequence[str] = ()
     unattributed: int | None = None
     refusal: str | None = None
 

@@ -58,7 +58,7 @@ def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | Non
         answer = shared_client(endpoint.access, timeout_seconds).get(f"{endpoint.address}/_cluster/health")
     except httpx.HTTPError as error:
         return str(error) or type(error).__name__
-    # Whoever may not ask for the cluster's health has shown who they are all the same.
+    # A user who may not ask for the cluster's health is authenticated all the same.
     if answer.status_code == httpx.codes.FORBIDDEN:
         return None
     if (problem := refusal(answer)) is not None:

@@ -19,7 +19,6 @@ KIND = SinkKind(
     services=(POSTGRES, PGBOUNCER),
     open=open_postgres,
     writers={"COPY": Copy, "INSERT": Insert},
-    ways=("COPY", "INSERT"),
     rules=RULES,
     target_ending=".sql",
     columns=True,

@@ -198,12 +198,6 @@ SHOWN = [
         True,
     ),
     (
-        "cluster-not-green",
-        facts(sinks={"elasticsearch": SinkState(cluster=cluster(told={"template_replicas": 1}))}),
-        "an index template gives trials' indices 1 replica, and there is 1 data node",
-        False,
-    ),
-    (
         "copies-not-in-sync",
         facts(behind={"mine": (3,), "connect-status": (3,), "connect-configs": (3,), "yours": (3,)}),
         "its copies of 4 topics are missing, or not in sync: connect-configs, connect-status, mine and 1 more",
@@ -240,7 +234,7 @@ SHOWN = [
     ),
     (
         "little-memory",
-        facts(machine=Machine(available_bytes=5 * 10**9, heap_bytes=4 * 10**9)),
+        facts(machine=Machine(available_bytes=5 * 10**9, needed_bytes=7 * 10**9)),
         "5.0 GB of memory are available, and the stack takes about 7.0 GB",
         True,
     ),

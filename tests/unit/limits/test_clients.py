@@ -20,7 +20,7 @@ from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
-from sinkbench.trial.kind import Observer
+from sinkbench.trial.resources import Observer
 from tests.support.silent import Silent
 
 SECONDS = 0.5

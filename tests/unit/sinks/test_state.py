@@ -123,12 +123,6 @@ def test_a_commit_waits_for_some_of_a_quorum() -> None:
     assert (found.waited_for, found.waits_for, len(found.standbys)) == (1, "ANY 1 (a, b)", 2)
 
 
-def test_what_templates_give_to_an_index_is_read_as_far_as_they_give_anything() -> None:
-    assert elasticsearch.replicas_of({"template": {"settings": {"index": {"number_of_replicas": "2"}}}}) == 2
-    assert elasticsearch.replicas_of({"template": {"settings": {}}}) is None
-    assert elasticsearch.replicas_of({}) is None
-
-
 def shard(*sizes: int, primary: bool = True) -> dict[str, Any]:
     segments = {f"_{number}": {"size_in_bytes": size} for number, size in enumerate(sizes)}
     return {"routing": {"primary": primary}, "segments": segments}

@@ -1,4 +1,4 @@
-"""What is read from the Docker engine's answers, and what a user is told who has none that can be used."""
+"""What is read from the Docker engine's answers, and what is said of one that cannot be used."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from sinkbench.summary.cells import scalings, summarize
 from sinkbench.summary.efficiency import with_limits
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.trial.sustain import clock_step
+from sinkbench.trial.workloads.sustain import clock_step
 from tests.support.trials import a_cell, run_summary
 from tests.support.trials import trial as drained
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from queue import Empty, SimpleQueue
 
 from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
 from sinkbench.plan.faults import (
@@ -21,16 +23,16 @@ from sinkbench.plan.faults import (
     WORKERS,
     PlanFault,
 )
-from sinkbench.services.kafka import group_of
 from sinkbench.sinks import FullDisk, needed, sink_kind
 from sinkbench.stack import Faults
-from sinkbench.trial.background import Background
-from sinkbench.trial.command import commanded
-from sinkbench.trial.network import Network
-from sinkbench.trial.poison import poison
-from sinkbench.trial.trial import Trial
+from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.workload import Around
+from sinkbench.trial.workloads.background import Background
+from sinkbench.trial.workloads.command import commanded
+from sinkbench.trial.workloads.poison import poison
 
-__all__ = ["Injection"]
+__all__ = ["Began", "Ended", "Event", "Injection", "Moved", "Poisoned", "Renamed"]
 
 # How often bad records are put into the topic.
 PORTION_SECONDS = 0.25
@@ -42,29 +44,67 @@ RESTART_SECONDS = 60.0
 Step = Callable[[], AbstractContextManager[object]]
 
 
-class Injection(Background[None]):
-    """What is broken in one trial. It is undone when the context is left, at the latest.
+@dataclass(frozen=True)
+class Began:
+    """The fault has begun, at this moment on the samples' clock; `target` names what is broken."""
 
-    Attributes:
-        target: what was broken, by its names; empty before it began.
-        moved_to: host and port of the primary that has taken the place of another; None if none has.
-        began, ended: when it began, and when it was undone and all was ready again, on the samples' clock.
+    at: float
+    target: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """It is undone and all is ready again, at this moment on the samples' clock."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Another primary has taken the place of one; it is at this address."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """The trial's connector has other names from now on."""
+
+    names: Names
+
+
+@dataclass(frozen=True)
+class Poisoned:
+    """This many bad records more were put into the topic."""
+
+    count: int
+
+
+Event = Began | Ended | Moved | Renamed | Poisoned
+
+
+class Injection(Background[None]):
+    """What is broken in one trial, in its own thread. It is undone when the context is left, at the latest.
+
+    It changes nothing of the trial: what has happened comes as `events`.
     """
 
-    def __init__(
-        self, trial: Trial, fault: PlanFault, network: Network | None = None, disk: FullDisk | None = None
-    ) -> None:
-        """`network` is what a fault of the network breaks, `disk` what is filled."""
+    def __init__(self, own: Resources, fault: PlanFault, around: Around, now: Callable[[], float]) -> None:
+        """
+        Args:
+            own: the trial.
+            fault: what is done.
+            around: what a fault of the network breaks, and the disk that is filled.
+            now: the moment on the samples' clock.
+        """
         super().__init__("fault")
-        self._network = network
-        self._disk = disk
-        self._trial = trial
+        self._own = own
         self._fault = fault
+        self._around = around
+        self._now = now
         self._seconds = fault.seconds
-        self.target = ""
-        self.moved_to: tuple[str, int] | None = None
-        self.began: float | None = None
-        self.ended: float | None = None
+        self._events: SimpleQueue[Event] = SimpleQueue()
 
     def __exit__(self, *raised: object) -> None:
         """Undoes it. That this fails is told, whatever else ends the trial. Raises TrialFailed or ServiceError then."""
@@ -81,14 +121,20 @@ class Injection(Background[None]):
         if isinstance(error, ServiceError | OSError):
             raise StackError(both) from None
         # An interrupt keeps no record that could tell it.
-        self._trial.observer.phase(f"{self._fault.name}: {failed}")
+        self._own.observer.phase(f"{self._fault.name}: {failed}")
 
-    def begin(self) -> None:
-        """Begins it, unless it has begun."""
+    def begin(self, placement: Mapping[str, int]) -> None:
+        """Begins it, unless it has begun. `placement` are the tasks of each worker."""
         if self._future is None:
-            steps = self._steps()
-            self.began = self._trial.now()
+            target, steps = self._steps(placement)
+            self._events.put(Began(self._now(), target))
             self._submit(partial(self._run, steps))
+
+    def events(self) -> Iterator[Event]:
+        """What has happened since this was asked last."""
+        with suppress(Empty):
+            while True:
+                yield self._events.get_nowait()
 
     def _run(self, steps: list[Step]) -> None:
         for place, step in enumerate(steps):
@@ -97,70 +143,54 @@ class Injection(Background[None]):
             with step():
                 # What has no end of its own ends with the trial.
                 self._stop.wait(self._seconds)
-        self.ended = self._trial.now()
+        self._events.put(Ended(self._now()))
 
-    def _steps(self) -> list[Step]:
-        """What is done one after the other: each is entered, lasts a while, and is left."""
-        fault, trial = self._fault, self._trial
+    def _steps(self, placement: Mapping[str, int]) -> tuple[str, list[Step]]:
+        """The names of what is broken, and what is done one after the other: each is entered, lasts, and is left."""
+        fault, own, around = self._fault, self._own, self._around
+        service = sink_kind(own.cell.sink).services[0].name
         if fault.what in OF_SERVICES:
-            services = self._services()
-            self.target = ", ".join(services)
-            return [
-                partial(_broken, needed(trial.bench.stack.faults, "faults"), fault.what, service)
-                for service in services
-            ]
-        if self._network is not None:
-            self.target = self._network.target
-            return [partial(self._network.broken, fault)]
-        if self._disk is not None:
-            self.target = f"disk of {self._sink_service}"
-            return [partial(self._filling, self._disk)]
-        if fault.what == PROMOTE:
-            self.target = f"primary of {self._sink_service}"
-            return [self._promoted]
-        if fault.what == REFUSE:
-            self.target = self._sink_service
-            return [self._refusing]
-        if fault.what == POISON:
-            self.target = fault.hits
-            return [self._poisoning]
-        if fault.what == COMMAND:
-            self.target = fault.name
-            return [partial(commanded, fault.command or "", fault.undo or "", trial.names)]
+            services = self._services(service, placement)
+            faults = needed(own.cluster.stack.faults, "faults")
+            steps = [partial(_broken, faults, fault.what, each) for each in services]
+            return ", ".join(services), [*steps]
+        if around.network is not None:
+            return around.network.target, [partial(around.network.broken, fault)]
+        if around.disk is not None:
+            return f"disk of {service}", [partial(self._filling, around.disk)]
         of_connector: dict[str, list[Step]] = {
             "pause": [self._paused],
             "join": [self._joined],
             "rename": [self._renamed],
             "restart": [self._restarted] * fault.times,
         }
-        steps = of_connector.get(fault.what, [])
-        self.target = CONNECTOR if steps else ""
-        return steps
+        others: dict[str, tuple[str, list[Step]]] = {
+            PROMOTE: (f"primary of {service}", [self._promoted]),
+            REFUSE: (service, [self._refusing]),
+            POISON: (fault.hits, [self._poisoning]),
+            COMMAND: (fault.name, [partial(commanded, fault.command or "", fault.undo or "", own.names)]),
+            **{what: (CONNECTOR, steps) for what, steps in of_connector.items()},
+        }
+        return others.get(fault.what, ("", []))
 
-    @property
-    def _sink_service(self) -> str:
-        return sink_kind(self._trial.cell.sink).services[0].name
-
-    def _services(self) -> list[str]:
+    def _services(self, of_sink: str, placement: Mapping[str, int]) -> list[str]:
         """The services or workers that are hit."""
-        target, trial = self._fault.hits, self._trial
+        target = self._fault.hits
         if target == SINK:
-            return [self._sink_service]
+            return [of_sink]
         if target not in (WORKER, WORKERS):
             return [target]
-        workers = list(trial.bench.stack.endpoints.connect)
+        workers = list(self._own.cluster.stack.endpoints.connect)
         if target == WORKERS:
             return workers
         # One without a task would show nothing.
-        placed = {} if trial.placed is None else trial.bench.placement(trial.placed)
-        return [next((name for name in reversed(workers) if placed.get(name)), workers[-1])]
+        return [next((name for name in reversed(workers) if placement.get(name)), workers[-1])]
 
     @contextmanager
     def _promoted(self) -> Iterator[None]:
-        promotion = needed(
-            needed(self._trial.bench.stack.faults, "faults").promotion(self._trial.cell.sink), "promotion"
-        )
-        self.moved_to = promotion.promote()
+        faults = needed(self._own.cluster.stack.faults, "faults")
+        promotion = needed(faults.promotion(self._own.cell.sink), "promotion")
+        self._events.put(Moved(*promotion.promote()))
         try:
             yield
         finally:
@@ -168,9 +198,8 @@ class Injection(Background[None]):
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        trial = self._trial
-        target, why = trial.names.target, self._fault.reason
-        with closing(trial.bench.another_sink(trial.cell.sink)) as sink:
+        target, why = self._own.names.target, self._fault.reason
+        with closing(self._own.cluster.another_sink(self._own.cell.sink)) as sink:
             refusing = needed(sink.capabilities.refusing, "refusing")
             try:
                 if why == "no connection":
@@ -201,13 +230,13 @@ class Injection(Background[None]):
     @contextmanager
     def _poisoning(self) -> Iterator[None]:
         """Puts bad records among those of the load, evenly over the fault's time."""
-        trial, fault = self._trial, self._fault
-        count = max(1, round(fault.bad_share * trial.records))
+        own, fault = self._own, self._fault
+        count = max(1, round(fault.bad_share * own.records))
         portions = max(1, min(count, round(fault.most_seconds / PORTION_SECONDS)))
         for portion in range(portions):
             numbers = range(portion * count // portions, (portion + 1) * count // portions)
             values = (poison(fault.bad_records, number) for number in numbers)
-            trial.poisoned += trial.bench.kafka.produce(trial.names.topic, values)
+            self._events.put(Poisoned(own.cluster.kafka.produce(own.names.topic, values)))
             if self._stop.wait(fault.most_seconds / portions):
                 break
         # The time is over by now.
@@ -216,7 +245,7 @@ class Injection(Background[None]):
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        connect, name = self._trial.bench.connect, self._trial.names.connector
+        connect, name = self._own.cluster.connect, self._own.names.connector
         connect.pause(name)
         try:
             yield
@@ -225,33 +254,31 @@ class Injection(Background[None]):
 
     @contextmanager
     def _joined(self) -> Iterator[None]:
-        bench, second = self._trial.bench, self._trial.names.second
-        bench.create_topic(second)
+        second = self._own.named(self._own.names.second)
+        second.create_topic()
         try:
-            bench.start_connector(self._trial.cell, second)
+            second.start_connector()
             yield
         finally:
-            bench.stop_connector(second)
-            bench.kafka.delete_group(group_of(second.connector))
-            bench.kafka.delete_topic(second.topic)
+            second.remove_connector()
+            second.cluster.kafka.delete_topic(second.names.topic)
 
     @contextmanager
     def _renamed(self) -> Iterator[None]:
-        trial = self._trial
-        bench, before = trial.bench, trial.names
-        bench.stop_connector(before)
-        bench.kafka.delete_group(group_of(before.connector))
-        trial.names = before.renamed
-        bench.start_connector(trial.cell, trial.names)
+        before, renamed = self._own.named(self._own.names), self._own.named(self._own.names.renamed)
+        before.remove_connector()
+        # Told before it is there: what ends the trial now removes it by its new name.
+        self._events.put(Renamed(renamed.names))
+        renamed.start_connector()
         yield
 
     @contextmanager
     def _restarted(self) -> Iterator[None]:
-        trial = self._trial
-        trial.bench.connect.restart(trial.names.connector)
+        connect, name = self._own.cluster.connect, self._own.names.connector
+        connect.restart(name)
         # That its tasks do not start is what the trial shows.
         with suppress(ConnectError):
-            trial.bench.connect.wait_for_tasks(trial.names.connector, trial.cell.tasks, RESTART_SECONDS)
+            connect.wait_for_tasks(name, self._own.cell.tasks, RESTART_SECONDS)
         yield
 
 

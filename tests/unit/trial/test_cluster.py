@@ -19,9 +19,14 @@ from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
 from sinkbench.sinks import Capabilities, Created, SinkPooling
 from sinkbench.stack import Stack, Usage
-from sinkbench.trial.bench import Bench, TopicLoad
+from sinkbench.trial.audit import counted
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.target import create_target
+from sinkbench.trial.values import TopicLoad
 from tests.support.endpoints import endpoints
+from tests.support.fakecluster import Quiet
 from tests.support.trials import a_cell, connectors_in
 
 FILE = {"name": "mine", "config": {"connector.class": "A", "topics": "tides", "tasks.max": "3", "batch.size": "500"}}
@@ -40,30 +45,34 @@ class Nowhere:
         return Usage(free_bytes=self._free_bytes)
 
 
-def bench_of(folder: Path, free_bytes: int | None = None) -> Bench:
+def bench_of(folder: Path, free_bytes: int | None = None) -> Cluster:
     connectors_in(folder, "postgres/jdbc", text=json.dumps(FILE))
     (folder / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
     plan = load_plan(folder / "plan.yaml", folder / "connectors")
-    return Bench(cast(Stack, Nowhere(free_bytes)), plan, folder)
+    return Cluster(cast(Stack, Nowhere(free_bytes)), plan, folder)
+
+
+def resources(bench: Cluster, cell: Cell, trial: str) -> Resources:
+    return Resources(bench, cell, Names.of(trial), 10, Quiet())
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path) -> Iterator[Cluster]:
     made = bench_of(tmp_path)
     yield made
     made.close()
 
 
-def test_only_topic_and_tasks_of_a_connector_file_are_changed(bench: Bench) -> None:
+def test_only_topic_and_tasks_of_a_connector_file_are_changed(bench: Cluster) -> None:
     changed = bench.config(CELL, Names.of("t1"))
     assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6"}  # type: ignore[dict-item]
 
 
-def test_a_plan_overrides_keys_by_name(bench: Bench) -> None:
+def test_a_plan_overrides_keys_by_name(bench: Cluster) -> None:
     assert bench.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))["batch.size"] == "2000"
 
 
-def test_a_file_that_is_no_connector_file_is_refused_by_name(bench: Bench, tmp_path: Path) -> None:
+def test_a_file_that_is_no_connector_file_is_refused_by_name(bench: Cluster, tmp_path: Path) -> None:
     (tmp_path / "connectors" / "postgres" / "jdbc.json").write_text('{"name": "mine"}')
     with pytest.raises(PlanError, match=r"postgres/jdbc.json: not a connector file"):
         bench.config(CELL, Names.of("t1"))
@@ -82,11 +91,11 @@ def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path:
     bench.close()
 
 
-def test_a_disk_that_cannot_be_seen_is_not_full(bench: Bench) -> None:
+def test_a_disk_that_cannot_be_seen_is_not_full(bench: Cluster) -> None:
     bench.check_disk(10**9)
 
 
-class ReplicationCheck:
+class Rows:
     """A sink that holds some rows."""
 
     def __init__(self, rows: int) -> None:
@@ -104,17 +113,17 @@ class ReplicationCheck:
 
 @pytest.mark.parametrize(("rows", "foreign"), [(1_010, 0), (1_013, 3)])
 def test_rows_that_were_there_before_are_no_foreign_ones(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
 ) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: ReplicationCheck(rows))
-    found = bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10).result()
-    assert (found.stored, found.foreign) == (10 + foreign, foreign)
+    monkeypatch.setattr(bench, "sink", lambda name: Rows(rows))
+    found = counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+    assert (found.result().stored, found.result().foreign) == (10 + foreign, foreign)
 
 
-def test_rows_that_were_there_before_and_are_gone_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: ReplicationCheck(1_003))
+def test_rows_that_were_there_before_and_are_gone_are_told(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "sink", lambda name: Rows(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
-        bench.audit(a_cell(rows_before=1_000), Names.of("t1"), 10)
+        counted(resources(bench, a_cell(rows_before=1_000), "t1"))
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
 
 
@@ -150,55 +159,55 @@ def set_to(value: str) -> Cell:
 
 
 @pytest.fixture
-def settable(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Set:
+def settable(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
     """The sink of a bench whose connectors and groups are gone at once."""
     sink = Set()
     monkeypatch.setattr(bench, "sink", lambda name: sink)
-    monkeypatch.setattr(bench, "stop_connector", lambda names: sink.done.append("stop"))
+    monkeypatch.setattr(bench, "stop_connector", lambda name: sink.done.append("stop"))
     monkeypatch.setattr(bench.kafka, "delete_group", lambda group: None)
     monkeypatch.setattr(bench.kafka, "delete_topic", lambda topic: None)
     return sink
 
 
 def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
-    bench: Bench, settable: Set
+    bench: Cluster, settable: Set
 ) -> None:
-    bench.create_target(set_to("off"), Names.of("t1"))
-    bench.clean(set_to("off"), Names.of("t1"))
+    create_target(resources(bench, set_to("off"), "t1"))
+    resources(bench, set_to("off"), "t1").remove()
     assert settable.done == ["set off", "create", "stop", "back", "drop"]
-    bench.create_target(CELL, Names.of("t2"))
-    bench.clean(CELL, Names.of("t2"))
+    create_target(resources(bench, CELL, "t2"))
+    resources(bench, CELL, "t2").remove()
     assert settable.done[5:] == ["create", "stop", "drop"]
 
 
 def test_services_are_set_back_though_the_connector_cannot_be_stopped(
-    bench: Bench, settable: Set, monkeypatch: pytest.MonkeyPatch
+    bench: Cluster, settable: Set, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(names: Names) -> None:
+    def gone(name: str) -> None:
         raise ServiceError("no worker answers")
 
-    bench.create_target(set_to("off"), Names.of("t1"))
+    create_target(resources(bench, set_to("off"), "t1"))
     monkeypatch.setattr(bench, "stop_connector", gone)
     with pytest.raises(ServiceError):
-        bench.clean(set_to("off"), Names.of("t1"))
+        resources(bench, set_to("off"), "t1").remove()
     assert settable.done == ["set off", "create", "back"]
 
 
-def test_what_could_only_be_set_in_part_is_set_back_too(bench: Bench, settable: Set) -> None:
+def test_what_could_only_be_set_in_part_is_set_back_too(bench: Cluster, settable: Set) -> None:
     with pytest.raises(ServiceError):
-        bench.create_target(set_to("local"), Names.of("t1"))
-    bench.clean(set_to("local"), Names.of("t1"))
+        create_target(resources(bench, set_to("local"), "t1"))
+    resources(bench, set_to("local"), "t1").remove()
     assert settable.done == ["set local", "stop", "back", "drop"]
 
 
-def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(bench: Bench, settable: Set) -> None:
-    bench.create_target(set_to("off"), Names.of("t1"))
-    bench.create_target(CELL, Names.of("t2"))
-    bench.create_target(CELL, Names.of("t3"))
+def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(bench: Cluster, settable: Set) -> None:
+    create_target(resources(bench, set_to("off"), "t1"))
+    create_target(resources(bench, CELL, "t2"))
+    create_target(resources(bench, CELL, "t3"))
     assert settable.done == ["set off", "create", "back", "create", "create"]
 
 
-def test_a_topic_is_loaded_with_the_cells_acks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_is_loaded_with_the_cells_acks(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
 
     class Generators:
@@ -216,7 +225,9 @@ def test_a_topic_is_loaded_with_the_cells_acks(bench: Bench, monkeypatch: pytest
     assert loads == ["1", "all"]
 
 
-def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kept_back() -> SinkPooling:
         raise ServiceError("not allowed")
 

@@ -1,28 +1,26 @@
-"""A bench without services: it stores its topic at a stated rate, by a clock of its own, and fails where told to."""
+"""A cluster without services: it stores its topic at a stated rate, by its own clock, and fails where told to."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from sinkbench.analysis.audit import SeqAudit
-from sinkbench.analysis.content import Content
+from loadgen.checksum import SUM, checksum
 from sinkbench.analysis.durability import Promise
 from sinkbench.analysis.replication import Partition, ReplicationState
 from sinkbench.analysis.samples import Sample
-from sinkbench.analysis.versions import VersionAudit
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Asked
-from sinkbench.services.connect import ConnectorStatus, Task, placement
+from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.sinks import (
     Arrivals,
     Capabilities,
@@ -34,11 +32,12 @@ from sinkbench.sinks import (
     SinkSettings,
 )
 from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
-from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
+from sinkbench.trial.sampler import Sources
+from sinkbench.trial.values import Loaded, TopicLoad
 
-__all__ = ["FakeBench", "Quiet", "status"]
+__all__ = ["FakeCluster", "Quiet", "status"]
 
 INTERVAL_SECONDS = 0.25
 
@@ -91,15 +90,24 @@ class Quiet:
 WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
 
 
+@cache
+def loaded(run: str) -> list[Any]:
+    """The first records of a load."""
+    records = [{"bench": {"run": run, "seq": seq}} for seq in range(3)]
+    return [{"bench": {**each["bench"], SUM: checksum(each)}} for each in records]
+
+
 class FakeSink:
     """Counts, and has what the bench says that it stored. It is its own capabilities."""
 
-    def __init__(self, bench: FakeBench) -> None:
+    def __init__(self, bench: FakeCluster) -> None:
         self._bench = bench
-        self.capabilities: Any = Capabilities(times=self, others=self, replication=self)
+        self.capabilities: Any = Capabilities(
+            times=self, others=self, replication=self, changes=self, documents=self, service_settings=self
+        )
 
     def create(self, target: str, file: Path | None = None) -> Created:
-        self._bench.there.add(f"target {target}")
+        self._bench.create_target(target)
         return Created(notes=self._bench.notes_of_target)
 
     def read(self, target: str) -> SinkReading:
@@ -116,6 +124,40 @@ class FakeSink:
 
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         return SinkSettings({"fsync": "on"}, {}, self._bench.promise)
+
+    def drop(self, target: str) -> None:
+        self._bench.there.discard(f"target {target}")
+
+    def settle(self, target: str) -> None:
+        self._bench.audit()
+
+    def sequences(self, target: str, run: str) -> Iterator[Any]:
+        yield np.arange(self._bench.lost, self._bench.offered)
+        yield np.arange(self._bench.lost, self._bench.lost + self._bench.twice)
+
+    def count(self, target: str) -> int:
+        return self._bench.offered - self._bench.lost + self._bench.twice
+
+    def versions(self, target: str, run: str) -> Iterator[Any]:
+        return iter(())
+
+    def bloat(self, target: str) -> SinkBloat | None:
+        return self._bench.bloats.pop(0) if self._bench.bloats else None
+
+    def some(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
+        self._bench.content()
+        return {seq: dict(loaded(run)[seq]) for seq in seqs}
+
+    def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        yield loaded(run)
+
+    def apply(self, given: Mapping[str, Mapping[str, str]]) -> None:
+        self._bench.calls.append(f"set {sorted(given)}")
+        self._bench.set_to = {service: dict(keys) for service, keys in given.items()}
+
+    def revert(self) -> list[str]:
+        self._bench.set_to = {}
+        return []
 
     def seen(self) -> SinkOthers:
         return SinkOthers(None)
@@ -139,7 +181,7 @@ class FakeSink:
 class FakeWatch(AbstractContextManager["FakeWatch"]):
     """Tells what the bench says of arrivals."""
 
-    def __init__(self, bench: FakeBench) -> None:
+    def __init__(self, bench: FakeCluster) -> None:
         self._bench = bench
 
     def __exit__(self, *ended: object) -> None:
@@ -154,14 +196,15 @@ class FakeWatch(AbstractContextManager["FakeWatch"]):
 class FakeSampler:
     """Samples as fast as they are asked for."""
 
-    def __init__(self, bench: FakeBench, cell: Cell, records: int, in_topic: Callable[[], int] | None) -> None:
-        self._bench, self._cell, self._records, self._in_topic = bench, cell, records, in_topic
+    def __init__(self, bench: FakeCluster, sources: Sources) -> None:
+        self._bench, self._in_topic = bench, sources.in_topic
         self.samples: list[Sample] = []
-        self.second_zero = 0.0
 
     def start(self) -> int:
-        self.second_zero = time.monotonic()
         return 0
+
+    def now(self) -> float:
+        return self._bench.now()
 
     def stop(self) -> None:
         return
@@ -170,14 +213,12 @@ class FakeSampler:
         bench, seconds = self._bench, len(self.samples) * INTERVAL_SECONDS
         if bench.silent:
             return []
-        there = self._records if self._in_topic is None else self._in_topic()
+        there = self._in_topic()
         bench.at = seconds
         goes_on = self.samples or bench.revived
         before = bench.stored if goes_on else 0
         rate = bench.rate_after if bench.revived else bench.rate
-        if bench.frozen is not None and bench.frozen[0] <= seconds < bench.frozen[1]:
-            rate = 0.0
-        if bench.stuck:
+        if bench.stuck or (bench.frozen is not None and bench.frozen[0] <= seconds < bench.frozen[1]):
             rate = 0.0
         bench.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
         bench.written += bench.stored - before
@@ -205,7 +246,7 @@ class FakeSampler:
 
 
 class SlowSampler(FakeSampler):
-    """Takes a little time for each sample, in which a thread beside it can do something."""
+    """Takes a little time for each sample, in which another thread can do something."""
 
     def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
         time.sleep(0.001)
@@ -213,14 +254,12 @@ class SlowSampler(FakeSampler):
 
 
 @dataclass
-class FakeBench:
-    """Stands for `Bench`, as far as a trial and a race use it.
+class FakeCluster:
+    """Stands for `Cluster`, as far as a trial and a race use it.
 
     Attributes:
         rate: what the sink stores, in records per second.
         lost, twice: records that are lost, or stored twice.
-        holds: what a comparison of the stored documents with those sent finds.
-        versions: what an audit by key finds; None of a load without changes.
         helds: what must hold in the sink at each look, in turn; then all does.
         partitions: where the topic's partitions are.
         promise: what the sink promises of what it calls stored.
@@ -234,7 +273,7 @@ class FakeBench:
         breaks: called with what is done to a service or the connector, as `kill postgres`, to say what follows from it.
         revived: whether it was started again.
         rate_after: what the sink stores from then on.
-        refused: what the sink answers to the connection that the connector makes.
+        refused: why the connection that the connector makes does not come about.
         dead: services that do not run.
         compiling: share of Kafka's CPU time that its compilers take.
         there: what was created and not removed.
@@ -242,6 +281,7 @@ class FakeBench:
         set_to: what the sink's services are set to at the moment.
         arrived: when records arrived in the sink; None if it does not tell.
         notes_of_target: what the sink says of the target that it has made.
+        configs: those of connectors that were started, in turn.
         calls: which steps that leave something behind were called, in turn.
     """
 
@@ -249,7 +289,6 @@ class FakeBench:
     rate: float = 1_000.0
     lost: int = 0
     twice: int = 0
-    holds: Content | None = field(default_factory=lambda: Content(compared=3, checked=3))
     failed: int = 0
     dies: float | None = None
     mortal: str = "kafka"
@@ -258,25 +297,24 @@ class FakeBench:
     stuck: bool = False
     revived: bool = False
     rate_after: float = 1_000.0
+    refused: str | None = None
     silent: bool = False
     diverted: str | None = None
     refuses: Exception | None = None
-    refused: str | None = None
     arrived: Arrivals | None = None
     compiling: Callable[[], float] = lambda: 0.0
     there: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
+    configs: list[Mapping[str, str]] = field(default_factory=list)
     stored: int = 0
     written: int = 0
     tasks: int = 0
     offered: int = 0
     offered_rate: float = 0.0
     looks: int = 0
-
     dead: list[str] = field(default_factory=list)
     sent: list[bytes] = field(default_factory=list)
     meets: list[Others] = field(default_factory=list)
-    versions: VersionAudit | None = None
     helds: list[ReplicationState] = field(default_factory=list)
     partitions: dict[int, Partition] = field(default_factory=lambda: {0: (1, (1,), (1,))})
     promise: Promise | None = field(default_factory=lambda: Promise(1, "all"))
@@ -289,16 +327,19 @@ class FakeBench:
 
     def __post_init__(self) -> None:
         self.records = None
-        self.record_bytes = self.plan.load.record_bytes
+        self.queries: list[Any] = []
+        self.checkout = Path()
+        self.record_bytes = self.largest_bytes = self.plan.load.record_bytes
         self.stack = SimpleNamespace(
             facts=Facts,
-            endpoints=SimpleNamespace(shared=False),
             usage=Usage,
+            endpoints=SimpleNamespace(
+                shared=False, replication=1, connect=dict.fromkeys(("w0", "w1", "w2"), ""), worker_ids={}
+            ),
             services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),
             faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
         )
-        self.variable_overrides: dict[str, str] = {}
         faults = self.stack.faults
         faults.isolation = faults
         target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
@@ -307,23 +348,44 @@ class FakeBench:
             promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
         )
         faults.small_disks = lambda sink: SimpleNamespace(mounted=nullcontext)
-        self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
+            create_topic=lambda name, *how: self.there.add(f"topic {name}"),
             delete_topic=lambda name: self.there.discard(f"topic {name}"),
             topics=set,
+            end_offsets=lambda topic: {0: self.in_topic(topic)},
+            committed=lambda group, topic: self.consumed(),
+            members=lambda group: self.tasks,
             keeps_status=lambda topic, connector: False,
-            some_records=lambda topic, count: list(self.sent),
+            some_records=self.some_records,
             delete_group=lambda name: self.calls.append(f"delete {name}"),
             produce=self.poison,
             copies=lambda topic: (frozenset(each[0] for each in self.partitions.values()), {topic: self.partitions}),
         )
         self.connect = SimpleNamespace(
+            create=lambda name, config: self.start_connector(name, config),
+            configure=lambda name, config: self.configure(name, config),
+            status=lambda name: self.status(name),
+            set_tasks=lambda name, tasks: self.set_tasks(name, tasks),
+            restart=lambda name: self.restart(name),
+            restart_failed=lambda name: self.restart_failed(name),
+            validate=lambda config: SimpleNamespace(values={}),
             wait_for_tasks=lambda name, tasks, seconds: None,
-            **{name: partial(self.do, name) for name in ("pause", "resume", "restart")},
+            **{name: partial(self.do, name) for name in ("pause", "resume")},
         )
+        self.metrics = SimpleNamespace(last=lambda connector, records: {}, read=lambda connector: {})
+
+    def now(self) -> float:
+        """This moment on the clock of its samples."""
+        return self.at
+
+    def some_records(self, topic: str, count: int, *, last: bool = False) -> list[bytes]:
+        """Those that were sent; or a few of a whole load, to compare."""
+        if count > 1_000:
+            return list(self.sent)
+        return [json.dumps(each).encode() for each in loaded(topic.removeprefix("tides_"))]
 
     def poison(self, topic: str, values: Iterable[bytes]) -> int:
-        """Puts records into the topic beside those of the load."""
+        """Puts records into the topic next to those of the load."""
         count = len(list(values))
         self.poisoned += count
         return count
@@ -337,11 +399,6 @@ class FakeBench:
         """Another server takes the place of the sink's primary."""
         self.do("promote", "postgres-2")
         return "127.0.0.1", 15433
-
-    def redirect(self, cell: Cell, names: Names, variables: dict[str, str]) -> None:
-        """Has the connector go to another address."""
-        self.calls.append(f"redirect to {variables}")
-        self.failed, self.stuck = 0, False
 
     @contextmanager
     def proxy(self) -> Iterator[Any]:
@@ -358,11 +415,26 @@ class FakeBench:
     def file_of(self, cell: Cell) -> dict[str, str]:
         return {"connection.url": "jdbc:postgresql://db:${env:POSTGRES_PORT}/x"}
 
-    def others(self, names: Names | None = None, sinks: Any = ()) -> Others:
+    def config(self, cell: Cell, names: Names, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+        return {"connector.class": "a.SinkConnector", "tasks.max": str(cell.tasks), **(variables or {})}
+
+    def refusal(self, cell: Cell, config: Mapping[str, str]) -> str | None:
+        return self.refused
+
+    def others(self, sinks: Any = (), own: Any = ()) -> Others:
         return self.meets.pop(0) if self.meets else Others({})
 
     def reconnect(self) -> None:
         self.calls.append("reconnect")
+
+    def refresh(self) -> None:
+        self.calls.append("refresh")
+
+    def close(self) -> None:
+        return
+
+    def for_probes(self) -> FakeCluster:
+        return self
 
     def revive(self) -> None:
         """Starts what died again."""
@@ -370,93 +442,6 @@ class FakeBench:
 
     def sink(self, name: str) -> Any:
         return FakeSink(self)
-
-    def config(self, cell: Cell, names: Names) -> dict[str, str]:
-        return {}
-
-    def set_services(self, cell: Cell) -> None:
-        """What the plan sets the sink's services to, until the trial's things are removed."""
-        self.set_back(cell.sink)
-        if cell.settings:
-            self.calls.append(f"set {cell.sink}")
-            self.set_to = {service: dict(given) for service, given in cell.settings.items()}
-
-    def set_back(self, sink: str) -> None:
-        if self.set_to:
-            self.calls.append(f"set back {sink}")
-        self.set_to = {}
-
-    def pooling(self, cell: Cell) -> SinkPooling | None:
-        pooler = self.set_to.get("pgbouncer", {})
-        return SinkPooling(pooler["pool_mode"], int(pooler["default_pool_size"]), 0) if pooler else None
-
-    def create_target(self, cell: Cell, names: Names) -> tuple[str, ...]:
-        self.set_services(cell)
-        notes: tuple[str, ...] = self.sink(cell.sink).create(names.target).notes
-        return notes
-
-    def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
-        return []
-
-    def value_bytes(self, form: str) -> float:
-        return self.record_bytes
-
-    def check_disk(self, records: int, rows_before: int = 0, form: str = "document") -> None:
-        self.calls.append("check")
-
-    def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
-        records, rate = wanted.records, wanted.rate
-        self.calls.append("load")
-        self.there.add(f"topic {names.topic}")
-        if self.refuses is not None:
-            raise self.refuses
-        self.offered, self.offered_rate, self.looks = records, rate or 0.0, 0
-        return Loaded(records, records, records, 3, 3, 100_000.0, None if rate is None else records)
-
-    def create_topic(self, names: Names) -> None:
-        self.there.add(f"topic {names.topic}")
-
-    def start_connector(self, cell: Cell, names: Names) -> str | None:
-        self.calls.append("start")
-        self.there.add(f"connector {names.connector}")
-        self.tasks = cell.tasks
-        return "a.SinkConnector"
-
-    def start_connector_again(self, cell: Cell, names: Names) -> None:
-        self.start_connector(cell, names)
-
-    def status(self, names: Names) -> ConnectorStatus | None:
-        return status(self.tasks, self.failed)
-
-    def refusal(self, cell: Cell, names: Names) -> str | None:
-        return self.refused
-
-    def set_tasks(self, cell: Cell, names: Names) -> None:
-        self.calls.append(f"set {cell.tasks}")
-        self.tasks = cell.tasks
-
-    def restart(self, names: Names) -> None:
-        self.calls.append("restart all")
-        self.stuck = False
-
-    def restart_failed(self, names: Names) -> None:
-        self.calls.append("restart")
-        self.failed, self.stuck = 0, False
-
-    def settled(self, cell: Cell, names: Names) -> ConnectorStatus | None:
-        return self.status(names)
-
-    def placement(self, found: ConnectorStatus) -> dict[str, int]:
-        return placement(found, {})
-
-    def machine_cores(self) -> int | None:
-        return 2
-
-    def sampler(self, cell: Cell, names: Names, records: int, in_topic: Any = None) -> FakeSampler:
-        return FakeSampler(self, cell, records, in_topic)
-
-    def background_sampler(self, cell: Cell, names: Callable[[], Names]) -> FakeSampler:
-        return SlowSampler(self, cell, self.offered, lambda: self.in_topic(names()))
 
     def another_sink(self, name: str) -> Any:
         refusing: Any = SimpleNamespace(
@@ -476,42 +461,92 @@ class FakeBench:
             self.do("end", "disk")
             self.calls.append(f"disk of {target} ends")
 
-    def refresh(self) -> None:
-        self.calls.append("refresh")
+    def set_services(self, cell: Cell) -> None:
+        """What the plan sets the sink's services to, until the trial's things are removed."""
+        self.set_back(cell.sink)
+        if cell.settings:
+            self.calls.append(f"set {cell.sink}")
+            self.set_to = {service: dict(given) for service, given in cell.settings.items()}
 
-    def in_topic(self, names: Names) -> int:
+    def set_back(self, sink: str) -> None:
+        if self.set_to:
+            self.calls.append(f"set back {sink}")
+        self.set_to = {}
+
+    def pooling(self, cell: Cell) -> SinkPooling | None:
+        pooler = self.set_to.get("pgbouncer", {})
+        return SinkPooling(pooler["pool_mode"], int(pooler["default_pool_size"]), 0) if pooler else None
+
+    def value_bytes(self, form: str) -> float:
+        return self.record_bytes
+
+    def check_disk(self, records: int, rows_before: int = 0, form: str = "document") -> None:
+        self.calls.append("check")
+
+    def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
+        records, rate = wanted.records, wanted.rate
+        self.calls.append("load")
+        self.there.add(f"topic {names.topic}")
+        if self.refuses is not None:
+            raise self.refuses
+        self.offered, self.offered_rate, self.looks = records, rate or 0.0, 0
+        return Loaded(records, records, records, 3, 3, 100_000.0, None if rate is None else records)
+
+    def create_target(self, target: str) -> None:
+        self.there.add(f"target {target}")
+
+    def content(self) -> None:
+        """The sink is asked for a few documents."""
+
+    def start_connector(self, name: str, config: Mapping[str, str]) -> None:
+        self.calls.append("start")
+        self.configs.append(config)
+        self.there.add(f"connector {name}")
+        self.tasks = int(config["tasks.max"])
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        """Creates the connector again, or has it go to another address."""
+        variables = {key: value for key, value in config.items() if key.isupper()}
+        if not variables:
+            self.start_connector(name, config)
+            return
+        self.calls.append(f"redirect to {variables}")
+        self.failed, self.stuck = 0, False
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        return status(self.tasks, self.failed)
+
+    def set_tasks(self, name: str, tasks: int) -> None:
+        self.calls.append(f"set {tasks}")
+        self.tasks = tasks
+
+    def restart(self, name: str) -> None:
+        self.stuck = False
+        self.do("restart", name)
+
+    def restart_failed(self, name: str) -> None:
+        self.calls.append("restart")
+        self.failed, self.stuck = 0, False
+
+    def stop_connector(self, name: str) -> None:
+        self.calls.append("stop")
+        self.there.discard(f"connector {name}")
+
+    def sampler(self, sources: Sources, interval_seconds: float) -> Any:
+        return FakeSampler(self, sources)
+
+    def background_sampler(self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Any) -> Any:
+        return SlowSampler(self, sources)
+
+    def in_topic(self, topic: str) -> int:
         self.looks += 1
+        if not self.offered_rate:
+            return self.offered + self.poisoned
         return min(self.offered, round(self.offered_rate * self.looks * INTERVAL_SECONDS)) + self.poisoned
 
-    def last_signs(self, names: Names, records: int) -> dict[str, float]:
-        return {}
-
-    def stop_connector(self, names: Names) -> None:
-        self.calls.append("stop")
-        self.there.discard(f"connector {names.connector}")
-
-    def consumed(self, names: Names) -> int:
+    def consumed(self) -> int:
         return self.stored
 
-    def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit | VersionAudit:
+    def audit(self) -> None:
+        """The sink is asked for all that it has."""
         self.calls.append("audit")
-        if self.versions is not None:
-            return self.versions
-        audit = SeqAudit(records)
-        audit.add(np.arange(self.lost, records))
-        audit.add(np.arange(self.lost, self.lost + self.twice))
-        return audit
-
-    def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
-        return self.bloats.pop(0) if self.bloats else None
-
-    def content(self, cell: Cell, names: Names, records: int) -> Content | None:
-        return self.holds
-
-    def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
-        self.calls.append("clean")
-        self.set_back(cell.sink)
-        self.there.discard(f"target {names.target}")
-        self.there.discard(f"connector {names.connector}")
-        if topic:
-            self.there.discard(f"topic {names.topic}")

@@ -1,17 +1,24 @@
-"""What a query must find among the records that were sent: DuckDB answers it from the generator's columns."""
+"""Asking a sink the plan's queries, and judging its answers by what DuckDB finds in the records that were sent."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import duckdb
 
 from loadgen.columns import columns_of
 from loadgen.options import Load
-from sinkbench.analysis.query import Answer, Query, members
+from sinkbench.analysis.query import Answer, Query, members, same_answer
 from sinkbench.analysis.sql import answer_of, select
+from sinkbench.errors import ServiceError
+from sinkbench.results import Asked
+from sinkbench.services.failures import in_one_line
+from sinkbench.trial.resources import Resources
 
-__all__ = ["SentRecords"]
+__all__ = ["SentRecords", "ask_queries", "asked"]
 
 # Each member of a record by its path, and the column that holds it.
 MEMBERS = {
@@ -28,6 +35,36 @@ MEMBERS = {
     "data.0.q": "q",
 }
 SENT = "records JOIN gauges USING (gauge) JOIN rounds USING (round) JOIN levels USING (level)"
+
+
+def ask_queries(own: Resources) -> list[Asked]:
+    """What the trial's index or table answers to the plan's queries, and whether that is right."""
+    queries, cluster = own.sink.capabilities.queries, own.cluster
+    if not cluster.queries or queries is None:
+        return []
+    with SentRecords(own.records, cluster.plan.load.keys) as sent:
+        return [
+            asked(each, partial(queries.ask, own.names.target, each), sent.answer(each)) for each in cluster.queries
+        ]
+
+
+def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> Asked:
+    """What came of a query.
+
+    Args:
+        ask: asks the sink.
+        expected: what follows from the records that were sent; None if that is not known. Where there is nothing to
+            find, nothing is proved.
+    """
+    started = time.monotonic()
+    try:
+        found = ask()
+    except ServiceError as error:
+        return Asked(query=query.name, right=False, problem=in_one_line(error))
+    milliseconds = round((time.monotonic() - started) * 1000, 3)
+    same = None if expected is None else same_answer(found, expected)
+    right = None if same and not found.found else same
+    return Asked(query=query.name, right=right, by_index=found.by_index, found=found.found, milliseconds=milliseconds)
 
 
 class SentRecords:

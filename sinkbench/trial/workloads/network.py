@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from sinkbench.plan.cells import Cell
 from sinkbench.plan.faults import CUT, DELAY, PlanFault
 from sinkbench.services.toxiproxy import Toxic, Toxiproxy
 from sinkbench.sinks import needed, sink_kind
 from sinkbench.stack import ProxyTarget
-from sinkbench.trial.bench import VARIABLE, Bench
+from sinkbench.trial.cluster import VARIABLE
+from sinkbench.trial.resources import Resources
 
 __all__ = ["Network", "proxied_network", "proxy_targets_used", "toxics_of"]
 
@@ -49,22 +49,19 @@ class Network:
 
 
 @contextmanager
-def proxied_network(bench: Bench, cell: Cell) -> Iterator[Network]:
-    """Has connectors of this cell reach their sink through a proxy, as long as the context lasts.
+def proxied_network(own: Resources) -> Iterator[Network]:
+    """Has the trial's connector reach its sink through a proxy, as long as the context lasts.
 
     The controller itself, with its probes and its audit, goes on to reach the sink directly.
     """
-    proxies = needed(needed(bench.stack.faults, "faults").proxies, "proxies")
-    used = proxy_targets_used(bench.file_of(cell), cell.sink, proxies.targets)
+    proxies = needed(needed(own.cluster.stack.faults, "faults").proxies, "proxies")
+    used = proxy_targets_used(own.cluster.file_of(own.cell), own.cell.sink, proxies.targets)
     with proxies.run() as proxy:
         found: dict[str, str] = {}
         for service, proxy_target in used.items():
             found |= proxy_target.at(*proxy.stand_before(service, f"{proxy_target.host}:{proxy_target.port}"))
-        bench.variable_overrides = found
-        try:
+        with own.overriding(found):
             yield Network(proxy, list(used))
-        finally:
-            bench.variable_overrides = {}
 
 
 def proxy_targets_used(
