@@ -31,11 +31,8 @@ def describe(
 ) -> dict[str, JsonValue]:
     """The controller's machine, and the version, JVM, limits and durability of each service; no sink's settings yet.
 
-    Args:
-        checkout: the folder with sinkbench's own files.
-        plugins: version of each plugin that takes part, by its class.
-
-    Raises StackError if a service of our own does not answer.
+    `plugins` has the version of each plugin that takes part, by its class. Raises StackError if a service that
+    sinkbench started does not answer.
     """
     endpoints = stack.endpoints
     sinks = about_sinks(endpoints)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from sinkbench.errors import ServiceError
+from sinkbench.services.failures import in_one_line
+from sinkbench.services.kafka_release import kafka_refusal, kafka_release
 from sinkbench.stack.endpoint import Endpoint, Endpoints
 from sinkbench.stack.pipeline import CONNECT, KAFKA, LOADGEN, NODE, PLUGINS
 from sinkbench.stack.protocol import ProxyTarget
@@ -12,11 +15,21 @@ from sinkbench.stack.registry import sink_service, sink_services
 from sinkbench.stack.spec import NOWHERE, Place, ServiceSpec
 from sinkbench.topology import Node
 
-__all__ = ["Check", "checks", "endpoints_of", "needs", "proxy_targets", "reached", "shared_variables", "specs"]
+__all__ = [
+    "Check",
+    "checks",
+    "endpoints_of",
+    "needs",
+    "proxy_targets",
+    "reached",
+    "shared_variables",
+    "specs",
+    "unsupported",
+]
 
 Check = Callable[[], str | None]
 """None when ready, else what is missing."""
-TIMEOUT_SECONDS = 2.0
+TIMEOUT_SECONDS, RELEASE_SECONDS = 2.0, 10.0
 
 
 def specs() -> dict[str, ServiceSpec]:
@@ -81,6 +94,16 @@ def checks(
         name: partial(spec.ready, endpoint, endpoints.shared, timeout_seconds)
         for name, (spec, endpoint) in reached(endpoints, plugins, loadgens=loadgens).items()
     }
+
+
+def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEASE_SECONDS) -> str | None:
+    """Why the service of that name cannot be used, in one line with its version; None if it can, or does not tell."""
+    try:
+        if name == KAFKA.name:
+            return kafka_refusal(kafka_release(endpoints.kafka, endpoints.kafka_settings, timeout_seconds))
+        return sink_service(name).refusal(endpoints.sinks[name]) if name in endpoints.sinks else None
+    except ServiceError as error:
+        return in_one_line(error)
 
 
 def needs(place: Place, node: Node) -> frozenset[str]:

@@ -13,10 +13,9 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import Check, checks
+from sinkbench.stack.assembly import Check, checks, unsupported
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
-from sinkbench.stack.support import unsupported
 
 __all__ = ["ExternalStack", "advice"]
 

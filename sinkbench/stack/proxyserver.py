@@ -39,10 +39,7 @@ def check_proxy(checkout: Path, dist: Path) -> None:
 
 
 def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
-    """Has Go build the proxy into `dist`, of the versions that `toxiproxy/go.mod` and `go.sum` name, if it is missing.
-
-    Raises StackError if there is no Go, or it fails; with its first line.
-    """
+    """Has Go build the proxy into `dist`, as `toxiproxy/go.mod` names it, if it is missing. Raises StackError."""
     program = _program(checkout, dist)
     if not program.exists():
         go = find_go()
@@ -50,25 +47,12 @@ def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
         say("building toxiproxy with Go")
         # Whoever builds at the same time must find all of it, or nothing.
         building = program.with_name(f"{program.name}.{os.getpid()}")
-        done = run(
-            [
-                str(go),
-                "-C",
-                str(checkout / "toxiproxy"),
-                "build",
-                "-mod=readonly",
-                "-trimpath",
-                "-o",
-                str(building),
-                PROGRAM,
-            ],
-            {**os.environ, "CGO_ENABLED": "0"},
-        )
+        build = ("build", "-mod=readonly", "-trimpath", "-o", str(building), PROGRAM)
+        done = run([str(go), "-C", str(checkout / "toxiproxy"), *build], {**os.environ, "CGO_ENABLED": "0"})
         if done.returncode != 0:
             building.unlink(missing_ok=True)
-            said = [
-                line for line in done.stderr.splitlines() if line.strip() and not line.startswith("go: downloading")
-            ]
+            lines = done.stderr.splitlines()
+            said = [line for line in lines if line.strip() and not line.startswith("go: downloading")]
             raise StackError(f"Go could not build toxiproxy: {(said or ['no message'])[0].strip()}")
         building.replace(program)
     return program
@@ -76,9 +60,7 @@ def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
 
 @contextmanager
 def running_proxy(program: Path, logs: Path, environment: Mapping[str, str], listen: str = HOST) -> Iterator[Toxiproxy]:
-    """Runs the proxy, without any connection to pass on, as long as the context lasts.
-
-    It ends with this process, however that ends. It is told what to do on loopback.
+    """Runs the proxy as long as the context lasts, and not longer than this process.
 
     Args:
         program: what `ensure_proxy` has built.

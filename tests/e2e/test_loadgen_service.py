@@ -248,7 +248,9 @@ def test_without_services_a_child_does_it_and_is_gone_after_close(bootstrap: str
             result = loadgens.load(topic, run, 1_000, load(), lambda _: seen.extend(children()))
             assert result.acknowledged == 1_000
         wait_until(lambda: children() == [])
-        psutil.Process().children()[0].kill()
+        [parent] = psutil.Process().children()
+        parent.kill()
+        wait_until(lambda: parent.status() == psutil.STATUS_ZOMBIE)
         assert loadgens.load(topic, "third", 1_000, load(), lambda _: None).acknowledged == 1_000
     assert psutil.Process().children() == []
     assert seen
