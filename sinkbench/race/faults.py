@@ -112,7 +112,7 @@ def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
 def _check_promotion(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
     """Raises PlanError if no replica of the cell's sink can be promoted."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
-    if not sink_kind(cell.sink).promotes:
+    if not any(service.roles for service in sink_kind(cell.sink).services):
         raise PlanError(
             f"{where}: the sink {cell.sink} has no replica that could be promoted; name under 'pipelines' those of"
             " others"

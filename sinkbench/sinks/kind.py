@@ -131,7 +131,6 @@ class SinkKind(DeclaredSink):
         settable: what of its services a plan can set for the time of a trial, by the service; empty: nothing.
         refuses: for what reasons its `Sink` can be told to refuse records: "read only", "no right", "no connection".
         full_disk: how its disk can be full on purpose: `GUARDED` or `SMALL_DISK`; None: it cannot.
-        promotes: whether a stack that has a replica of it can be told to promote that, for the fault `promote`.
         propose: the file of an index or a table for a user's own records: is given what they are like, the
             checkout, and what they are called. None if it needs none.
         checkup: how `sinkbench doctor` looks at it; None: it does not, and says so.
@@ -149,6 +148,5 @@ class SinkKind(DeclaredSink):
     settable: Mapping[str, Settable] = field(default_factory=dict)
     refuses: tuple[str, ...] = ()
     full_disk: Literal["guarded", "small disk"] | None = None
-    promotes: bool = False
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None

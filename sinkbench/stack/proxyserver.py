@@ -14,7 +14,7 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.stack import Say
-from sinkbench.stack.tools import find_go, find_setpriv, run
+from sinkbench.stack.tools import find_go, find_program, run
 
 __all__ = ["check_proxy", "ensure_proxy", "running_proxy"]
 
@@ -33,7 +33,7 @@ def _program(checkout: Path, dist: Path) -> Path:
 
 def check_proxy(checkout: Path, dist: Path) -> None:
     """Makes sure that the proxy is built, or can be, and that it can be started. Raises StackError: what is missing."""
-    find_setpriv()
+    find_program("setpriv", "util-linux")
     if not _program(checkout, dist).exists():
         find_go()
 
@@ -72,13 +72,13 @@ def running_proxy(program: Path, logs: Path, environment: Mapping[str, str], lis
         StackError: it does not start, or that address is none of this machine's.
     """
     _check_own(listen)
-    port = _free_port()
+    port, setpriv = _free_port(), str(find_program("setpriv", "util-linux"))
     log = logs / "toxiproxy.log"
     logs.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
             # The kernel ends it when the controller is killed.
-            [*(str(find_setpriv()), "--pdeathsig", "KILL"), str(program), "-host", HOST, "-port", str(port)],
+            [setpriv, "--pdeathsig", "KILL", str(program), "-host", HOST, "-port", str(port)],
             env={"PATH": os.environ.get("PATH", os.defpath), "LOG_LEVEL": "info", **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,

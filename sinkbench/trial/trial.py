@@ -30,11 +30,10 @@ __all__ = ["Taken", "measured", "read_before", "run_trial"]
 
 @dataclass(frozen=True)
 class Taken:
-    """A trial that was taken: its record, its samples, and how long it took in seconds."""
+    """A trial that was taken: its record, and its samples."""
 
     record: TrialRecord
     samples: Sequence[Sample]
-    seconds: float
 
 
 def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[[], object] | None = None) -> Taken:
@@ -71,15 +70,16 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
     if recover is not None and was_interrupted(found, notes):
         found = audit_the_rest(own, found, recover, notes)
     made = record(found, workload.figures(found, notes.reasons), notes.reasons)
-    seconds = time.monotonic() - started
-    timed = {"block": block, "started_at": started_at.isoformat(timespec="milliseconds"), "seconds": round(seconds, 3)}
-    return Taken(made.model_copy(update=timed), found.samples, seconds)
+    seconds = round(time.monotonic() - started, 3)
+    timed = {"block": block, "started_at": started_at.isoformat(timespec="milliseconds"), "seconds": seconds}
+    return Taken(made.model_copy(update=timed), found.samples)
 
 
 def measured(own: Resources) -> Measured:
     """What is known of a trial before its first step."""
-    cluster = own.cluster
-    machine = cluster.stack.usage().machine
+    cluster, machine = own.cluster, None
+    with suppress(ServiceError, OSError):
+        machine = cluster.stack.usage().machine
     return Measured(
         own.names.trial,
         own.cell,

@@ -25,7 +25,6 @@ KIND = SinkKind(
     settable=SETTABLE,
     refuses=REASONS,
     full_disk=SMALL_DISK,
-    promotes=True,
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,

@@ -24,7 +24,7 @@ from sinkbench.stack import Endpoint
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import Secret, SinkSection
 from sinkbench.stack.stackvalues import AS_REFERENCE, NOT_A_FILE, existing_file
-from sinkbench.stack.tools import find_pgbouncer, find_postgres
+from sinkbench.stack.tools import find_postgres, find_program
 from sinkbench.yamlfile import mistake, shown
 
 __all__ = ["PGBOUNCER", "POSTGRES"]
@@ -158,7 +158,7 @@ PGBOUNCER = SinkService(
     # SIGTERM waits for clients in newer versions; SIGQUIT and SIGINT differ between versions. A SIGKILL loses nothing.
     stop_signal="INT",
     stop_seconds=5,
-    programs=lambda: {"PGBOUNCER_BIN": str(find_pgbouncer())},
+    programs=lambda: {"PGBOUNCER_BIN": str(find_program("pgbouncer", "pgbouncer"))},
     needs=postgres_needs,
     endpoint=pgbouncer_endpoint,
     variables={"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},

@@ -10,8 +10,8 @@ from sinkbench.doctor.diagnosis import DOCS, Diagnosis, Finding, Found
 from sinkbench.doctor.facts import Area
 from sinkbench.doctor.rules import RULES
 from sinkbench.doctor.words import as_values, changes_since, lines, that_stays
+from sinkbench.metrics import anchor
 from sinkbench.settings import CHECKOUT
-from sinkbench.tables.figures import anchor
 from tests.support.doctorfacts import diagnosis, facts, jdbc
 
 

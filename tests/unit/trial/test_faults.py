@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -50,12 +50,21 @@ def plan_with(fault: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan
     )
 
 
+def own_of(bench: Any, observer: Quiet | None = None) -> Resources:
+    """What the trial of a constant load has on this cluster."""
+    (cell,) = expand(bench.plan, 3)
+    return Resources(bench, cell, Names.of("abcdef_001"), records_offered(bench.plan, RATE), observer or Quiet())
+
+
+def workload_of(own: Resources) -> Fault:
+    assert own.cell.fault is not None
+    return Fault(RATE, own.cell.fault)
+
+
 def take(bench: Any, observer: Quiet | None = None) -> TrialRecord:
     """Takes the trial of a constant load, by the fake's clock."""
-    (cell,) = expand(bench.plan, 3)
-    assert cell.fault is not None
-    own = Resources(bench, cell, Names.of("abcdef_001"), records_offered(bench.plan, RATE), observer or Quiet())
-    return run_trial(own, Fault(RATE, cell.fault), 1, bench.revive).record
+    own = own_of(bench, observer)
+    return run_trial(own, workload_of(own), 1, bench.revive).record
 
 
 def broken(bench: FakeCluster, **fields: dict[str, Any]) -> FakeCluster:
@@ -113,35 +122,6 @@ def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
     assert (found.rate_seconds, found.before_records_per_second, found.late_records) == (None, None, None)
 
 
-def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = drained(FakeCluster(plan_with({"what": "pause", "at_seconds": 15}), rate=9_000), 5_000)
-    assert [each.code for each in record.reasons] == [ReasonCode.RAN_DRY]
-    assert "all 5,000 records were stored before 'pause' began; give it a larger backlog_records" in record.invalid
-
-
-def test_a_backlog_that_is_only_compared_may_be_stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = drained(FakeCluster(plan_with({"what": "none", "at_seconds": 15}), rate=9_000), 5_000)
-    assert record.reasons == []
-
-
-def test_records_that_came_late_are_counted() -> None:
-    bench = FakeCluster(plan_with({"what": "none"}))
-    due_us = np.arange(1_000.0) * 1e6
-    late_us = np.where(np.arange(1_000) < 30, 6e6, 1e5)
-    late_us[7] = 45.25e6
-    bench.arrived = Arrivals(due_us, due_us + late_us, 1.0)
-    record = take(bench)
-    assert record.recovery is not None
-    assert (record.recovery.late_records, record.recovery.latest_seconds) == (30, 45.25)
-
-
-def test_of_records_whose_times_nobody_knows_none_is_called_late() -> None:
-    record = take(FakeCluster(plan_with({"what": "none"})))
-    assert record.recovery is not None
-    assert (record.recovery.late_records, record.recovery.latest_seconds) == (None, None)
-    assert record.notes == ["it is not known when records came: OSError: the arrivals are gone"]
-
-
 def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told() -> None:
     bench = FakeCluster(plan_with({"what": "kill", "target": "worker"}))
     record = take(broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False}))
@@ -156,43 +136,112 @@ def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told() -
     assert found.ended_seconds > (found.began_seconds or 0)
 
 
-def test_a_service_without_its_network_gets_it_back() -> None:
-    bench = FakeCluster(plan_with({"what": "isolate", "target": "worker"}))
-    record = take(broken(bench, isolate_w2={"stuck": True}, rejoin_w2={"stuck": False}))
-    assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["isolate w2", "rejoin w2", "refresh"]
-    assert record.reasons == []
-    assert record.fault == "isolate worker"
+NAME = "tides_abcdef_001"
 
 
-def test_a_promoted_replica_gives_its_place_back_before_the_next_trial() -> None:
-    bench = FakeCluster(plan_with({"what": "promote"}))
+@pytest.mark.parametrize(
+    ("fault", "target", "done"),
+    [
+        ({"what": "isolate", "target": "worker"}, "w2", ["isolate w2", "rejoin w2", "refresh"]),
+        (
+            {"what": "stop", "target": "workers"},
+            "w0, w1, w2",
+            ["stop w0", "start w0", "stop w1", "start w1", "stop w2", "start w2"],
+        ),
+        ({"what": "promote"}, "primary of postgres", ["promote postgres-2", "demote postgres", "restore roles"]),
+        ({"what": "refuse", "why": "no connection"}, "postgres", [f"refuse (no connection) {NAME}", f"accept {NAME}"]),
+        ({"what": "pause"}, "connector", [f"pause {NAME}", f"resume {NAME}"]),
+        ({"what": "join"}, "connector", [f"delete connect-{NAME}_second"]),
+        ({"what": "cut"}, "network to postgres", ["proxy begins", "disable postgres", "enable postgres", "proxy ends"]),
+        (
+            {"what": "delay", "milliseconds": 0.5},
+            "network to postgres",
+            ["add latency_upstream to postgres", "remove latency_upstream from postgres"],
+        ),
+        (
+            {"what": "throttle", "seconds": None},
+            "network to postgres",
+            [f"{do} postgres" for do in ("add bandwidth_upstream to", "remove bandwidth_downstream from")],
+        ),
+    ],
+)
+def test_a_fault_is_done_and_undone_in_turn_and_leaves_nothing(
+    fault: dict[str, object], target: str, done: list[str]
+) -> None:
+    bench = FakeCluster(plan_with(fault))
     record = take(bench)
     assert record.reasons == []
     assert record.recovery is not None
-    assert (record.recovery.target, record.recovery.acts) == ("primary of postgres", [])
-    of_roles = ("promote postgres-2", "demote postgres", "restore roles")
-    assert [call for call in bench.calls if call in of_roles] == list(of_roles)
-    # No client goes on with the old connections.
-    assert bench.calls[bench.calls.index("restore roles") + 1] == "refresh"
+    assert (record.recovery.target, record.recovery.recovered, record.recovery.acts) == (target, True, [])
+    told = [call for call in bench.calls if call in done]
+    assert [call for place, call in enumerate(told) if call not in told[:place]] == done
+    assert [name for name in bench.there if "second" in name] == []
 
 
-def test_a_connector_that_knows_one_host_is_led_to_the_new_one_by_hand_once() -> None:
-    bench = broken(FakeCluster(plan_with({"what": "promote", "patience_seconds": 3})), promote_postgres_2={"failed": 3})
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_connector_that_is_renamed_is_removed_by_its_new_name_however_the_trial_ends(interrupted: bool) -> None:
+    bench = FakeCluster(plan_with({"what": "rename"}))
+
+    class Leaving(Quiet):
+        def sample(self, sample: Sample) -> None:
+            if interrupted and f"connector {NAME}_renamed" in bench.there:
+                raise Interrupted
+
+    own = own_of(bench, Leaving())
+    with pytest.raises(Interrupted) if interrupted else nullcontext():
+        record = run_trial(own, workload_of(own), 1).record
+        assert record.recovery is not None
+        assert record.recovery.recovered
+    assert f"delete connect-{NAME}" in bench.calls
+    own.remove()
+    assert [name for name in bench.there if name.startswith("connector")] == []
+    assert TRIAL.fullmatch(own.names.connector)
+    assert own.names.target == NAME
+
+
+@pytest.mark.parametrize(
+    ("fault", "file", "acts"),
+    [
+        # A connector that knows one host is led to the new primary, once; one that finds it is only restarted.
+        ({"what": "promote"}, "${env:POSTGRES_PORT}", ["PUT /connectors/tides_abcdef_001/config"]),
+        ({"what": "promote"}, "${env:POSTGRES_HOSTS}", ["POST /connectors/tides_abcdef_001/restart"]),
+        ({"what": "refuse"}, "", ["POST /connectors/tides_abcdef_001/restart"]),
+    ],
+)
+def test_tasks_that_stay_failed_are_helped_as_a_person_would_after_the_plans_patience(
+    fault: dict[str, object], file: str, acts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeCluster, "file_of", lambda bench, cell: {"connection.url": file})
+    bench = FakeCluster(plan_with({**fault, "patience_seconds": 8}))
+    fails = {"stuck": True, "failed": 3}
+    record = take(broken(bench, promote_postgres_2=fails, refuse_tides_abcdef_001=fails))
+    assert record.reasons == []
+    found = record.recovery
+    assert found is not None
+    assert [act.command.split("?")[0].split(",")[0] for act in found.acts] == acts
+    assert (found.recovered, found.failed_tasks) == (True, 3)
+    assert found.acts[0].seconds >= 8
+    assert ("redirect to {'POSTGRES_PORT': '15433'}" in bench.calls) == acts[0].startswith("PUT")
+
+
+@pytest.mark.parametrize(("what", "codes"), [("pause", [ReasonCode.RAN_DRY]), ("none", [])])
+def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(what: str, codes: list[ReasonCode]) -> None:
+    record = drained(FakeCluster(plan_with({"what": what, "at_seconds": 15}), rate=9_000), 5_000)
+    assert [each.code for each in record.reasons] == codes
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_records_that_came_late_are_counted_and_none_whose_times_are_not_known(told: bool) -> None:
+    bench = FakeCluster(plan_with({"what": "none"}))
+    due_us = np.arange(1_000.0) * 1e6
+    late_us = np.where(np.arange(1_000) < 30, 6e6, 1e5)
+    late_us[7] = 45.25e6
+    bench.arrived = Arrivals(due_us, due_us + late_us, 1.0) if told else None
     record = take(bench)
     assert record.recovery is not None
-    assert record.recovery.recovered
-    assert [act.command.partition(",")[0].split("/")[-1] for act in record.recovery.acts] == ["config"]
-    assert "redirect to {'POSTGRES_PORT': '15433'}" in bench.calls
-    assert "restart" not in bench.calls
-
-
-def test_a_connector_that_finds_the_new_primary_itself_is_only_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeCluster, "file_of", lambda bench, cell: {"connection.url": "jdbc:${env:POSTGRES_HOSTS}"})
-    bench = broken(FakeCluster(plan_with({"what": "promote", "patience_seconds": 3})), promote_postgres_2={"failed": 3})
-    record = take(bench)
-    assert record.recovery is not None
-    assert [act.command.partition("?")[2] for act in record.recovery.acts] == ["includeTasks=true&onlyFailed=true"]
-    assert not any(call.startswith("redirect") for call in bench.calls)
+    found = record.recovery.late_records, record.recovery.latest_seconds
+    assert found == ((30, 45.25) if told else (None, None))
+    assert record.notes == ([] if told else ["it is not known when records came: OSError: the arrivals are gone"])
 
 
 def test_roles_are_changed_back_also_where_nothing_could_be_promoted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,40 +255,9 @@ def test_roles_are_changed_back_also_where_nothing_could_be_promoted(monkeypatch
     monkeypatch.setattr(bench.stack.faults, "promotion", lambda sink: promotion)
     record = take(bench)
     assert "postgres-2 was not promoted" in record.reasons[0].text
-    assert "restore roles" in bench.calls
+    # No client goes on with the connections of before.
+    assert bench.calls[bench.calls.index("restore roles") + 1] == "refresh"
     assert "demote postgres" not in bench.calls
-
-
-def test_a_sink_is_told_why_it_is_to_refuse() -> None:
-    bench = FakeCluster(plan_with({"what": "refuse", "why": "no connection"}))
-    record = take(bench)
-    assert record.fault == "refuse sink no connection"
-    assert "refuse (no connection) tides_abcdef_001" in bench.calls
-    assert "accept tides_abcdef_001" in bench.calls
-
-
-def test_all_workers_are_broken_one_after_the_other() -> None:
-    bench = FakeCluster(plan_with({"what": "stop", "target": "workers"}))
-    record = take(bench)
-    done = [call for call in bench.calls if call.startswith(("stop w", "start w"))]
-    assert done == ["stop w0", "start w0", "stop w1", "start w1", "stop w2", "start w2"]
-    assert record.recovery is not None
-    assert record.recovery.target == "w0, w1, w2"
-
-
-def test_tasks_that_stay_failed_are_restarted_as_a_person_would() -> None:
-    bench = FakeCluster(plan_with({"what": "refuse", "patience_seconds": 8}))
-    record = take(broken(bench, refuse_tides_abcdef_001={"stuck": True, "failed": 3}))
-    assert record.reasons == []
-    found = record.recovery
-    assert found is not None
-    (act,) = found.acts
-    assert act.command == "POST /connectors/tides_abcdef_001/restart?includeTasks=true&onlyFailed=true"
-    assert found.recovered
-    assert found.failed_tasks == 3
-    assert found.failed_seconds is not None
-    assert act.seconds >= 8
-    assert "accept tides_abcdef_001" in bench.calls
 
 
 def test_a_pipeline_that_never_recovers_is_audited_all_the_same() -> None:
@@ -273,22 +291,6 @@ def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault() -> None:
     assert [fault.code for fault in lost.faults] == [ReasonCode.LOST]
 
 
-def test_a_connector_that_is_renamed_is_cleaned_up_by_its_new_name() -> None:
-    bench = FakeCluster(plan_with({"what": "rename"}))
-    record = take(bench)
-    assert record.recovery is not None
-    assert record.recovery.recovered
-    assert "delete connect-tides_abcdef_001" in bench.calls
-    assert [name for name in bench.there if name.startswith("connector")] == []
-
-
-def test_a_second_connector_leaves_nothing() -> None:
-    bench = FakeCluster(plan_with({"what": "join"}))
-    take(bench)
-    assert "delete connect-tides_abcdef_001_second" in bench.calls
-    assert [name for name in bench.there if "second" in name] == []
-
-
 def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted() -> None:
     bench = FakeCluster(plan_with({"what": "freeze", "target": "sink", "seconds": 60}))
 
@@ -300,35 +302,6 @@ def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted() -> None:
     with pytest.raises(Interrupted):
         take(bench, Leaving())
     assert bench.calls[-2:] == ["thaw postgres", "refresh"]
-
-
-@pytest.mark.parametrize(
-    ("fault", "done", "undone"),
-    [
-        ({"what": "cut"}, ["disable postgres"], ["enable postgres"]),
-        (
-            {"what": "delay", "milliseconds": 0.5},
-            ["add latency_upstream to postgres"],
-            ["remove latency_upstream from postgres"],
-        ),
-        (
-            {"what": "throttle", "seconds": None},
-            ["add bandwidth_upstream to postgres", "add bandwidth_downstream to postgres"],
-            ["remove bandwidth_upstream from postgres", "remove bandwidth_downstream from postgres"],
-        ),
-    ],
-)
-def test_a_proxy_stands_there_for_the_whole_trial_and_its_fault_is_undone(
-    fault: dict[str, object], done: list[str], undone: list[str]
-) -> None:
-    bench = FakeCluster(plan_with(fault))
-    record = take(bench)
-    assert record.reasons == []
-    assert record.recovery is not None
-    assert record.recovery.recovered
-    assert record.recovery.target == "network to postgres"
-    told = [call for call in bench.calls if call in {"proxy begins", *done, *undone, "proxy ends"}]
-    assert told == ["proxy begins", *done, *undone, "proxy ends"]
 
 
 def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted() -> None:
@@ -490,13 +463,6 @@ def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
     with suppress(psutil.NoSuchProcess):
         # Whoever inherits it may be slow to ask for its exit code.
         assert psutil.Process(int((tmp_path / "pid").read_text())).status() == psutil.STATUS_ZOMBIE
-
-
-def test_names_of_what_a_fault_makes_are_known_as_a_trials() -> None:
-    names = Names.of("abcdef_001")
-    for name in (names.renamed.connector, names.second.connector, names.second.topic):
-        assert TRIAL.fullmatch(name), name
-    assert names.renamed.target == names.target
 
 
 # --- when it is over, and when a person acts -------------------------------------------------------------------
