@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loadgen import load_from
-from loadgen.changemaker import ChangeMaker
 from loadgen.changes import Changes
+from loadgen.changestream import ChangeMaker
 from loadgen.checksum import checksum, crc_before_bench, parse
 from loadgen.forms import FORMS, Form, is_row, record_in
 from loadgen.records import RecordMaker
