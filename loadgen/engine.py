@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loadgen.changemaker import ChangeMaker
+from loadgen.changestream import ChangeMaker
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
 from loadgen.dataset.maker import DatasetMaker
 from loadgen.dataset.store import Dataset
@@ -16,8 +16,7 @@ from loadgen.delivery import Delivery
 from loadgen.forms import DOCUMENT
 from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, Maker, RecordMaker
-from loadgen.rhythm import schedule_of
-from loadgen.schedule import LATE_MS, Lateness
+from loadgen.schedule import LATE_MS, Lateness, schedule_of
 from loadgen.summary import Behind, Progress, Summary
 from loadgen.topic import prepare_topic
 
