@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ from loadgen.dataset.store import Dataset
 from loadgen.engine import run as run_load
 from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from
-from loadgen.progress import Show, show_bar, show_json, show_lines
+from loadgen.progress import Show, show_json, show_lines
 from loadgen.reading import printable
 from loadgen.serve import DEFAULT_LISTEN, hosts_of, lacking, tls_options
 from loadgen.serve import serve as serve_http
@@ -77,7 +77,7 @@ def run(
     summary: Annotated[
         Path | None, typer.Option(help="A file to write the summary to, besides standard output")
     ] = None,
-    progress: Annotated[bool, typer.Option(help="Show a bar on a terminal, else a line every 5 s")] = True,
+    progress: Annotated[bool, typer.Option(help="Show a line every 5 s")] = True,
     progress_json: Annotated[bool, typer.Option(help="Show one JSON object a second instead")] = False,
     client_config: ClientConfig = None,
     records_client_config: Annotated[
@@ -98,7 +98,8 @@ def run(
             raise KeyboardInterrupt
         stop.set()
 
-    with _handle_signals(on_signal), _show(load, progress, progress_json) as show:
+    show = _show(load, progress, progress_json)
+    with _handle_signals(on_signal):
         result = run_load(load, on_progress=show, stop=stop, client_settings=settings, dataset=dataset)
     text = result.model_dump_json(indent=2)
     print(text, flush=True)
@@ -162,12 +163,10 @@ def _read_settings(path: Path | None) -> dict[str, str]:
     return {} if path is None else read_client_config(path)
 
 
-def _show(load: Load, progress: bool, progress_json: bool) -> AbstractContextManager[Show | None]:
+def _show(load: Load, progress: bool, progress_json: bool) -> Show | None:
     if progress_json:
-        return nullcontext(show_json)
-    if not progress:
-        return nullcontext()
-    return show_bar(load) if sys.stderr.isatty() else nullcontext(show_lines(load))
+        return show_json
+    return show_lines(load) if progress else None
 
 
 @contextmanager

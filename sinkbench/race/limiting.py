@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sinkbench.limits.measure import jobs
 from sinkbench.live.events import Events
-from sinkbench.plan.beside import LimitOf, are_in_blocks
-from sinkbench.plan.schedule import BlockLeft
+from sinkbench.plan.schedule import BlockLeft, LimitOf, are_in_blocks
 from sinkbench.race.journal import Journal
 from sinkbench.results import LimitInBlock
 from sinkbench.tables.stages import limit_in_block_line, limit_line

@@ -8,12 +8,12 @@ from typing import Literal
 
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
-from sinkbench.plan.beside import LimitOf
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
 from sinkbench.plan.schedule import (
     BlockLeft,
+    LimitOf,
     block_of,
     blocks_left,
     cells_left,

@@ -45,7 +45,7 @@ def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
         go = find_go()
         dist.mkdir(parents=True, exist_ok=True)
         say("building toxiproxy with Go")
-        # Whoever builds at the same time must find all of it, or nothing.
+        # A build at the same time must find all of it, or nothing.
         building = program.with_name(f"{program.name}.{os.getpid()}")
         build = ("build", "-mod=readonly", "-trimpath", "-o", str(building), PROGRAM)
         done = run([str(go), "-C", str(checkout / "toxiproxy"), *build], {**os.environ, "CGO_ENABLED": "0"})
@@ -78,14 +78,7 @@ def running_proxy(program: Path, logs: Path, environment: Mapping[str, str], lis
     with log.open("ab") as output:
         process = subprocess.Popen(
             # The kernel ends it when the controller is killed.
-            [
-                *(str(find_program("setpriv", "util-linux")), "--pdeathsig", "KILL"),
-                str(program),
-                "-host",
-                HOST,
-                "-port",
-                str(port),
-            ],
+            [setpriv, "--pdeathsig", "KILL", str(program), "-host", HOST, "-port", str(port)],
             env={"PATH": os.environ.get("PATH", os.defpath), "LOG_LEVEL": "info", **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -123,7 +116,7 @@ def _check_own(host: str) -> None:
 
 
 def _free_port() -> int:
-    """A port of loopback that nobody listens on at the moment."""
+    """A free port of loopback."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

@@ -67,19 +67,9 @@ def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
         sink = open_sink(name, stack.endpoints, CHECKOUT)
         sink.offer_default()
         sink.close()
-    command = [
-        sys.executable,
-        "-m",
-        "loadgen",
-        "run",
-        "--bootstrap",
-        stack.endpoints.kafka,
-        "--topic",
-        "tides",
-        "--count",
-        str(RECORDS),
-    ]
-    subprocess.run([*command, "--partitions", "24"], check=True, capture_output=True)
+    command = [sys.executable, "-m", "loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", "tides"]
+    command += ["--count", str(RECORDS), "--partitions", "24"]
+    subprocess.run(command, check=True, capture_output=True)
     yield "tides"
     kafka.delete_topic("tides")
     kafka.create_topic("tides", 24)

@@ -22,6 +22,7 @@ from sinkbench.results import Lag, Limit, RunSummary
 from sinkbench.runs.reader import load_run, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.summary.run import summary_of
+from tests.support.counts import count
 from tests.support.samplerun import keep_run
 from tests.support.trials import trial
 
@@ -63,7 +64,7 @@ def summed_up(run: Path, trials: int, *, complete: bool) -> RunSummary:
     )
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=count(20, 4), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trials=st.integers(0, 12), behind=st.integers(0, 12), torn=st.booleans())
 def test_a_run_that_was_killed_is_read_up_to_its_last_whole_trial(
     whole: Path, tmp_path: Path, trials: int, behind: int, torn: bool

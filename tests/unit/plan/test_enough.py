@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.plan.schedule import is_enough
+from tests.support.counts import count
 
 NARROW = [1000.0, 1001.0, 1002.0, 1003.0, 1004.0]
 WIDE = [500.0, 800.0, 1000.0, 1500.0, 1700.0]
@@ -44,7 +45,7 @@ def test_a_cell_without_an_interval_is_never_narrow_enough(rates: list[float]) -
     assert not is_enough(plan(), 5, {"a": NARROW, "b": rates})
 
 
-@settings(max_examples=30)
+@settings(max_examples=count(30, 6))
 @given(st.lists(st.floats(0, 1e6), max_size=8), st.integers(0, 30))
 def test_any_rates_give_a_decision_and_the_limit_always_holds(rates: list[float], done: int) -> None:
     assert is_enough(plan(), done, {"a": rates}) or done < 20

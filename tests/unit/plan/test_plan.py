@@ -13,6 +13,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan, SustainPlan, load_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.suggest import did_you_mean, nearest
+from tests.support.counts import count
 
 PLANS = CHECKOUT / "plans"
 # Each line holds the one before ten times.
@@ -256,7 +257,7 @@ def test_lines_are_found_for_what_the_file_has_and_for_what_is_around_the_rest(f
     assert plan.where("load", "partitions").endswith("mine.yaml:5")
 
 
-@settings(max_examples=40)
+@settings(max_examples=count(40, 8))
 @example(multiples=[1], label="a", override="\x85", acks="all", seed=None).via("a line break to YAML 1.1 alone")
 @given(
     multiples=st.lists(st.integers(1, 50), min_size=1, max_size=4, unique=True),
@@ -290,7 +291,7 @@ def test_the_digest_tells_what_is_measured_and_not_in_which_order(folder: Path, 
     assert read(folder, connectors, "# why\npipelines:\n- pipeline: postgres/jdbc").sha256 == plan.sha256
 
 
-@settings(max_examples=40)
+@settings(max_examples=count(40, 8))
 @given(text=st.text(alphabet="ab:-[]{}&*!|>%'\"#,? \n1.", max_size=60))
 def test_no_text_whatsoever_ends_in_anything_but_a_plan_or_a_plan_error(
     folder: Path, connectors: Path, text: str

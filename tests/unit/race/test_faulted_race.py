@@ -20,6 +20,7 @@ from sinkbench.race.race import Race
 from sinkbench.runs.reader import load_run
 from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT
+from tests.support.counts import count
 from tests.support.fakecluster import FakeCluster, Quiet
 
 PLAN = {"name": "faulted", "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "trials": 6, "seed": 1}
@@ -78,7 +79,7 @@ class Faulted(FakeCluster):
 
 
 @pytest.mark.timeout(120)
-@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=count(5, 3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(random=st.randoms(use_true_random=True))
 def test_a_race_under_random_faults_ends_with_a_report(
     random: Random, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -60,7 +60,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     fake.close = lambda: fake.calls.append("close")  # type: ignore[attr-defined]
     monkeypatch.setattr(session, "Cluster", lambda *arguments: fake)
     monkeypatch.setattr(session, "describe", lambda *arguments: {"stack": "fake", "workers": 3})
-    monkeypatch.setattr(session, "offer_by_hand", lambda stack: stack.calls.append("offer"))
+    monkeypatch.setattr(session, "create_named_targets", lambda stack: stack.calls.append("offer"))
     monkeypatch.setattr(session, "machine", dict)
     monkeypatch.setattr(session, "commit", lambda folder: None)
     # A race on this checkout may go on meanwhile.
@@ -103,7 +103,7 @@ def test_who_else_is_there_is_said_and_kept_and_the_name_of_the_run_comes_before
     assert 0 < output.index(f"run {folder.run}; Ctrl-C keeps") < output.index("trial 1 of 2")
 
 
-def test_a_stack_that_ran_before_goes_on_and_can_be_used_by_hand(cluster: FakeCluster, tmp_path: Path) -> None:
+def test_a_stack_that_ran_before_goes_on_and_can_be_used_manually(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path, runs=True)
     _, output = run(stack, tmp_path)
     assert stack.calls == ["up", "offer"]

@@ -62,10 +62,7 @@ def test_what_is_supported_ends_where_the_next_begins(least: list[int], version:
     [
         ({"version": {"distribution": "opensearch", "number": "2.19.1"}}, "it is OpenSearch 2.19.1, not Elasticsearch"),
         # OpenSearch with compatibility.override_main_response_version, or the Elasticsearch that it came from.
-        (
-            {"version": {"number": "7.10.2"}},
-            "and calls itself 7.10.2: it is OpenSearch, or an Elasticsearch before 7.14",
-        ),
+        ({"version": {"number": "7.10.2"}}, "and calls itself 7.10.2: it is OpenSearch, or an Elasticsearch before"),
         ({}, "bear no x-elastic-product: it is OpenSearch, or an Elasticsearch before 7.14"),
         ({"version": "7"}, "it is OpenSearch, or"),
     ],

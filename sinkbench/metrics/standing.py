@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from sinkbench.analysis.samples import CONTROLLER, MUCH_FOREIGN
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
-from sinkbench.results import CellSummary, Reason, RunSummary, TrialRecord
+from sinkbench.results import Reason, TrialRecord
 
-__all__ = ["at_least", "is_shared", "much_foreign", "rated", "total_cpu_seconds"]
+__all__ = ["at_least", "is_shared", "rated"]
 
 # Three trials in a row rise by chance in one of six cells, but rarely by this much.
 FEWEST_THAT_RISE, RISE = 3, 1.25
@@ -77,23 +76,6 @@ def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
         text = f"not steady: the rate still changed at the end of {where}"
         return Reason(code=ReasonCode.NOT_STEADY, text=text, figures={"records_per_second": min(rates)})
     return None
-
-
-def much_foreign(cell: CellSummary, summary: RunSummary) -> float | None:
-    """Cores that others took beside a cell, if that is more than `MUCH_FOREIGN` of the machine; else None."""
-    count = summary.environment.get("cpu_count")
-    if cell.foreign_cores is None or not isinstance(count, int | float) or not count:
-        return None
-    return cell.foreign_cores if cell.foreign_cores > MUCH_FOREIGN * count else None
-
-
-def total_cpu_seconds(trial: TrialRecord) -> float | None:
-    """CPU seconds of all services together for a million records; None if one of them was not seen.
-
-    What sinkbench itself takes is not in it.
-    """
-    used = [seconds for name, seconds in trial.cpu_seconds_per_million.items() if name != CONTROLLER]
-    return sum(seconds for seconds in used if seconds is not None) if used and None not in used else None
 
 
 def _of(count: int, trials: Sequence[TrialRecord]) -> str:
