@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from loadgen.latency import Latency
-
 __all__ = ["Behind", "LoadName", "LoadState", "Progress", "Summary"]
 
 
@@ -58,7 +56,6 @@ class Summary(BaseModel, extra="forbid", frozen=True):
     """The same for the bytes of their values, in 10^6 bytes."""
     bytes: int
     """The bytes of all values sent."""
-    ack_latency_ms: Latency
     cpu_seconds: float
     """User and system time of the process, including the preparation of records."""
     rate_asked: float | None

@@ -1,7 +1,7 @@
 """The environment of a run: the machine and the services that its figures depend on. Never a host, a user or a path.
 
 `machine`, `disk` and `cgroup` look at the controller's machine; `services` and `jvm` ask the services. An unknown value
-is None, as many are on somebody else's clusters. Nothing here changes a service, or is asked again during a trial.
+is None, as many are on clusters that exist already. Nothing here changes a service, or is asked again during a trial.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSet
 
 
 def _topology(layout: Topology | None) -> JsonValue:
-    """Its name, and the nodes of each service and what they replicate; None where somebody else says so."""
+    """Its name, and the nodes of each service and what they replicate; None where it is not known."""
     return None if layout is None else {"name": layout.name, **layout.describe()}
 
 

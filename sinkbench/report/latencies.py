@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
-from loadgen.latency import supports
+from sinkbench.analysis.latency import supports
 from sinkbench.metrics.format import milliseconds
 from sinkbench.metrics.names import cell_name
 from sinkbench.report.parts import Chart, Figure, Table

@@ -1,4 +1,4 @@
-"""The services of a whole stack, out of their specs: how they are reached, checked, started and told of each other."""
+"""The services of a whole stack, out of their specs: addresses, checks, variables, and what needs what."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def needs(place: Place, node: Node) -> frozenset[str]:
 
 
 def shared_variables(place: Place) -> dict[str, str]:
-    """What all services are told of each other, and what connector files refer to."""
+    """The variables of all services, which connector files refer to, too."""
     found: dict[str, str] = {}
     for each in proxy_targets(place).values():
         found |= each.at(each.host, each.port)

@@ -1,4 +1,4 @@
-"""The driver of somebody else's clusters. It starts, stops and kills nothing."""
+"""The driver of clusters that exist already. It starts, stops and kills nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OTHERWISE = "check that it runs, and its address"
 def advice(answer: str) -> str:
     """What to do about an endpoint's answer."""
     said = answer.casefold()
-    return next((mend for part, mend in ADVICE if part in said), OTHERWISE)
+    return next((fix for part, fix in ADVICE if part in said), OTHERWISE)
 
 
 def _at_once(asked: Mapping[str, Check]) -> dict[str, str | None]:

@@ -58,7 +58,7 @@ class Home:
 
     @property
     def security(self) -> Path:
-        """Certificates and passwords of a secured stack: beside the data, which knows the passwords, too."""
+        """Certificates and passwords of a secured stack: with the data, which knows the passwords, too."""
         return self.data / "security"
 
     @property

@@ -1,4 +1,4 @@
-"""What a JVM spends beside its work: the CPU time of its compilers, its garbage collector, and of being looked at.
+"""What a JVM spends in addition to its work: the CPU time of its compilers, its garbage collector and its exporter.
 
 HotSpot keeps counters of its own (`jstat -compiler`, JMX's `CompilationMXBean`), but these are elapsed time: on busy
 cores a compiler that waits for its turn counts as compiling. Linux tells the CPU time of each thread by its name.

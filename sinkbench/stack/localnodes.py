@@ -19,7 +19,7 @@ from sinkbench.stack.supervisor import Supervisor
 
 __all__ = ["LocalNodes", "log_tail"]
 
-# Of a small stack; each further node has so many seconds more.
+# Of a small stack, and what each further node adds.
 READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 POLL_SECONDS = 0.25
 LOG_LINES = 15

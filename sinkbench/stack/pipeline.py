@@ -70,7 +70,7 @@ def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
 
 
 def _loadgen_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
-    # Not its /health, which answers everybody.
+    # Not its /health, which wants no password.
     found: Any = _asked(endpoint, "load", timeout_seconds)
     if isinstance(found, str):
         return found

@@ -45,7 +45,7 @@ def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
         go = find_go()
         dist.mkdir(parents=True, exist_ok=True)
         say("building toxiproxy with Go")
-        # Whoever builds at the same time must find all of it, or nothing.
+        # A build at the same time must find all of it, or nothing.
         building = program.with_name(f"{program.name}.{os.getpid()}")
         build = ("build", "-mod=readonly", "-trimpath", "-o", str(building), PROGRAM)
         done = run([str(go), "-C", str(checkout / "toxiproxy"), *build], {**os.environ, "CGO_ENABLED": "0"})
@@ -116,7 +116,7 @@ def _check_own(host: str) -> None:
 
 
 def _free_port() -> int:
-    """A port of loopback that nobody listens on at the moment."""
+    """A free port of loopback."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

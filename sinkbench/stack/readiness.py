@@ -21,7 +21,7 @@ _making = threading.Lock()
 @functools.cache
 def _cached(access: Access, timeout_seconds: float, ca_changed_at: int) -> httpx.Client:
     client = http_client(access, timeout_seconds)
-    # Nobody closes it, so no connection may stay open after an answer.
+    # It is never closed, so no connection may stay open after an answer.
     client.headers["connection"] = "close"
     return client
 
@@ -35,7 +35,7 @@ def shared_client(access: Access, timeout_seconds: float) -> httpx.Client:
 
 
 def said(answer: httpx.Response, most: int) -> str:
-    """The first characters of an answer, at most so many, in one line."""
+    """The first `most` characters of an answer, in one line."""
     # Before it is cut: half a secret would not be found any more.
     return " ".join(redacted(answer.text).split())[:most]
 

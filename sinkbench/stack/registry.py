@@ -1,7 +1,7 @@
 """The sinks that are installed, as entry points of the group `sinkbench.sinks`, and the services that they declare.
 
-The sinks stand above this room, and somebody's package may bring one: so they are found by name when they are needed,
-and never imported here.
+The sinks stand above this room, and your package may bring one: so they are found by name when they are needed, and
+never imported here.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def declared_sink(name: str) -> DeclaredSink:
         found = point.load()
     except Exception as error:
         raise StackError(
-            f"the sink {name} of {_package(point)} cannot be loaded: {in_one_line(error)}; mend or uninstall it"
+            f"the sink {name} of {_package(point)} cannot be loaded: {in_one_line(error)}; correct or uninstall it"
         ) from error
     if (
         not isinstance(found, DeclaredSink)
@@ -130,7 +130,7 @@ def declared_sink(name: str) -> DeclaredSink:
     ):
         raise StackError(
             f"the sink {name} of {_package(point)}: {point.value} is no SinkKind with that name, whose first service"
-            " bears it; mend or uninstall it"
+            " bears it; correct or uninstall it"
         )
     return found
 

@@ -27,7 +27,7 @@ WITHOUT_SECURITY = {
     "POSTGRES_CA": "",
     "POSTGRES_SSLMODE": "prefer",
 }
-"""What connector files refer to, where every service answers everybody on this machine."""
+"""What connector files refer to, where services want no passwords."""
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "keystore")
 """What has a password; PgBouncer's users are those of PostgreSQL."""
 OF_CONTAINERS = (*SERVICES, "loadgen")
@@ -39,7 +39,7 @@ class Security:
     """What clients and services of a secured stack need.
 
     Attributes:
-        folder: where the files are, for whoever reads them; see above.
+        folder: where the files are, as their readers find them; see above.
         passwords: by the service's name.
     """
 

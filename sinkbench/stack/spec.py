@@ -126,8 +126,8 @@ class ServiceSpec:
         stop_signal, stop_seconds: how its process is ended, and when it is killed.
         programs: the variables that say where its programs are. Raises StackError if one is missing.
         needs: the nodes that must be ready before a node of it starts.
-        shared: what all services are told of it.
-        own: what only this node of it is told.
+        shared: the variables that all services get because of it.
+        own: the variables of one of its nodes alone.
         endpoint: how it is reached, if it is a sink's.
         variables: what ${env:NAME} in connector files holds of its address, with {host} and {port} in it.
         roles: how a stack of processes makes a replica the primary; None if it has none.

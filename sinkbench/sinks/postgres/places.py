@@ -1,4 +1,4 @@
-"""PostgreSQL and PgBouncer on the stacks of sinkbench: how they are reached, and what services are told of them."""
+"""PostgreSQL and PgBouncer on the stacks of sinkbench: how they are reached, and the variables of services."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _shown(security: Security | None, host: str, port: int | str) -> str:
 
 
 def postgres_shared(place: Place) -> Mapping[str, str]:
-    """What all services are told of PostgreSQL, and its account; `postgres/run` says what the names mean."""
+    """The variables of all services for PostgreSQL, and its account; `postgres/run` says what the names mean."""
     return {
         # For connectors that look for the primary among all nodes.
         "POSTGRES_HOSTS": ",".join(place.hosts("postgres_port")),
@@ -90,7 +90,7 @@ def postgres_shared(place: Place) -> Mapping[str, str]:
 
 
 def postgres_own(place: Place, node: Node) -> Mapping[str, str]:
-    """What one node of PostgreSQL is told."""
+    """The variables of one node of PostgreSQL."""
     if node.number == 1:
         return {"POSTGRES_NODE": node.name}
     host, port = place.address(place.layout.of("postgres")[0], "postgres_port")

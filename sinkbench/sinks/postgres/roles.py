@@ -2,7 +2,7 @@
 
 A file in the data names the primary while that is not the first node, and while roles change. A node starts as a
 primary only if that file names it, so that there are never two (`postgres/run`). It is written after the old primary is
-dead and before the new one is promoted: whoever comes after a controller that was killed knows from it what to finish.
+dead and before the new one is promoted: after a controller was killed, the next one knows from it what to finish.
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from supervisor.options import ServerOptions
 
 from sinkbench.errors import StackError
-from sinkbench.settings import CHECKOUT, Settings, load_settings
-from sinkbench.stack.assembly import checks, endpoints_of, needs, shared_variables
+from sinkbench.settings import CHECKOUT, PORTS, Settings, load_settings
+from sinkbench.stack.assembly import checks, endpoints_of, needs, shared_variables, specs
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.nodes import check_memory, supervisor_config
 from sinkbench.stack.spec import Place
-from sinkbench.topology import Topology, load_topology, needed_bytes
+from sinkbench.topology import SERVICES, Topology, load_topology, needed_bytes
 
 HEAD = (CHECKOUT / "local" / "supervisord.conf").read_text()
 Made = Callable[..., Settings]
@@ -85,6 +85,13 @@ def test_every_node_is_a_program_with_a_log_and_data_of_its_own(
     assert found["postgres-2"].environment["POSTGRES_PRIMARY_PORT"] == "15432"
     assert found["postgres-2"].command == found["postgres"].command
     assert found["connect-6"].environment == {"CONNECT_WORKER": "6"}
+
+
+def test_the_services_of_a_topology_are_those_that_are_described_with_ports_that_can_be_set() -> None:
+    assert tuple(specs()) == SERVICES
+    ports = [name for spec in specs().values() if spec.name != "connect" for name in spec.ports]
+    assert tuple(ports) == PORTS
+    assert set(specs()["connect"].ports) <= set(Settings.model_fields)
 
 
 def test_a_program_is_ended_as_its_service_wants_it(settings: Made, monkeypatch: pytest.MonkeyPatch) -> None:
