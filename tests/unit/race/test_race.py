@@ -67,13 +67,6 @@ def test_pilots_read_a_topic_of_their_records_form_and_trials_too(tmp_path: Path
     assert cluster.there == set()
 
 
-def test_the_time_left_falls_from_step_to_step_by_what_the_plan_says(tmp_path: Path) -> None:
-    _, ui, _ = race(FakeCluster(plan()), tmp_path)
-    # Once a trial was taken, the time left follows from how long that took, which no test can tell.
-    left = [step.left_seconds for step in ui.steps[:3]]
-    assert left == sorted(left, reverse=True)
-
-
 def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: Path) -> None:
     class WarmsUp(FakeCluster):
         """Is fifty times as fast in trials as it was in its pilot."""
@@ -123,14 +116,6 @@ def test_a_trial_in_which_a_service_dies_does_not_end_the_run(tmp_path: Path) ->
     assert summary.complete
     assert [reason.code for cell in summary.cells for reason in cell.reasons] == [ReasonCode.SERVICE_DIED] * 2
     assert not summary.passed
-
-
-def test_services_that_died_are_started_again_before_the_next_trial(tmp_path: Path) -> None:
-    cluster = FakeCluster(plan(trials=1, pipelines=["postgres/jdbc"]))
-    cluster.dead = ["kafka"]
-    _, ui, _ = race(cluster, tmp_path)
-    assert "starting kafka again" in ui.lines
-    assert cluster.calls.count("reconnect") == 1
 
 
 def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_nothing_is_left(tmp_path: Path) -> None:
@@ -252,24 +237,6 @@ def test_pilots_end_with_their_time_though_each_cell_has_one(tmp_path: Path, mon
     _, ui, _ = race(cluster, tmp_path)
     # Two cells have ten seconds; each look at the clock takes two.
     assert [step.kind for step in ui.steps].count("pilot") == 3
-
-
-def test_with_too_little_time_for_a_pilot_the_trials_begin_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = FakeCluster(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 2}))
-    cluster.compiling = lambda: 0.5
-    looks = count()
-
-    def clock() -> float:
-        assert next(looks) < 20, "waits for the end of a time that it cannot use"
-        # Only pilots take time.
-        return 4.0 * cluster.calls.count("start")
-
-    monkeypatch.setattr("sinkbench.race.pilots.time", SimpleNamespace(monotonic=clock))
-    _, ui, _ = race(cluster, tmp_path)
-    # After one of each cell two of ten seconds are left.
-    assert [step.kind for step in ui.steps].count("pilot") == 2
 
 
 def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) -> None:
