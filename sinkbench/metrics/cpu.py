@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from sinkbench.analysis.rates import median_known
-from sinkbench.analysis.samples import CONTROLLER
+from sinkbench.analysis.samples import CONTROLLER, cpu_seconds_per_million, middle
+from sinkbench.analysis.warm import compiling_share, jvm_cpu_per_million
 from sinkbench.metrics.format import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, View, bounds, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
+from sinkbench.metrics.seen import Seen, rounded
 from sinkbench.metrics.services import by_service
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, JvmCpu, TrialRecord
@@ -26,6 +28,13 @@ def _cpu(taken: Taken) -> Fields:
         "cpu_seconds_per_million": {name: median_known(trial.get(name) for trial in trials) for name in services},
         "total_cpu_seconds_per_million": taken.spread(map(total_cpu_seconds, taken.used)),
     }
+
+
+def _jvms_of_trial(seen: Seen) -> Fields:
+    window = middle(seen.samples, seen.records) if seen.drained else None
+    share = None if window is None else compiling_share(seen.samples, *window)
+    jvms = jvm_cpu_per_million(seen.counted, seen.records)
+    return {"jvm_cpu_seconds_per_million": jvms, "compiling_share": rounded(share)}
 
 
 def _jvms(taken: Taken) -> Fields:
@@ -61,6 +70,7 @@ METRICS = (
     Metric(
         "CPU seconds per million records",
         "The CPU time of each service for a million records, in seconds of one core.",
+        of_trial=lambda seen: {"cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records)},
         of_cell=_cpu,
         columns=[
             # It alone may wrap: rich takes room from every column that may, names and verdicts included.
@@ -84,6 +94,7 @@ METRICS = (
     Metric(
         "Compiling and garbage collection",
         "The share of the CPU time that each of the two took.",
+        of_trial=_jvms_of_trial,
         of_cell=_jvms,
         columns=[
             Column(CELLS, 90, "JIT", _compiling, shown=_tells_of_jvms),

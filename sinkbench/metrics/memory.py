@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sinkbench.analysis.memory import memory_peaks, total_memory_peak
 from sinkbench.metrics.format import megabytes
 from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, bounds, find, number
 from sinkbench.metrics.services import by_service, megabytes_by_service
@@ -31,6 +32,10 @@ METRICS = (
     Metric(
         "Peak memory",
         "The most memory that the services of a cell's path held together at one moment.",
+        of_trial=lambda seen: {
+            "peak_memory": memory_peaks(seen.samples, seen.path),
+            "total_peak_memory_bytes": total_memory_peak(seen.samples, seen.path),
+        },
         of_cell=_of_cell,
         columns=[
             Column(RESOURCES, 10, "tasks", tasks),

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any, Literal
 
 from sinkbench.metrics.names import cell_name, marked_name
+from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RunSummary
 
@@ -85,7 +86,8 @@ class Metric:
     Attributes:
         heading: in docs/methods.md.
         meaning: the first sentence below it; empty: a report does not show the figure.
-        of_cell: the fields of a CellSummary, from the cell's trials.
+        of_trial: fields of a TrialRecord, from what was seen of it.
+        of_cell: fields of a CellSummary, from the cell's trials.
         columns: of tables with a row for each cell.
         heads: columns of other tables that show it, each in one line.
         place: where `exports` stand among all: the smallest first.
@@ -93,6 +95,7 @@ class Metric:
 
     heading: str
     meaning: str = ""
+    of_trial: Callable[[Seen], Fields] = lambda _: {}
     of_cell: Callable[[Taken], Fields] = lambda _: {}
     columns: Sequence[Column] = ()
     heads: Sequence[str] = ()
@@ -107,8 +110,12 @@ def one_line(head: str) -> str:
 
 
 def find(record: object, path: str) -> Any:
-    """The field at a dotted path; None where there is nothing on the way."""
-    return reduce(lambda found, name: getattr(found, name, None), path.split("."), record)
+    """The field or key at a dotted path; None where there is nothing on the way."""
+
+    def below(found: Any, name: str) -> Any:
+        return found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+
+    return reduce(below, path.split("."), record)
 
 
 def number(name: str, path: str = "") -> Export:
@@ -137,6 +144,48 @@ def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tu
         )
 
     return end("low"), end("high")
+
+
+def scalar(
+    name: str,
+    heading: str,
+    meaning: str,
+    of_trial: Callable[[Seen], float | None],
+    column: tuple[str, int, str, Callable[[float | None], str]],
+    place: int = 500,
+) -> Metric:
+    """A figure that is one number of a trial, and the median of those that a cell's rate is made of.
+
+    It is kept below `figures` in trials.jsonl and summary.json. `column` has the table, the place in it, the head and
+    how the number is shown; the table has it if a cell has the number.
+    """
+    table, place_in_table, head, shown = column
+    path = f"figures.{name}.median"
+
+    def of_cell(taken: Taken) -> Fields:
+        spread = taken.spread(trial.figures.get(name) for trial in taken.used)
+        return {"figures": {} if spread is None else {name: spread}}
+
+    def of_seen(seen: Seen) -> Fields:
+        value = of_trial(seen)
+        return {"figures": {} if value is None else {name: value}}
+
+    def text(cell: CellSummary, _: View) -> str:
+        return shown(find(cell, path))
+
+    def known(view: View) -> bool:
+        return view.any(lambda cell: name in cell.figures)
+
+    columns = [Column(table, place_in_table, head, text, shown=known)]
+    return Metric(heading, meaning, of_seen, of_cell, columns, place=place, exports=[number(name, path)])
+
+
+def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict[str, Any]:
+    """What all figures give together; `figures` are joined."""
+    found = [of(metric) for metric in metrics]
+    joined = {name: value for fields in found for name, value in fields.items()}
+    figures = {name: value for fields in found for name, value in fields.get("figures", {}).items()}
+    return {**joined, "figures": figures}
 
 
 def over(statistic: Callable[[Iterable[Any]], Any], *names: str, of: str = "used") -> Callable[[Taken], Fields]:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.metrics.format import NOT_MEASURED, milliseconds, whole
 from sinkbench.metrics.metric import Column, Fields, Metric, count, find, number, words
+from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
 
 POOLS = "pools"
+
+
+def _of_trial(seen: Seen) -> Fields:
+    # A pooler that was started again has counted anew, and is set as its file says.
+    pool = waits_in(seen.counted)
+    return {"pool": pool if pool is None else pool.model_copy(update=dict(seen.pooling))}
 
 
 def _of_cell(taken: Taken) -> Fields:
@@ -35,6 +43,7 @@ METRICS = (
     Metric(
         "Waits in the pool",
         "How long the connector's connections waited for one of the pooler's to the database.",
+        of_trial=_of_trial,
         of_cell=_of_cell,
         columns=[
             Column(POOLS, 10, "tasks", tasks),

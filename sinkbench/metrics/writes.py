@@ -11,6 +11,7 @@ METRICS = (
     Metric(
         "Records per write",
         "Stored records divided by the writes that the sink has counted.",
+        of_trial=lambda seen: {"records_per_write": seen.records_per_write},
         of_cell=over(median_known, "records_per_write", of="valid"),
         columns=[
             Column(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sinkbench.analysis.scalability import scaling_of
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.cpu import total_cpu_seconds
-from sinkbench.metrics.metric import Metric
+from sinkbench.metrics.metric import Metric, fields_of
 from sinkbench.metrics.taken import Taken, quotable, valid_by_block
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
@@ -62,7 +62,7 @@ def cpu_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
 
 
 def _summary(taken: Taken, metrics: Sequence[Metric]) -> CellSummary:
-    fields = {name: value for metric in metrics for name, value in metric.of_cell(taken).items()}
+    fields = fields_of(metrics, lambda metric: metric.of_cell(taken))
     return CellSummary.model_validate({**taken.cell.identity(), **fields})
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from sinkbench.analysis.content import documents_of
-from sinkbench.analysis.memory import memory_peaks, total_memory_peak
-from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.reconcile import reconcile
-from sinkbench.analysis.samples import cpu_seconds_per_million, used_up
+from sinkbench.analysis.samples import used_up
 from sinkbench.analysis.stalls import Stall, silences
-from sinkbench.analysis.warm import jvm_cpu_per_million
 from sinkbench.bottleneck.evidence import Circumstances, evidence_of
 from sinkbench.bottleneck.verdict import cause_of
-from sinkbench.results import Bottleneck, Pool, Reason, TrialRecord
+from sinkbench.metrics import METRICS
+from sinkbench.metrics.metric import fields_of
+from sinkbench.metrics.seen import Seen
+from sinkbench.results import Bottleneck, Reason, TrialRecord
 from sinkbench.sinks import sink_kind
 from sinkbench.trial.interference import connections_of
 from sinkbench.trial.reasons import counts_of, failure_of, interruptions
@@ -35,9 +35,8 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
         *figures.get("notes", []),
     ]
     of_workload: Figures = {**figures, "notes": noted, "reasons": [*reasons, *figures.get("reasons", [])]}
-    path = {"kafka", "connect", *(service.name for service in sink_kind(found.cell.sink).services)}
-    # A service that was started again has counted anew.
-    counted = found.samples if found.policy.counters_go_on else []
+    seen = seen_of(found)
+    fields = fields_of(METRICS, lambda metric: metric.of_trial(seen))
     return TrialRecord(
         trial=found.trial,
         block=0,
@@ -50,26 +49,19 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
         failed_tasks=found.timeline.failed_tasks,
         failure=failure_of(found),
         connections=connections_of(found),
-        pool=_pool(found),
         others=list(found.stopped.others),
         audit=audited.audit,
         not_audited=_not_audited(found),
-        cpu_seconds_per_million=cpu_seconds_per_million(counted, found.records),
-        jvm_cpu_seconds_per_million=jvm_cpu_per_million(counted, found.records),
-        peak_memory=memory_peaks(found.samples, path),
-        total_peak_memory_bytes=total_memory_peak(found.samples, path),
-        disk_bytes_per_record=after.disk_bytes_per_record,
-        fetched_bytes_per_record=_fetched_bytes_per_record(found),
         queries=list(after.queries),
         durability=found.before.durability,
         reconciliation=counts_of(found),
-        records_per_write=after.records_per_write,
         lost_ranges=audited.lost_ranges,
         duplicated_ranges=audited.duplicated_ranges,
         altered_ranges=audited.altered_ranges,
         wrong_keys=dict(audited.wrong_keys),
         bloat=after.bloat,
         **of_workload,
+        **fields,
     )
 
 
@@ -89,17 +81,22 @@ def _not_audited(found: Measured) -> str:
     return "the connector did not come to the end of the topic"
 
 
-def _fetched_bytes_per_record(found: Measured) -> float | None:
-    """Bytes a record that the tasks received from Kafka; None where tasks that are gone took their counts along."""
-    fetched = None if found.cell.before is not None else found.stopped.task_metrics.get("tasks_fetched_bytes_total")
-    return None if fetched is None or not found.read_all else round(fetched / found.records, 1)
-
-
-def _pool(found: Measured) -> Pool | None:
-    """What the connector's connections waited for in a pooler; None if it had none in one."""
-    # A pooler that was started again has counted anew, and is set as its file says.
-    pool, pooling = waits_in(found.samples) if found.policy.counters_go_on else None, found.before.pooling
-    return pool if pool is None or pooling is None else pool.model_copy(update=asdict(pooling))
+def seen_of(found: Measured) -> Seen:
+    """What the figures of a trial are made of."""
+    pooling, rescaled = found.before.pooling, found.cell.before is not None
+    return Seen(
+        samples=found.samples,
+        records=found.records,
+        path={"kafka", "connect", *(service.name for service in sink_kind(found.cell.sink).services)},
+        counters_go_on=found.policy.counters_go_on,
+        drained=found.cell.mode == "drain" and (found.cell.probes or rescaled),
+        read_all=found.read_all,
+        # Tasks that are gone took their counts along.
+        task_metrics={} if rescaled else found.stopped.task_metrics,
+        pooling={} if pooling is None else asdict(pooling),
+        records_per_write=found.after.records_per_write,
+        disk_bytes_per_record=found.after.disk_bytes_per_record,
+    )
 
 
 def bottleneck(found: Measured) -> Bottleneck | None:

@@ -19,10 +19,7 @@ class Figures(TypedDict, total=False):
     """What a workload measures: fields of TrialRecord; `reasons` are added to those of the trial."""
 
     bottleneck: Bottleneck | None
-    compiling_share: float | None
-    foreign_cores: float | None
     lag: Lag | None
-    monitoring_overhead_cores: float | None
     latency_ms: LatencyMs | None
     notes: list[str]
     offered_records_per_second: float | None
@@ -35,7 +32,6 @@ class Figures(TypedDict, total=False):
     rescale: Rescale | None
     searchable_ms: LatencyMs | None
     sent_share: float | None
-    stolen_cores: float | None
     stalled_seconds: float | None
     stamped_records_per_second: float | None
     steady: bool | None

@@ -11,9 +11,7 @@ from sinkbench.analysis.rates import drain_rate
 from sinkbench.analysis.readahead import read_ahead
 from sinkbench.analysis.samples import (
     Sample,
-    foreign_cores,
     middle,
-    monitoring_overhead_cores,
     stored_counts,
     window_seconds,
 )
@@ -121,16 +119,11 @@ def drained(
 
 
 def looked_at(found: Measured) -> Figures:
-    """Whether the JVMs were warm, and what else used the machine meanwhile."""
+    """Whether the JVMs were warm, and how far tasks read ahead of the sink."""
     window = middle(found.samples, found.records)
     share = None if window is None else compiling_share(found.samples, *window)
-    foreign, stolen = foreign_cores(found.samples, found.records) or (None, None)
     return Figures(
-        compiling_share=rounded(share),
-        foreign_cores=rounded(foreign),
-        stolen_cores=rounded(stolen),
         read_ahead_records=read_ahead(found.samples),
-        monitoring_overhead_cores=rounded(monitoring_overhead_cores(found.samples, found.records), 4),
         warm=None if share is None else share <= found.plan.drain.compiling_percent / 100,
     )
 
