@@ -16,7 +16,6 @@ import pytest
 from sinkbench import secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import PlanError, StackError, TrialFailed, UserError
-from sinkbench.live.state import LiveRun
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import PlanLoad, load_plan
@@ -26,7 +25,6 @@ from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.secrets import HIDDEN
 from sinkbench.stack.stackfile import load_stack_file
 from tests.support.endpoints import endpoints
-from tests.support.liverun import began
 from tests.support.parrots import http_parrot, postgres_parrot
 from tests.support.samplerun import keep_run
 
@@ -179,15 +177,6 @@ def test_nothing_that_is_kept_exported_or_reported_holds_a_secret(
     # What is no secret is there.
     assert '"note": "seen"' in json.dumps(load_plan(kept / "plan.yaml", kept / "connectors", kept=True).whole())
     assert json.loads((kept / "connectors/postgres/jdbc.json").read_text())["config"]["connection.password"] == HIDDEN
-
-
-def test_what_a_browser_is_told_holds_no_secret() -> None:
-    secrets.conceal(SECRET)
-    live = LiveRun()
-    began(live)
-    live.phase(f"waits for {SECRET}")
-    live.say(f"it said {json.dumps(SECRET)}")
-    assert found_in(json.dumps(live.news(0)[1], ensure_ascii=False)) == []
 
 
 def test_no_command_line_of_a_process_that_is_started_holds_a_secret() -> None:
