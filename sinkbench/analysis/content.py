@@ -11,8 +11,6 @@ from typing import Any
 
 from loadgen.forms import DOCUMENT, Form, is_row, record_in
 
-__all__ = ["Content", "Path", "compare_content", "documents_of"]
-
 Path = tuple[str, ...]
 """The names of the members that lead to one."""
 

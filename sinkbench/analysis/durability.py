@@ -9,16 +9,6 @@ from typing import Literal
 
 from sinkbench.analysis.replication import ReplicationState, waited_for
 
-__all__ = [
-    "Promise",
-    "acks_in_words",
-    "acks_nodes",
-    "as_replicated",
-    "database_promise",
-    "index_promise",
-    "promise_in_words",
-]
-
 # The WAL writer flushes what was committed after so many of its rounds at most.
 # Source: https://www.postgresql.org/docs/current/wal-async-commit.html
 ROUNDS_BEHIND = 3

@@ -10,8 +10,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["DATE_FORMATS", "Field", "Kind", "Place", "Survey", "survey"]
-
 Path = tuple[str, ...]
 
 

@@ -17,8 +17,6 @@ from hdrh.histogram import HdrHistogram
 from sinkbench.analysis.rates import most
 from sinkbench.results import LatencyMs
 
-__all__ = ["latency_of", "merged", "supports"]
-
 DIGITS = 3
 HIGHEST_US = 3_600_000_000
 BEYOND = 10

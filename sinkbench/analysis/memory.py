@@ -8,8 +8,6 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.results import Memory
 from sinkbench.topology import service_of
 
-__all__ = ["HEAP", "RESIDENT", "memory_peaks", "total_memory_peak"]
-
 RESIDENT, HEAP = "_memory_bytes", "_heap_bytes"
 """How the names of the signs end, after the service's: what its processes hold, and its JVMs' heaps in use."""
 

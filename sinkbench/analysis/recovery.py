@@ -18,8 +18,6 @@ from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.results import Recovery
 
-__all__ = ["late_of", "recovery_of", "without_rates"]
-
 AS_BEFORE = 0.8
 """A rate that is at least this share of the one before is as before: over so short a time rates scatter."""
 WINDOW_SECONDS = 3.0

@@ -11,19 +11,6 @@ from typing import TypeAlias
 from sinkbench.analysis.words import counted, few_of
 from sinkbench.errors import ReasonCode
 
-__all__ = [
-    "Broken",
-    "Partition",
-    "ReplicationState",
-    "ShardCopy",
-    "Standby",
-    "database_replication",
-    "index_replication",
-    "most_copies",
-    "topic_replication",
-    "waited_for",
-]
-
 MOST_NAMED = 3
 STARTED, RELOCATING, UNASSIGNED = "STARTED", "RELOCATING", "UNASSIGNED"
 _IN_SYNC = ("sync", "quorum")

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Allowed", "Given", "Settable", "duration", "one_of", "whole"]
-
 Given = Mapping[str, Mapping[str, str]]
 """Settings with their values, by the service."""
 

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 from sinkbench.analysis.query import Answer, Condition, Near, Query
 
-__all__ = ["Dialect", "answer_of", "select"]
-
 EARTH_METRES = 6_371_008.7714
 """The mean radius of the earth (IUGG), which Elasticsearch's distances use, too."""
 

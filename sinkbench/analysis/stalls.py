@@ -12,8 +12,6 @@ import numpy as np
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, middle, stored_counts
 
-__all__ = ["MUCH_STALLED", "Idle", "Silence", "Stall", "idle_tasks", "silences", "stalls"]
-
 # A shorter gap may be a large batch, a checkpoint or a collection of garbage.
 SHORTEST_SECONDS = 3.0
 # A larger share of a drain changes its rate by more than trials differ of themselves.

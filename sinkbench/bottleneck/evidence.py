@@ -12,8 +12,6 @@ from sinkbench.analysis.samples import MACHINE, Sample, middle
 from sinkbench.analysis.stalls import Stall, stalls
 from sinkbench.topology import service_of
 
-__all__ = ["COUNTED", "Circumstances", "Evidence", "evidence_of"]
-
 # The suffix of a counter's name.
 COUNTED = "_total"
 # Signs of the tasks are running averages; the last value covers the longest time.

@@ -14,26 +14,6 @@ from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Circumstances, Evidence
 from sinkbench.topology import service_of
 
-__all__ = [
-    "Finding",
-    "Rule",
-    "absent_tasks",
-    "connections_used_up",
-    "failed_tasks",
-    "generator",
-    "idle_tasks",
-    "machine_saturated",
-    "may_be_sink",
-    "request_a_record",
-    "service_saturated",
-    "share_of_tasks",
-    "stalled",
-    "uneven_placement",
-    "uneven_records",
-    "waits_for_records",
-    "waits_for_sink",
-]
-
 SATURATED = 0.9
 LEAST_OFFERED = 0.995
 PUT_BOUND = 0.8

@@ -10,8 +10,6 @@ from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason, TrialRecord
 
-__all__ = ["at_least", "is_shared", "rated"]
-
 # Three trials in a row rise by chance in one of six cells, but rarely by this much.
 FEWEST_THAT_RISE, RISE = 3, 1.25
 

@@ -23,8 +23,6 @@ from sinkbench.tables.comparison import (
     row,
 )
 
-__all__ = ["as_html", "grounds", "lead", "ratios"]
-
 _MOST_NAMED = 6
 _COMPARED = {**COLUMNS, "verdict": "Faster or slower"}
 _CAPTIONS = {

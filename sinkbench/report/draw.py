@@ -19,8 +19,6 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from sinkbench.report.svg import inlined
 
-__all__ = ["GRID", "LIMIT", "PAPER", "Look", "chart", "legend", "looks", "panel", "shortened", "small", "svg_of"]
-
 # Points; a phone shows it a little smaller, a desktop a little larger.
 _WIDTH = 380.0
 _LONGEST_SERIES = 46

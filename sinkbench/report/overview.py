@@ -12,8 +12,6 @@ from sinkbench.report.parts import Opening, PageSection
 from sinkbench.report.throughput import overview
 from sinkbench.results import CellSummary, RunSummary
 
-__all__ = ["MOST_CELLS", "cells_shown", "opening"]
-
 MOST_CELLS = 16
 """Of one screen; more would push the costs below it."""
 

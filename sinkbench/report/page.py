@@ -32,8 +32,6 @@ from sinkbench.tables.queries import query_lines, query_table
 from sinkbench.tables.scaling import scaling_line, scaling_table
 from sinkbench.tables.stages import limit_line, stage_table
 
-__all__ = ["NAME", "sections_of", "write_report"]
-
 NAME = "report.html"
 _WIDE = 1_000
 """Columns for the remarks: a page has room for all that a terminal may leave out."""

@@ -10,8 +10,6 @@ from rich.text import Text
 
 from sinkbench.metrics import COLUMNS
 
-__all__ = ["Chart", "Figure", "File", "Lines", "Meanings", "Opening", "PageSection", "Part", "Table", "of_rich"]
-
 
 @dataclass(frozen=True)
 class Lines:

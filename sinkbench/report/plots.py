@@ -15,8 +15,6 @@ from matplotlib.transforms import offset_copy
 
 from sinkbench.report.draw import GRID, LIMIT, PAPER, chart, legend, looks, shortened, svg_of
 
-__all__ = ["Dot", "LineSeries", "Mark", "bars", "dots", "far_apart", "lines"]
-
 # A linear scale hides values so many times smaller than the largest.
 LOG_FROM = 30
 # A logarithmic scale that is longer has room for powers of ten alone.

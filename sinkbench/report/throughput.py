@@ -14,8 +14,6 @@ from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import Dot, LineSeries, dots, lines
 from sinkbench.results import CellSummary, RatePerSecond, RunSummary, Scaling
 
-__all__ = ["against_tasks", "all_against_tasks", "labels_with_tasks", "overview", "side_by_side"]
-
 _CURVE_POINTS = 60
 _QUOTED, _CAPACITY, _AT_LEAST, _NOT_PASSED = (
     "median of the valid trials",

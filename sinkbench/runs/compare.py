@@ -17,8 +17,6 @@ from sinkbench.runs.differences import Difference, differences, durability_diffe
 from sinkbench.runs.disturbances import Disturbance, disturbances
 from sinkbench.runs.reader import StoredRun
 
-__all__ = ["Compared", "Comparison", "Gate", "Verdict", "compare", "gate", "percent_of"]
-
 Verdict = Literal[
     "faster",
     "slower",

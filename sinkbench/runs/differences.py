@@ -12,16 +12,6 @@ from pydantic import JsonValue
 from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
 
-__all__ = [
-    "ABSENT",
-    "Difference",
-    "connector_differences",
-    "differences",
-    "durability_differences",
-    "environment_differences",
-    "record_differences",
-]
-
 ABSENT = "(none)"
 _SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
 # In an address: user:secret@host, and ?password=secret.

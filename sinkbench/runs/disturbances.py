@@ -11,8 +11,6 @@ from sinkbench.analysis.stalls import MUCH_STALLED
 from sinkbench.analysis.words import percent
 from sinkbench.results import TrialRecord
 
-__all__ = ["Disturbance", "disturbances"]
-
 
 @dataclass(frozen=True)
 class Disturbance:

@@ -40,8 +40,6 @@ from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.secrets import redacted, redacted_values
 from sinkbench.yamlfile import to_yaml
 
-__all__ = ["RunFolder", "check_writable", "make_folder", "read_summary", "read_trials", "write_bytes", "write_text"]
-
 _NEEDED_BYTES = 2**20
 # A year of trials has fewer.
 _MOST_BYTES = 2**30

@@ -16,8 +16,6 @@ from sinkbench.analysis.shares import Share, share_of_first
 from sinkbench.results import CellSummary, RatioTo, RunSummary
 from sinkbench.summary.answers import compared_cells, is_usable
 
-__all__ = ["Attribution", "Step", "attributions_of", "unattributed"]
-
 # A connector that sends its records one by one makes a little more or less than one write of each: others write, too.
 _ONE_BY_ONE = 1.5
 

@@ -20,19 +20,6 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan, PlanDrain
 from sinkbench.results import Interval, Noise, Overhead, TrialRecord
 
-__all__ = [
-    "COMPARISONS",
-    "LABELS",
-    "PROBES",
-    "is_selftest",
-    "noise_lines",
-    "noise_of",
-    "noise_plan",
-    "overhead_lines",
-    "overhead_of",
-    "overhead_plan",
-]
-
 NOISE, OVERHEAD = "noise", "overhead"
 LABELS = ("A", "B")
 PROBES = {"probes on": True, "probes off": False}

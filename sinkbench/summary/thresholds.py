@@ -23,8 +23,6 @@ from sinkbench.suggest import did_you_mean
 from sinkbench.summary.cells import valid_by_block
 from sinkbench.yamlfile import Section, YamlFile, mistake
 
-__all__ = ["Check", "Outcome", "Thresholds", "load_thresholds", "outcome"]
-
 
 class Bound(Section):
     """What is asked of a figure."""

@@ -17,15 +17,6 @@ from sinkbench.results import CellSummary, Interval, RunSummary
 from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
 from sinkbench.summary.attribution import Attribution, Step, attributions_of, unattributed
 
-__all__ = [
-    "Missing",
-    "answer_lines",
-    "answer_sentences",
-    "missing_cells",
-    "missing_line",
-    "unattributed_lines",
-]
-
 _ADVICE = {
     ReasonCode.NOT_WARM: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",
     ReasonCode.RISING: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",

@@ -12,8 +12,6 @@ from sinkbench.metrics.format import NOT_MEASURED, how_many, tenths, whole
 from sinkbench.results import CellSummary, Recovery, RunSummary
 from sinkbench.tables.text import new_table, words
 
-__all__ = ["fault_line", "fault_lines", "is_faults", "matrix_cells", "matrix_table", "matrix_texts"]
-
 # A shorter standstill that Connect knows nothing of is none that anybody would ask it about.
 _LONG_STUCK_SECONDS = 3.0
 # What the words of the matrix mean, by what such a word looks like.
