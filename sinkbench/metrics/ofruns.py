@@ -5,8 +5,7 @@ from __future__ import annotations
 from sinkbench.metrics.metric import Metric
 
 ATTRIBUTION = Metric(
-    "Sink or connector",
-    "How much of the difference of two pipelines is the sink's, and how much the connector's.",
+    "Sink or connector", "How much of the difference of two pipelines is the sink's, and how much the connector's."
 )
 COURSE = Metric("Course of a trial", "Records stored a second, and the lag, over the seconds of one trial.")
 SCALING = Metric(
@@ -18,8 +17,7 @@ COMPARISON = (
     Metric("Change", "The rate in run B divided by the rate in run A.", heads=["B/A"]),
     Metric("Faster or slower", "Whether a cell differs between two runs by more than chance explains."),
     Metric(
-        "Less or more CPU",
-        "Whether a cell takes less or more CPU time for its records, by more than chance explains.",
+        "Less or more CPU", "Whether a cell takes less or more CPU time for its records, by more than chance explains."
     ),
     Metric("Larger or smaller", "Whether a cell takes more or less memory, or disk, by more than chance explains."),
 )

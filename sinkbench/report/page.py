@@ -50,12 +50,7 @@ def write_report(run: Path, to: Path | None = None, charts: Path | None = None, 
     folder = run if run.is_dir() else run.parent
     file = folder / NAME if to is None else to
     summary, first, sections = kept.summary, opening(kept.summary), sections_of(kept, folder)
-    page = html_of(
-        title=f"Run {summary.run}",
-        heading=heading(summary)[1:],
-        opening=first,
-        sections=sections,
-    )
+    page = html_of(title=f"Run {summary.run}", heading=heading(summary)[1:], opening=first, sections=sections)
     write_text(file, page)
     if charts is not None:
         write_charts([*first.sections, *sections], charts)

@@ -62,14 +62,6 @@ def test_a_cell_that_is_not_warm_is_at_least_in_the_picture_in_its_numbers_and_i
     assert found.lead[0].startswith("Of what can be compared: ")
 
 
-def test_a_cell_that_did_not_pass_is_named_so() -> None:
-    lossy = cell(JDBC, 60_000, 64_000, passed=False, verdict="LOST 3", faults=[{"code": "lost", "text": "LOST 3"}])
-    found = opening(run_summary(cell(BULK, 20_000, 21_000), lossy))
-    assert ">of a cell that did not pass<" in figure_of(found, "rates").charts[0].svg
-    assert figure_of(found, "costs").table.rows[1][0] == f"{JDBC} (LOST)"
-    assert said(cell(BULK, 20_000, 21_000), lossy) == [f"{JDBC}: LOST 3"]
-
-
 def test_sinkbenchs_own_cpu_time_is_in_no_sum_but_in_the_numbers() -> None:
     used = {"connect": 10.0, "kafka": 1.0, "controller": 90.0}
     interval = {"low": 10.5, "high": 12.0, "confidence": 0.95, "method": "m", "blocks": 5}
@@ -78,17 +70,8 @@ def test_sinkbenchs_own_cpu_time_is_in_no_sum_but_in_the_numbers() -> None:
     earlier = cell(BULK, 20_000, cpu_seconds_per_million=used)
     costs = figure_of(opening(run_summary(seen, earlier)), "costs")
     assert costs.table.headers == ("cell", "connect", "kafka", "all", "95 % interval", "controller")
-    assert costs.table.rows == [
-        (JDBC, "10", "1.0", "11", "10-12", "90"),
-        (BULK, "10", "1.0", "11", "-", "90"),
-    ]
+    assert costs.table.rows == [(JDBC, "10", "1.0", "11", "10-12", "90"), (BULK, "10", "1.0", "11", "-", "90")]
     assert "controller" not in costs.charts[0].svg
-
-
-def test_a_single_cell_has_its_pictures() -> None:
-    found = opening(run_summary(cell(JDBC, 60_000)))
-    assert figure_of(found, "rates").table.rows == [(JDBC, "3", "60,000", "60,000", "60,000", "1")]
-    assert "here of one" in figure_of(found, "rates").caption
 
 
 def test_a_capacity_is_a_point_without_a_span() -> None:
@@ -109,10 +92,6 @@ def test_a_run_with_nothing_valid_has_words_alone() -> None:
     assert found.lead == ["No answer: 2 of 2 cells may not be compared."]
     assert [section.key for section in found.sections] == ["missing"]
     assert said(*bad) == [f"{BULK}: invalid: died", f"{JDBC}: invalid: died"]
-
-
-def test_a_run_without_any_cell_has_an_answer_alone() -> None:
-    assert opening(run_summary()).sections == []
 
 
 def test_of_many_cells_the_fastest_of_each_pipeline_is_shown_and_only_for_want_of_it_one_that_is_not_warm() -> None:
