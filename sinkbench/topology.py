@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from sinkbench.errors import SettingsError
 from sinkbench.suggest import nearest
@@ -313,10 +313,6 @@ def load_topology(choice: str, checkout: Path, own: Path) -> Topology:
     try:
         file = _TopologyFile.model_validate(source.content)
     except ValidationError as invalid:
-        models: dict[str, type[BaseModel]] = {
-            **{"": _TopologyFile, "kafka": KafkaNodes, "connect": ConnectNodes},
-            **{"elasticsearch": ElasticsearchNodes, "postgres": PostgresNodes},
-        }
-        raise SettingsError(source.explain(invalid, models)) from None
+        raise SettingsError(source.explain(invalid, _TopologyFile)) from None
     name = choice if choice in SHIPPED else path.name
     return Topology(name, file.kafka, file.connect, file.elasticsearch, file.postgres)

@@ -6,9 +6,9 @@ That is YAML 1.2 without duplicate keys, checked by a pydantic model that forbid
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -52,9 +52,11 @@ _WORDS = {
 
 
 class Section(BaseModel):
-    """A mapping in a file of the user's: unknown keys, other types, NaN and infinity are refused."""
+    """A mapping in a user's file: unknown keys, other types, NaN and infinity are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """The new names of keys that were renamed."""
 
 
 def mistake(text: str, *at: str | int) -> PydanticCustomError:
@@ -139,36 +141,36 @@ class YamlFile:
     def where(self, *path: str | int) -> str:
         return f"{self.path}:{self.line(*path)}"
 
-    def explain(self, invalid: ValidationError, models: Mapping[str, type[BaseModel]]) -> str:
+    def explain(
+        self, invalid: ValidationError, model: type[BaseModel], others: Mapping[str, type[BaseModel]] | None = None
+    ) -> str:
         """A line for each mistake that pydantic found, in the file's order, five at most.
 
-        `models` holds the model of each section by its key, as "load" or "load.changes", and that of the whole file
-        under "".
+        `model` is that of the whole file; `others` are those of other modes, which may have a key that it has not.
         """
         mistakes = [detail for detail in invalid.errors() if not _follows_from_another(detail)]
-        found = sorted({(self.line(*path), text) for path, text in (self._explain(m, models) for m in mistakes)})
+        said = (self._explain(each, model, others or {}) for each in mistakes)
+        found = sorted({(self.line(*path), text) for path, text in said})
         lines = [f"{self.path}:{line}: {text}" for line, text in found[:_REPORTED_AT_MOST]]
         rest = len(found) - len(lines)
         return "\n".join(lines) + (f"\n(and {rest} more)" if rest else "")
 
     def _explain(
-        self, detail: ErrorDetails, models: Mapping[str, type[BaseModel]]
+        self, detail: ErrorDetails, model: type[BaseModel], others: Mapping[str, type[BaseModel]]
     ) -> tuple[tuple[str | int, ...], str]:
         path, kind, context = detail["loc"], detail["type"], detail.get("ctx", {})
-        around = (".".join(map(str, path[:length])) for length in (2, 1) if len(path) > length)
-        section = next((each for each in around if each in models), "")
         words = [str(step) for step in path if isinstance(step, str)]
-        # Lines tell a list's entries apart, so `multiples` is enough for `pipelines.multiples`.
+        # Lines distinguish a list's entries, so `multiples` is enough for `pipelines.multiples`.
         name = ".".join(words[1:] if len(words) > 1 and isinstance(path[1], int) else words) or self._kind
+        section = ".".join(str(step) for step in path[:-1] if isinstance(step, str)) or self._kind
         if kind == _CUSTOM:
             return (*path, *context["at"]), context["text"].replace("{name}", name)
         if kind == "extra_forbidden":
-            known = did_you_mean(str(path[-1]), models[section].model_fields)
-            return path, f"unknown key '{path[-1]}' in {section or self._kind}{known}"
+            return path, f"unknown key '{path[-1]}' in {section}{_hint(path, model, others)}"
         if kind == "invalid_key":
-            return path, f"unknown key {path[-1]} in {section or self._kind}; keys are text"
+            return path, f"unknown key {path[-1]} in {section}; keys are text"
         if kind == "missing":
-            return path, f"{section or self._kind} has no '{path[-1]}', which it needs"
+            return path, f"{section} has no '{path[-1]}', which it needs"
         said = _WORDS[kind].format_map(context) if kind in _WORDS else detail["msg"]
         found = detail["input"]
         near = ""
@@ -236,6 +238,36 @@ class YamlFile:
 
         if size(root) > _MOST_VALUES:
             raise self._error(f"{self.path}: holds more than {_MOST_VALUES:,} values; a {self._kind} needs few")
+
+
+def _hint(path: tuple[str | int, ...], model: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> str:
+    """What to do about an unknown key: its new name, the modes that have it, or the key that is spelled alike."""
+    key, section = str(path[-1]), _section(model, path[:-1])
+    if section is None:
+        return ""
+    if issubclass(section, Section) and key in section.renamed:
+        return f"; it was renamed to '{section.renamed[key]}'"
+    elsewhere = {mode: _section(other, path[:-1]) for mode, other in others.items()}
+    modes = [mode for mode, found in elsewhere.items() if found is not None and key in found.model_fields]
+    return f"; only for mode {', '.join(modes)}" if modes else did_you_mean(key, section.model_fields)
+
+
+def _section(model: type[BaseModel], path: Iterable[str | int]) -> type[BaseModel] | None:
+    """The model of the section at `path` in a file of `model`; None if there is none."""
+    for step in path:
+        if isinstance(step, str):
+            field = model.model_fields.get(step)
+            below = None if field is None else _model_in(field.annotation)
+            if below is None:
+                return None
+            model = below
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _model_in(each)) is not None), None)
 
 
 def _follows_from_another(detail: ErrorDetails) -> bool:

@@ -1,4 +1,4 @@
-"""The command that looks for what would spoil a race: `doctor`."""
+"""The command that checks what invalidates a race: `doctor`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import typer
 from sinkbench.cli.options import OnStack, commands, say, the_stack
 from sinkbench.doctor.diagnosis import Diagnosis, diagnose
 from sinkbench.doctor.look import look
-from sinkbench.doctor.mend import mend
 from sinkbench.doctor.rules import RULES
 from sinkbench.doctor.words import as_values, changes_since, finding_lines, lines, that_stays
 from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError
@@ -33,24 +32,22 @@ app = commands()
 def doctor(
     plan: Annotated[Path | None, typer.Argument(help="what a race would run (default: only what is there)")] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="look again and again, until Ctrl-C, and print what is new and what is gone")
+        bool,
+        typer.Option("--watch", help="check again and again until Ctrl-C; print what is new and what is gone"),
     ] = False,
-    every: Annotated[float, typer.Option(min=1, help="seconds between two looks of --watch")] = 5.0,
-    fix: Annotated[bool, typer.Option("--fix", help="mend what can be undone, and say how to undo it")] = False,
+    every: Annotated[float, typer.Option(min=1, help="seconds between two checks of --watch")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="print it for a program")] = False,
     stack_name: OnStack = None,
 ) -> None:
-    """Looks for what would spoil a race of PLAN, or spoils what runs now, and says how to mend it. Starts nothing.
+    """Checks what invalidates a race of PLAN, or what runs now, and says how to fix it. Starts nothing.
 
-    Exit code 1 if something would spoil the race.
+    Exit code 1 if something invalidates the race.
     """
-    if watch and (fix or as_json or plan is not None):
-        raise SettingsError("--watch looks at what runs, and only looks; leave out PLAN, --fix and --json")
-    if fix and as_json:
-        raise SettingsError("--fix prints for a person; leave out --json")
+    if watch and (as_json or plan is not None):
+        raise SettingsError("--watch checks what runs; leave out PLAN and --json")
     wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors", stamping_sinks())
     stack = the_stack(stack_name)
-    found = _examined(stack, wanted, sample=not watch)
+    found = _examined(stack, wanted)
     if as_json:
         sys.stdout.write(json.dumps(redacted_values(as_values(found)), indent=2) + "\n")
     else:
@@ -58,34 +55,21 @@ def doctor(
             say(line)
     if watch:
         _watch(stack, found, every)
-    if fix:
-        mended = list(_mended(stack, found))
-        if mended:
-            found = _examined(stack, wanted, sample=True)
-        say(f"{len(mended)} mended" if mended else "nothing here can be mended so that it can be undone")
-    if found.spoilt:
+    if found.invalid:
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _examined(stack: Stack, plan: Plan | None, *, sample: bool) -> Diagnosis:
-    return diagnose(look(stack, CHECKOUT, plan, sample=sample), RULES)
-
-
-def _mended(stack: Stack, found: Diagnosis) -> list[str]:
-    done = []
-    for line in mend(stack, CHECKOUT, found):
-        say(line)
-        done.append(line)
-    return done
+def _examined(stack: Stack, plan: Plan | None) -> Diagnosis:
+    return diagnose(look(stack, CHECKOUT, plan), RULES)
 
 
 def _watch(stack: Stack, found: Diagnosis, seconds: float) -> None:
-    """Until somebody ends it."""
+    """Until Ctrl-C."""
     say(f"watching every {seconds:g} s; Ctrl-C ends it")
     told_of = looked = found
     while True:
         time.sleep(seconds)
-        before, looked = looked, _examined(stack, None, sample=False)
+        before, looked = looked, _examined(stack, None)
         now = that_stays(before, looked)
         new, gone, told = changes_since(told_of, now)
         clock = f"{datetime.now():%H:%M:%S}"

@@ -39,6 +39,10 @@ MODULES = {
 }
 
 
+# Options that were renamed, with their new names.
+RENAMED = {"--fail-if-dearer": "--fail-if-cpu-higher"}
+
+
 class Commands(TyperGroup):
     """Imports a command's module when that command is asked for: what a race needs takes a second to import."""
 
@@ -54,6 +58,9 @@ class Commands(TyperGroup):
         """As typer's, which can suggest no command that it has not imported."""
         if args and args[0] not in MODULES and not args[0].startswith("-"):
             ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], MODULES)}")
+        for option in (arg.split("=")[0] for arg in args):
+            if option in RENAMED:
+                ctx.fail(f"No such option: {option}; it was renamed to {RENAMED[option]}")
         return super().resolve_command(ctx, args)
 
 

@@ -1,7 +1,4 @@
-"""docs/reference.md and .env.example, made from the code: every command, every key of a plan, every setting.
-
-And docker-compose.published.yml, which says of the containers what the published topology says.
-"""
+"""docs/reference.md and .env.example, made from the code: every command, every key of a plan, every setting."""
 
 from __future__ import annotations
 
@@ -19,13 +16,11 @@ from loadgen.cli import app as loadgen
 from sinkbench.analysis.query import Query
 from sinkbench.cli.main import app as sinkbench
 from sinkbench.errors import EXIT_CODES
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import MODES, Plan
 from sinkbench.settings import CHECKOUT, PREFIX, Settings
-from sinkbench.stack.overlay import PUBLISHED, published_overlay
 from sinkbench.tables.markdown import markdown_table
-from sinkbench.topology import load_topology
 
-__all__ = ["Key", "env_example", "keys_of", "published", "reference"]
+__all__ = ["Key", "env_example", "keys_of", "reference"]
 
 _DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
 _TEXT_OR_NUMBER = "text or number"
@@ -61,7 +56,7 @@ _ENV = """\
 
 # The controller's container races the plan, too; it may be any file in the folder plans/. The thresholds are your copy
 # of this file. `docker compose up -d --scale connect=6` changes the workers while they run. `docker compose` alone
-# heeds no topology: give it an overlay, as docs/topologies.md says.
+# heeds neither topology nor security: list its files in COMPOSE_FILE, as docs/topologies.md and docs/security.md say.
 
 = stack|plan|thresholds|topology|workers
 
@@ -119,6 +114,7 @@ class Key:
     Attributes:
         name: the dotted key; `[]` stands for each item of a list.
         row: type, default, what is allowed, and what it is.
+        modes: the modes of a plan that have it.
     """
 
     def __init__(self, name: str, schema: Mapping[str, Any], required: bool) -> None:
@@ -127,6 +123,7 @@ class Key:
         # A default that depends on other values stands in the description.
         default = said[1] if said else "required" if required else _default(schema)
         self.name = name
+        self.modes: list[str] = []
         self.row = (_type(schema), default, _allowed(schema), _DEFAULT.sub("", described))
 
 
@@ -141,8 +138,9 @@ def reference() -> str:
         *_commands(get_command(sinkbench), "sinkbench"),
         *_commands(get_command(loadgen), "loadgen"),
         "## Keys of a plan\n",
-        "A plan is YAML. `sinkbench race --show FILE` prints one with every key; an unknown key is refused.\n",
-        _table(keys_of(Plan)),
+        "A plan is YAML. `sinkbench race --show FILE` prints one with every key that its mode has; other keys are"
+        " refused. A key without modes is for all of them.\n",
+        _plan_table(plan_keys()),
         "## Keys of a query\n",
         "A file `NAME.yaml` in the folder that a plan's `queries` names;"
         " [methods.md](methods.md#equal-jobs) says what is made of it.\n",
@@ -168,16 +166,34 @@ def env_example() -> str:
     return "\n".join(lines) + "\n"
 
 
-def published() -> str:
-    """The file docker-compose.published.yml, by the settings' defaults."""
-    found = Settings.model_construct(topology="published", _fields_set={"topology"})
-    return published_overlay(found.with_layout(load_topology("published", CHECKOUT, CHECKOUT)))
-
-
 def keys_of(model: type[BaseModel]) -> list[Key]:
     """Every key of a model, those of a section after it."""
     schema = model.model_json_schema()
     return list(_keys(schema, schema.get("$defs", {}), ""))
+
+
+def plan_keys() -> list[Key]:
+    """Every key of a plan, with the modes that have it."""
+    found: list[Key] = []
+    of_all = {key.name: key for key in keys_of(Plan)}
+    for mode, model in MODES.items():
+        place = 0
+        for key in keys_of(model):
+            # A model allows its own mode only.
+            wanted = of_all["mode"] if key.name == "mode" else key
+            known = next((each for each in found if (each.name, each.row) == (wanted.name, wanted.row)), None)
+            if known is None:
+                # After all keys of the section before it.
+                while place < len(found) and _top(found[place]) == _top(found[place - 1]) != _top(wanted):
+                    place += 1
+                found.insert(place, wanted)
+            place = found.index(known or wanted) + 1
+            (known or wanted).modes.append(mode)
+    return found
+
+
+def _top(key: Key) -> str:
+    return re.split(r"[.\[]", key.name)[0]
 
 
 def _keys(schema: Mapping[str, Any], models: Mapping[str, Any], above: str) -> Iterator[Key]:
@@ -241,6 +257,11 @@ def _table(keys: Sequence[Key], prefix: str = "") -> str:
     return "\n".join(markdown_table(headers, rows, codes=[0])) + "\n"
 
 
+def _plan_table(keys: Sequence[Key]) -> str:
+    rows = [(key.name, "" if len(key.modes) == len(MODES) else ", ".join(key.modes), *key.row) for key in keys]
+    return "\n".join(markdown_table((_HEADERS[0], "modes", *_HEADERS[1:]), rows, codes=[0])) + "\n"
+
+
 def _commands(command: Any, name: str) -> Iterator[str]:
     context = command.context_class(command, info_name=name)
     if not isinstance(command, TyperGroup):
@@ -256,4 +277,3 @@ def _commands(command: Any, name: str) -> Iterator[str]:
 if __name__ == "__main__":
     (CHECKOUT / "docs" / "reference.md").write_text(reference(), encoding="utf-8")
     (CHECKOUT / ".env.example").write_text(env_example(), encoding="utf-8")
-    (CHECKOUT / PUBLISHED).write_text(published(), encoding="utf-8")

@@ -28,7 +28,7 @@ def up(stack_name: OnStack = None) -> None:
     stack = the_stack(stack_name)
     # Whoever asks for it wants it up, whatever race may have started it.
     StarterNote(stack).remove()
-    if (racing := race_on(stack.lock_file)) is not None and stack.running():
+    if (racing := race_on(stack.lock_file)) is not None and stack.start_id() is not None:
         # What is down, frozen or has another role may be so on purpose.
         say(f"a race is running ({racing}): the stack is left as it is, and stays up after it")
         return
@@ -56,7 +56,7 @@ def down(stack_name: OnStack = None) -> None:
 def status(stack_name: OnRunningStack = None) -> None:
     """Shows every service of the stack and how to reach it, and its topology; exit code 1 if one does not run."""
     stack = running_stack(stack_name)
-    states, where = stack.states(), stack.addresses()
+    states, where = stack.services(), stack.endpoints.addresses()
     widest = max([14, *(len(state.name) for state in states)])
     for state in states:
         place = where.get(state.name, "")

@@ -27,12 +27,12 @@ class Pool:
     Attributes:
         least: that it opens at once.
         most: that it may open.
-        mend: the setting that makes it smaller; "" if there is none.
+        fix: the setting that makes it smaller; "" if there is none.
     """
 
     least: int
     most: int
-    mend: str
+    fix: str
 
 
 def sink_of(config: Mapping[str, str]) -> str | None:
@@ -111,6 +111,6 @@ def _camel_one_by_one(url: str, config: Mapping[str, str]) -> str | None:
 
 
 def _number(config: Mapping[str, str], key: str, default: int) -> int:
-    # What is no number Connect refuses itself; a variable that nobody has filled in is not known.
+    # What is no number Connect refuses itself; a variable that is not filled in is not known.
     text = str(config.get(key, "")).strip()
     return int(text) if text.lstrip("-").isdigit() else default

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,9 +19,7 @@ from sinkbench.stack import Endpoints
 from sinkbench.trial.bench import VARIABLE, filled_in
 from sinkbench.trial.names import is_ours
 
-__all__ = ["Around", "connectors_of", "connectors_there", "driver_of"]
-
-_DRIVER = re.compile(r"postgresql-(\d[\w.]*?)\.jar")
+__all__ = ["Around", "connectors_of", "connectors_there"]
 
 
 @dataclass
@@ -33,19 +30,17 @@ class Around:
         endpoints: of the stack.
         connect: its workers; None if they do not answer.
         states: what the sinks have told, by name.
-        jars: those of each plugin, by its connector's class.
     """
 
     endpoints: Endpoints
     connect: ConnectCluster | None
     states: Mapping[str, SinkState]
-    jars: Mapping[str, Sequence[str]]
     _read_only: dict[str, bool | None] = field(default_factory=dict)
 
     def complete(self, connector: Connector) -> Connector:
         """The connector with what its configuration, as it is in `config`, leads to."""
         raw = {**connector.config}
-        # What somebody else has posted gets none of the stack file's secrets.
+        # What other users have posted gets none of the stack file's secrets.
         config = self._filled_in(raw, self.endpoints.connect_variables if connector.planned else {})
         url = jdbc_url(config)
         sink = connector.sink or sink_of(config)
@@ -59,7 +54,6 @@ class Around:
                 "url": url,
                 "pooled": leads_to(config, raw, next(iter(poolers), None)),
                 "read_only": None if url is None or sink is None else self._tried(sink, config),
-                "driver": driver_of(self.jars.get(config.get("connector.class", ""), ())),
                 "target": connector.target if connector.planned else state.target,
             }
         )
@@ -69,7 +63,7 @@ class Around:
         config = {key: filled_in(value, known) for key, value in raw.items()}
         if self.connect is None or not any(VARIABLE.search(value) for value in config.values()):
             return config
-        # A configuration that is refused is told by others; here its values are only not known.
+        # That a configuration is refused is another finding; here its values are only not known.
         with suppress(ServiceError):
             values = self.connect.validate(config).values
             config |= {key: value for key, value in values.items() if key in config}
@@ -83,11 +77,6 @@ class Around:
             ask = None if checkup is None else checkup.read_only
             self._read_only[place] = None if ask is None else ask(self.endpoints, config)
         return self._read_only[place]
-
-
-def driver_of(jars: Sequence[str]) -> str | None:
-    """The version of PostgreSQL's JDBC driver among the jars of a plugin; None if it is not there."""
-    return next((found[1] for jar in jars if (found := _DRIVER.fullmatch(jar))), None)
 
 
 def connectors_there(around: Around) -> list[Connector]:

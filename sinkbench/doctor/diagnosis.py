@@ -7,24 +7,9 @@ from dataclasses import dataclass, field
 
 from sinkbench.doctor.facts import Area, Facts
 
-__all__ = ["DOCS", "Change", "Diagnosis", "Finding", "Found", "NotSeen", "Rule", "diagnose", "topics_not_seen"]
+__all__ = ["DOCS", "Diagnosis", "Finding", "Found", "NotSeen", "Rule", "diagnose", "topics_not_seen"]
 
 DOCS = "docs/doctor.md"
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change that mends something and can be undone.
-
-    Attributes:
-        sink, index, setting, value: a setting of an index, and what it becomes; None: its default. `sink` is None for
-            a connector that is stopped, whose name is `index`.
-    """
-
-    sink: str | None
-    index: str
-    setting: str = ""
-    value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,17 +20,15 @@ class Found:
         subject: what it is about: a connector, a cell, a topic, an index ...
         what: what is the matter, with the figures.
         why: why that matters.
-        mend: the command or the setting that mends it.
-        spoils: whether the figures of a race could not be used; else it is worth knowing.
-        change: what `--fix` does about it.
+        fix: the command or the setting that corrects it.
+        invalidates: whether the figures of a race could not be used; else it is worth knowing.
     """
 
     subject: str
     what: str
     why: str
-    mend: str
-    spoils: bool = False
-    change: Change | None = None
+    fix: str
+    invalidates: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +47,7 @@ def topics_not_seen(facts: Facts) -> Iterator[NotSeen]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that is looked at.
+    """One thing that is checked.
 
     Attributes:
         code: its name, always the same, which is its heading in docs/doctor.md.
@@ -103,25 +86,25 @@ class Diagnosis:
     """What came of all rules.
 
     Attributes:
-        findings: those that spoil a race first.
-        looked_at: codes of the rules that saw all that they need.
+        findings: those that invalidate a race first.
+        checked: codes of the rules that saw all that they need.
         unseen: why the others did not, by code.
     """
 
     findings: tuple[Finding, ...]
-    looked_at: tuple[str, ...]
+    checked: tuple[str, ...]
     unseen: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def spoilt(self) -> bool:
-        """Whether something would spoil a race."""
-        return any(each.found.spoils for each in self.findings)
+    def invalid(self) -> bool:
+        """Whether something would invalidate a race."""
+        return any(each.found.invalidates for each in self.findings)
 
 
 def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
     """Asks every rule that has what it needs."""
     findings: list[Finding] = []
-    looked_at: list[str] = []
+    checked: list[str] = []
     unseen: dict[str, str] = {}
     for rule in rules:
         missing = next((facts.unseen[area] for area in rule.needs if area in facts.unseen), None)
@@ -134,10 +117,10 @@ def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
         if reasons:
             unseen[rule.code] = "; ".join(reasons)
         else:
-            looked_at.append(rule.code)
-    return Diagnosis(tuple(_sorted(findings)), tuple(looked_at), unseen)
+            checked.append(rule.code)
+    return Diagnosis(tuple(_sorted(findings)), tuple(checked), unseen)
 
 
 def _sorted(findings: Sequence[Finding]) -> Iterator[Finding]:
-    yield from (each for each in findings if each.found.spoils)
-    yield from (each for each in findings if not each.found.spoils)
+    yield from (each for each in findings if each.found.invalidates)
+    yield from (each for each in findings if not each.found.invalidates)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 
 from sinkbench.sinks.jdbcurl import JdbcUrl
 from sinkbench.sinks.state import SinkState, Target
 
-__all__ = ["Area", "Connector", "Facts", "Group", "Machine", "Topic"]
+__all__ = ["Area", "Connector", "Facts", "Machine", "Topic"]
 
 
 class Area(StrEnum):
@@ -22,9 +21,7 @@ class Area(StrEnum):
     DATABASE = "the database's connections"
     POOLER = "the pooler"
     CLUSTER = "the search cluster's nodes"
-    CORES = "the cores of the sinks' machine"
     MEMORY = "memory"
-    FILES = "limits of open files"
     DISK = "free disk space"
 
 
@@ -47,7 +44,6 @@ class Connector:
         url: the database that it names by a JDBC URL.
         pooled: whether that is a pooler; None if it has no such URL.
         read_only: whether what it connects to takes no writes; None if that could not be tried.
-        driver: the version of the JDBC driver in its plugin; None if that is not seen.
         target: the index or table that it writes to.
     """
 
@@ -65,7 +61,6 @@ class Connector:
     url: JdbcUrl | None = None
     pooled: bool | None = None
     read_only: bool | None = None
-    driver: str | None = None
     target: Target | None = None
 
     @property
@@ -85,29 +80,10 @@ class Topic:
 
     Attributes:
         records: that each partition has taken so far.
-        looked_at: records whose key was read.
-        keys: different keys among these.
-        commonest: how many of these have the commonest key.
     """
 
     name: str
     records: tuple[int, ...]
-    looked_at: int = 0
-    keys: int = 0
-    commonest: int = 0
-
-
-@dataclass(frozen=True)
-class Group:
-    """The consumer group of a connector that is no longer there.
-
-    Attributes:
-        connector: what that was called.
-        read: records that it had read, by topic.
-    """
-
-    connector: str
-    read: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -115,23 +91,16 @@ class Machine:
     """The machine of the services, where it is seen. None is what is not.
 
     Attributes:
-        cores: that the sinks can use.
-        memory_bytes, available_bytes: of all, and of what can be had without swapping.
+        available_bytes: memory that can be had without swapping.
         heap_bytes: of all Java heaps of the stack together.
         up: whether the stack runs, so that its heaps are taken already.
-        limits: memory that a container of a service may have, and the heap in it, in bytes, by service.
-        files: that each service may have open.
         free_bytes: of the disk with the services' data.
         least_free_bytes: below which no race begins.
     """
 
-    cores: float | None = None
-    memory_bytes: int | None = None
     available_bytes: int | None = None
     heap_bytes: int | None = None
     up: bool = False
-    limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    files: Mapping[str, int] = field(default_factory=dict)
     free_bytes: int | None = None
     least_free_bytes: int = 0
 
@@ -146,13 +115,10 @@ class Facts:
         worker_curl: the beginning of a command that asks it: curl, with what it takes to be let in.
         shared: whether others use these clusters, too.
         plan: the plan's name; None without one.
-        partitions, keys: of the plan's load; keys are None of records of somebody's own.
+        partitions, keys: of the plan's load; keys are None of your own records.
         refusals: why a race of the plan would not begin, a line each.
         connectors: those that are there, then those of the plan's cells.
-        left: groups of connectors that are gone.
         behind: brokers whose copy of a topic is not in sync, or that lead nothing since they are gone, by the topic.
-        certificates: until when that of each server is valid, by the server's name; those without TLS are absent.
-        now: when this was; None if no certificate was seen.
         unseen: what could not be looked at, and why.
     """
 
@@ -166,12 +132,9 @@ class Facts:
     refusals: tuple[str, ...] = ()
     connectors: tuple[Connector, ...] = ()
     topics: Mapping[str, Topic] = field(default_factory=dict)
-    left: tuple[Group, ...] = ()
     behind: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
     machine: Machine = field(default_factory=Machine)
-    certificates: Mapping[str, datetime] = field(default_factory=dict)
-    now: datetime | None = None
     unseen: Mapping[Area, str] = field(default_factory=dict)
 
     @property

@@ -10,29 +10,29 @@ from sinkbench.doctor.diagnosis import Diagnosis, Finding
 
 __all__ = ["as_values", "changes_since", "finding_lines", "lines", "that_stays"]
 
-SPOILS, KNOWING = "would spoil a race", "worth knowing"
+INVALID, KNOWING = "invalidates a race", "worth knowing"
 
 
 def lines(diagnosis: Diagnosis) -> Iterator[str]:
-    """All of it, for a person: what spoils a race first, then what was looked at, and what was not and why."""
+    """All of it, for a person: what invalidates a race first, then what was checked, and what was not and why."""
     for finding in diagnosis.findings:
         yield from finding_lines(finding)
         yield ""
-    spoil = sum(each.found.spoils for each in diagnosis.findings)
-    counts = {SPOILS: spoil, KNOWING: len(diagnosis.findings) - spoil}
+    invalid = sum(each.found.invalidates for each in diagnosis.findings)
+    counts = {INVALID: invalid, KNOWING: len(diagnosis.findings) - invalid}
     came_of_it = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing found"
-    rules = len(diagnosis.looked_at)
+    rules = len(diagnosis.checked)
     yield f"{rules} of {rules + len(diagnosis.unseen)} rules saw all that they need: {came_of_it}"
     for why, codes in _by_reason(diagnosis.unseen).items():
-        yield f"not looked at: {', '.join(codes)}: {why}"
+        yield f"not checked: {', '.join(codes)}: {why}"
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:
     """One finding, in four lines."""
     found = finding.found
-    yield f"{SPOILS if found.spoils else KNOWING}: {found.subject}: {found.what}"
+    yield f"{INVALID if found.invalidates else KNOWING}: {found.subject}: {found.what}"
     yield f"    why: {found.why}"
-    yield f"    mend: {found.mend}"
+    yield f"    fix: {found.fix}"
     yield f"    {finding.docs}"
 
 
@@ -44,18 +44,18 @@ def _by_reason(unseen: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def changes_since(before: Diagnosis, after: Diagnosis) -> tuple[list[Finding], list[Finding], list[str]]:
-    """What is new, what is gone, and lines about what can no longer be looked at, or can be again.
+    """What is new, what is gone, and lines about what can no longer be checked, or can be again.
 
     A finding whose figures alone have changed is the same.
     """
     was, now = _by_key(before.findings), _by_key(after.findings)
     new = [each for key, each in now.items() if key not in was]
-    # What is not looked at any more may be there still.
+    # What is not checked any more may be there still.
     gone = [each for key, each in was.items() if key not in now and each.code not in after.unseen]
     lost = {code: why for code, why in after.unseen.items() if code not in before.unseen}
-    told = [f"not looked at any more: {', '.join(codes)}: {why}" for why, codes in _by_reason(lost).items()]
+    told = [f"not checked any more: {', '.join(codes)}: {why}" for why, codes in _by_reason(lost).items()]
     back = [code for code in before.unseen if code not in after.unseen]
-    return new, gone, [*told, *([f"looked at again: {', '.join(back)}"] if back else [])]
+    return new, gone, [*told, *([f"checked again: {', '.join(back)}"] if back else [])]
 
 
 def that_stays(before: Diagnosis, after: Diagnosis) -> Diagnosis:
@@ -71,19 +71,19 @@ def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
 def as_values(diagnosis: Diagnosis) -> dict[str, Any]:
     """The same for a program."""
     return {
-        "spoilt": diagnosis.spoilt,
+        "invalid": diagnosis.invalid,
         "findings": [
             {
                 "code": each.code,
-                "spoils": each.found.spoils,
+                "invalidates": each.found.invalidates,
                 "subject": each.found.subject,
                 "what": each.found.what,
                 "why": each.found.why,
-                "mend": each.found.mend,
+                "fix": each.found.fix,
                 "docs": each.docs,
             }
             for each in diagnosis.findings
         ],
-        "looked_at": list(diagnosis.looked_at),
-        "not_looked_at": dict(diagnosis.unseen),
+        "checked": list(diagnosis.checked),
+        "not_checked": dict(diagnosis.unseen),
     }

@@ -40,18 +40,19 @@ def describe(
     endpoints = stack.endpoints
     sinks = about_sinks(endpoints)
     kind, own = container()
+    facts = stack.facts()
     return {
         "stack": stack.name,
-        "unmeasured": list(stack.unmeasured),
+        "unmeasured": list(facts.unmeasured),
         "workers": stack.workers,
         "topology": _topology(stack.layout),
         **machine(),
-        "disk": {**disk(stack.data_path)},
+        "disk": {**disk(facts.data_path)},
         "container": {"kind": kind, **allowance(own)},
-        "service_limits": {name: {**allowance(each)} for name, each in stack.allowances().items()},
+        "service_limits": {name: {**allowance(each)} for name, each in facts.allowances.items()},
         "commit": commit(checkout),
         "versions": versions(endpoints, checkout, sinks),
-        "jvm": jvms(endpoints, stack.command_lines(), sinks),
+        "jvm": jvms(endpoints, facts.command_lines, sinks),
         "plugins": dict(plugins or {}),
         "durability": {"kafka": kafka_durability(endpoints, load)},
         "sink_settings": {},

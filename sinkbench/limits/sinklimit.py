@@ -21,8 +21,9 @@ from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Destination, Sink
-from sinkbench.trial.bench import Bench, jvm_signs
+from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.sampler import usage_signs
 
 __all__ = ["BLOCK_SECONDS", "SinkClient", "sink_limit", "sink_limit_again"]
 
@@ -165,7 +166,8 @@ def _look(bench: Bench) -> Sample:
     used: Mapping[str, float | None] = {}
     signs: Mapping[str, float] = {}
     with suppress(ServiceError, OSError):
-        used, signs = bench.stack.cpu_seconds(), jvm_signs(bench.stack)
+        found = bench.stack.usage()
+        used, signs = found.cpu_seconds, usage_signs(found)
     own = {CONTROLLER: time.process_time()} if used else {}
     nothing = (None, None, None, None, None, None, None)
     return Sample(time.monotonic(), *nothing, cpu_seconds={**used, **own}, signs=signs)

@@ -19,6 +19,7 @@ from sinkbench.load.client import ANSWER_SECONDS, Part
 from sinkbench.load.process import LoadgenChild
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
+from sinkbench.plan.sections import DrainLoad, OfferedLoad
 from sinkbench.services.access import Access
 from sinkbench.services.http import http_client
 from sinkbench.stack import Endpoints
@@ -118,7 +119,7 @@ class Loadgens:
         if records < 1:
             raise ValueError(f"records: found {records}; a load has at least one")
         generators = list(self._generators().items())
-        if plan_load.changes is not None:
+        if isinstance(plan_load, DrainLoad) and plan_load.changes is not None:
             # Changes of one key must come in the order of their seq, which two generators do not keep.
             del generators[1:]
         own = self._records if plan_load.own else None
@@ -126,7 +127,10 @@ class Loadgens:
         options |= {"replication": plan_load.replication or self._endpoints.replication}
         if own is not None:
             # Without a rate a load is as fast as can be.
-            options |= {"records": own.facts.sha256, "pace": "even" if rate is None else plan_load.pace}
+            options |= {
+                "records": own.facts.sha256,
+                "pace": plan_load.pace if rate and isinstance(plan_load, OfferedLoad) else "even",
+            }
         # The rhythm of records is that of all of them, one after the other.
         sharing = 1 if options.get("pace") == "recorded" else len(generators)
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}

@@ -10,7 +10,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Limit
 
-__all__ = ["LimitOf", "are_in_blocks", "limits_in_blocks", "most_blocks", "with_limits_beside"]
+__all__ = ["LimitOf", "are_in_blocks", "limits_in_blocks", "with_limits_beside"]
 
 
 class LimitOf(NamedTuple):
@@ -20,17 +20,12 @@ class LimitOf(NamedTuple):
     way: str
 
 
-def most_blocks(plan: Plan) -> int:
-    """How many blocks a plan takes at most."""
-    return plan.trials if plan.until is None else plan.until.trials
-
-
 def are_in_blocks(plan: Plan) -> bool:
     """Whether limits are measured in each block: with several blocks, and rates that something is to be divided by.
 
     Under a constant load a cell stores what is offered, so no efficiency is made of it; a search has no blocks.
     """
-    return plan.limits and plan.drains and most_blocks(plan) > 1
+    return plan.limits and plan.drains and plan.most_blocks > 1
 
 
 def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:

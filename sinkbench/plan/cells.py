@@ -9,9 +9,9 @@ from typing import Any
 
 from loadgen.forms import DOCUMENT, Form
 from sinkbench.errors import PlanError
+from sinkbench.plan.entries import Acks, DrainEntry, PipelineEntry
 from sinkbench.plan.faults import PlanFault
-from sinkbench.plan.plan import Plan
-from sinkbench.plan.sections import Acks
+from sinkbench.plan.plan import FaultsPlan, Plan, RescalePlan, SustainPlan
 
 __all__ = ["Cell", "blocks", "expand"]
 
@@ -116,38 +116,46 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
     if workers < 1:
         raise ValueError(f"workers must be at least 1, found {workers}")
     cells = []
-    mode = "drain" if plan.drains else plan.mode
     for index, entry in enumerate(plan.pipelines):
-        names = entry.shown_name, entry.pipeline, entry.sink
         for place, multiple in enumerate(plan.multiples_of(entry)):
-            cell = Cell(
-                *names,
-                multiple,
-                workers,
-                entry.overrides,
-                mode,
-                probes=entry.probes,
-                target=entry.target,
-                rows_before=entry.rows_before,
-                form=plan.form_of(entry),
-                acks=plan.acks_of(entry),
-                settings=entry.settings,
-            )
+            cell = _cell(plan, entry, multiple, workers)
             if cell.tasks > plan.load.partitions:
                 raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
-            rates = plan.rates_of(entry)
-            reads = plan.sustain.reads_per_second or (0,)
-            if plan.mode == "faults":
-                faults = [each for each in plan.faults if each.applies_to(entry.shown_name)]
-                backlog = plan.backlog_of(entry)
-                cells += [replace(cell, offered=rate, fault=fault) for fault in faults for rate in rates]
-                cells += [replace(cell, backlog=backlog, fault=fault) for fault in faults if backlog is not None]
-                continue
-            cells += [replace(cell, offered=rate, reads=each or None) for rate in rates for each in reads]
-            cells += [] if rates else [cell]
-        if plan.mode == "rescale":
-            cells += [replace(cell, multiple=multiple, before=before) for before, multiple in plan.rescales_of(entry)]
+            cells += _under_load(plan, entry, cell)
+        if isinstance(plan, RescalePlan):
+            steps = plan.steps_of(entry)
+            cells += [replace(_cell(plan, entry, multiple, workers), before=before) for before, multiple in steps]
     return cells
+
+
+def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell:
+    cell = Cell(
+        entry.shown_name,
+        entry.pipeline,
+        entry.sink,
+        multiple,
+        workers,
+        entry.overrides,
+        "drain" if plan.drains else plan.mode,
+        target=entry.target,
+        form=plan.form_of(entry),
+        acks=plan.acks_of(entry),
+        settings=entry.settings,
+    )
+    return replace(cell, probes=entry.probes, rows_before=entry.rows_before) if isinstance(entry, DrainEntry) else cell
+
+
+def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
+    """The cell under each load, and with each fault, that the plan has for it."""
+    if isinstance(plan, SustainPlan):
+        reads = plan.sustain.reads_per_second or (0,)
+        return [replace(cell, offered=rate, reads=each or None) for rate in plan.rates_of(entry) for each in reads]
+    if isinstance(plan, FaultsPlan):
+        faults = [each for each in plan.faults if each.applies_to(entry.shown_name)]
+        if (backlog := plan.backlog_of(entry)) is not None:
+            return [replace(cell, backlog=backlog, fault=fault) for fault in faults]
+        return [replace(cell, offered=rate, fault=fault) for fault in faults for rate in plan.rates_of(entry)]
+    return [cell]
 
 
 def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:

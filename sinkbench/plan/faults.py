@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sinkbench.plan.sections import Count, Seconds, Share
+from sinkbench.plan.entries import Count, Seconds, Share
 from sinkbench.suggest import nearest
 from sinkbench.topology import service_of
 from sinkbench.yamlfile import Section, mistake
@@ -98,6 +98,8 @@ _MOST_WITHOUT_KAFKA = 12.0
 
 class PlanFault(Section):
     """One fault. Every pipeline that it applies to has a cell with it."""
+
+    renamed: ClassVar = {"whom": "target"}
 
     what: What = Field(
         description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"

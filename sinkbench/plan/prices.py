@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from sinkbench import results
 from sinkbench.errors import PlanError
@@ -63,5 +63,4 @@ def load_prices(path: Path) -> Prices:
     try:
         return Prices.model_validate(source.content)
     except ValidationError as invalid:
-        models: dict[str, type[BaseModel]] = {"": Prices}
-        raise PlanError(source.explain(invalid, models)) from None
+        raise PlanError(source.explain(invalid, Prices)) from None

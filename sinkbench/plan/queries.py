@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from sinkbench.analysis.query import Condition, Groups, Newest, Query
+from sinkbench.analysis.query import Query
 from sinkbench.errors import PlanError
 from sinkbench.yamlfile import YamlFile
 
@@ -26,8 +26,7 @@ def load_queries(folder: Path) -> list[Query]:
 
 def _load(path: Path) -> Query:
     source = YamlFile(path, "query", PlanError)
-    models: dict[str, type[BaseModel]] = {"": Query, "where": Condition, "newest": Newest, "groups": Groups}
     try:
         return Query.model_validate({**source.content, "name": path.stem})
     except ValidationError as invalid:
-        raise PlanError(source.explain(invalid, models)) from None
+        raise PlanError(source.explain(invalid, Query)) from None

@@ -11,10 +11,10 @@ from sinkbench.analysis.intervals import interval_of_median, relative_width
 from sinkbench.analysis.lag import GROWING
 from sinkbench.analysis.limits import GENERATOR, best
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.beside import LimitOf, limits_in_blocks, most_blocks, with_limits_beside
+from sinkbench.plan.beside import LimitOf, limits_in_blocks, with_limits_beside
 from sinkbench.plan.capacity import INVALID, CapacitySearch
 from sinkbench.plan.cells import Cell, blocks
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import BlocksPlan, CapacityPlan, Plan
 from sinkbench.results import Limit, TrialRecord
 
 __all__ = [
@@ -67,7 +67,7 @@ def blocks_left(
     begun = {trial.block for trial in trials} | {block for block, _ in measured}
     beside = limits_in_blocks(plan, limits)
     found = []
-    for number, block in enumerate(blocks(cells, most_blocks(plan), plan.seed or 0), start=1):
+    for number, block in enumerate(blocks(cells, plan.most_blocks, plan.seed or 0), start=1):
         steps = [
             step
             for step in with_limits_beside(block, beside, f"{plan.seed or 0} {number}")
@@ -91,7 +91,7 @@ def cells_left(
 
     None if the run has all. ValueError as of `searches_of`.
     """
-    if plan.mode == "capacity":
+    if isinstance(plan, CapacityPlan):
         searches = searches_of(plan, cells, trials, limits)
         return [cell for cell in cells if cell.key not in searches or searches[cell.key].next() is not None]
     left = blocks_left(plan, cells, trials, limits)
@@ -102,7 +102,7 @@ def cells_left(
     return [cell for cell in cells if cell.key in keys or cell.sink in sinks]
 
 
-def new_search(plan: Plan, start: float, limits: Iterable[Limit]) -> CapacitySearch:
+def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> CapacitySearch:
     """The search for a cell's capacity that offers `start` records per second first, or what the generator can do.
 
     Both are rounded as they are in a trial's record, so that the search can be taken up again from its trials.
@@ -141,7 +141,7 @@ def searches_of(
 
     ValueError if a trial offered what the search would not have: it is of another sinkbench, or a line is missing.
     """
-    if plan.mode != "capacity":
+    if not isinstance(plan, CapacityPlan):
         return {}
     by_cell: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
     for trial in trials:
@@ -150,7 +150,7 @@ def searches_of(
     return {key: _replayed(plan, taken, limits) for key, taken in by_cell.items() if taken}
 
 
-def _replayed(plan: Plan, trials: Sequence[TrialRecord], limits: Sequence[Limit]) -> CapacitySearch:
+def _replayed(plan: CapacityPlan, trials: Sequence[TrialRecord], limits: Sequence[Limit]) -> CapacitySearch:
     search = new_search(plan, trials[0].offered_records_per_second or LEAST_OFFER, limits)
     for trial in trials:
         offer = search.next()
@@ -174,12 +174,13 @@ def is_enough(plan: Plan, blocks_done: int, rates: Mapping[str, Sequence[float]]
         were taken and every cell has an interval whose width, high - low, is at most `until.interval_percent` of its
         median. A cell of which fewer than 5 trials are valid has no interval, so it is never narrow enough.
     """
-    if blocks_done >= most_blocks(plan):
+    if blocks_done >= plan.most_blocks:
         return True
-    if plan.until is None or blocks_done < plan.trials:
+    until = plan.until if isinstance(plan, BlocksPlan) else None
+    if until is None or blocks_done < plan.trials:
         return False
     widths = (_relative_width(values) for values in rates.values())
-    return all(width is not None and 100 * width <= plan.until.interval_percent for width in widths)
+    return all(width is not None and 100 * width <= until.interval_percent for width in widths)
 
 
 def _relative_width(rates: Sequence[float]) -> float | None:

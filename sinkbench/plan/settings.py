@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from sinkbench.analysis.settable import Settable
 from sinkbench.errors import PlanError
 from sinkbench.plan.faults import OF_SERVICES, PROMOTE
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import FaultsPlan, Plan
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import shown
 
@@ -54,7 +54,7 @@ def check_settings(
 
 def _check_faults(plan: Plan, label: str, service: str, known: Settable, where: str) -> None:
     """Raises PlanError if a fault of that pipeline starts the service again, which would then be set otherwise."""
-    for fault in plan.faults:
+    for fault in plan.faults if isinstance(plan, FaultsPlan) else ():
         # A pooler that is told of another primary reads its file again.
         begins_anew = fault.what == PROMOTE or (fault.what in OF_SERVICES and fault.target == service)
         if known.lasts or not begins_anew or not fault.applies_to(label):

@@ -20,5 +20,5 @@ def offer_by_hand(stack: Stack) -> None:
     kafka.create_topic("tides", PARTITIONS, stack.endpoints.replication)
     for name in sinks_of(stack.endpoints):
         sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_by_hand()
+        sink.offer_default()
         sink.close()

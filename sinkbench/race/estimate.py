@@ -45,7 +45,7 @@ class StepsLeft:
 
 def trial_seconds(plan: Plan, taken: Sequence[float]) -> float:
     """How long a trial takes: the mean of those taken so far, in seconds."""
-    load = plan.drain.window_seconds if plan.drains else plan.sustain.seconds
+    load = plan.drain.window_seconds if plan.drains else plan.constant_load.seconds
     return sum(taken) / len(taken) if taken else load + OVERHEAD_SECONDS
 
 

@@ -9,8 +9,8 @@ from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
-from sinkbench.plan.plan import Plan
-from sinkbench.sinks import SMALL_DISK, sink_kind
+from sinkbench.plan.plan import FaultsPlan, Plan
+from sinkbench.sinks import SMALL_DISK, needed, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import service_of
@@ -38,7 +38,7 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
                 f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records{how};"
                 " name under 'pipelines' those of other sinks"
             )
-        if fault.what == REFUSE and fault.reason == "no connection" and not stack.breakable:
+        if fault.what == REFUSE and fault.reason == "no connection" and stack.faults is None:
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}: it closes the connections"
                 " of everybody; only those of services that sinkbench has started may be closed"
@@ -51,12 +51,12 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
             _check_network(plan, cell, fault, stack, read_connector(connectors / f"{cell.pipeline}.json"))
         if fault.what not in OF_SERVICES:
             continue
-        if not stack.breakable:
+        if stack.faults is None:
             raise PlanError(
-                f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services belong to"
-                f" somebody else; only {_ELSEWHERE} can be"
+                f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services are other"
+                f" people's; only {_ELSEWHERE} can be"
             )
-        if fault.what == ISOLATE and not stack.separable:
+        if fault.what == ISOLATE and stack.faults.isolation is None:
             raise PlanError(
                 f"{_where(plan, fault)}: '{fault.name}' cannot be done on stack {stack.name}, whose services share one"
                 " network; freeze it instead, or race in the containers"
@@ -81,13 +81,13 @@ def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
     for name, fault in commands.items():
         say(f"this plan runs commands of its own for '{name}': {fault.command!r}, and then {fault.undo!r}")
     if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
-        stack.prepare_proxy(say)
+        needed(needed(stack.faults, "faults").proxies, "proxies").prepare(say)
 
 
 def try_faults(cells: Sequence[Cell], stack: Stack) -> None:
     """Makes sure, once the stack runs, that the proxy of faults of the network starts. Raises StackError if not."""
     if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
-        with stack.proxy():
+        with needed(needed(stack.faults, "faults").proxies, "proxies").run():
             return
 
 
@@ -97,8 +97,14 @@ def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
     if how is None:
         raise PlanError(f"{where}: the sink {cell.sink} has no disk to fill; name under 'pipelines' those of others")
     if how == SMALL_DISK:
+        disks = None if stack.faults is None else stack.faults.small_disks
+        if disks is None:
+            raise PlanError(
+                f"{where} cannot be done to {cell.label} on stack {stack.name}{_topology(stack)}: a small disk needs"
+                f" the stack local with one node of {cell.sink}; race there, with SINKBENCH_TOPOLOGY=small"
+            )
         try:
-            stack.check_small_disk()
+            disks.check()
         except StackError as error:
             raise PlanError(f"{where} cannot be done to {cell.label}: {error}") from None
 
@@ -111,10 +117,16 @@ def _check_promotion(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> 
             f"{where}: the sink {cell.sink} has no replica that could be promoted; name under 'pipelines' those of"
             " others"
         )
-    try:
-        stack.check_promotion()
-    except StackError as error:
-        raise PlanError(f"{where} cannot be done to {cell.label}: {error}") from None
+    if stack.faults is None or stack.faults.promotion(cell.sink) is None:
+        raise PlanError(
+            f"{where} cannot be done to {cell.label} on stack {stack.name}{_topology(stack)}, which has no replica that"
+            f" could be promoted; race on the stack local with SINKBENCH_TOPOLOGY=published, or with a topology of"
+            f" yours with {cell.sink}: {{nodes: 2}}"
+        )
+
+
+def _topology(stack: Stack) -> str:
+    return "" if stack.layout is None else f" with the topology {stack.layout.name}"
 
 
 def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
@@ -132,13 +144,14 @@ def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
 def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file: Mapping[str, object]) -> None:
     """Raises PlanError if no proxy can stand between the workers and the cell's sink; `file` is its configuration."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
-    if not stack.proxy_targets:
+    proxies = None if stack.faults is None else stack.faults.proxies
+    if proxies is None:
         raise PlanError(
             f"{where} cannot be done on stack {stack.name} from here: only a race on the stack local, or on the"
             " containers' host, can have the proxy that it needs; race there, or leave the fault out"
         )
     services = {each.name for each in sink_kind(cell.sink).services}
-    proxy_targets = {name: each for name, each in stack.proxy_targets.items() if name in services}
+    proxy_targets = {name: each for name, each in proxies.targets.items() if name in services}
     if not proxy_targets_used({**file, **cell.overrides}, cell.sink, proxy_targets):
         known = " or ".join(
             " and ".join(f"${{env:{one}}}" for one in each.variables) for each in proxy_targets.values()
@@ -148,10 +161,11 @@ def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file:
             f"{where} cannot be done to {cell.label}, whose connector file has an address of its own; {how}"
         )
     try:
-        stack.check_proxy()
+        proxies.check()
     except StackError as error:
         raise PlanError(f"{where}: {error}") from None
 
 
 def _where(plan: Plan, fault: PlanFault, *key: str) -> str:
-    return plan.where("faults", plan.faults.index(fault), *key)
+    faults = plan.faults if isinstance(plan, FaultsPlan) else (fault,)
+    return plan.where("faults", faults.index(fault), *key)

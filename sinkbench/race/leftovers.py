@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.services.kafka import group_of
-from sinkbench.sinks import sink_kind, sinks_of
+from sinkbench.sinks import needed, sink_kind, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL, Names
@@ -73,7 +73,7 @@ def sweep(bench: Bench) -> list[str]:
     for name in sinks_of(bench.stack.endpoints):
         # Of others' clusters nothing is set but an index of a trial's own.
         if sink_kind(name).settable and not bench.stack.endpoints.shared:
-            swept += bench.sink(name).revert()
+            swept += needed(bench.sink(name).capabilities.service_settings, "service_settings").revert()
         for target in filter(mine, bench.sink(name).leftovers(PREFIX)):
             bench.sink(name).drop(target)
             swept.append(f"{name}'s {target}")

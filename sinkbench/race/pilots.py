@@ -116,7 +116,7 @@ class Pilots:
             found = take_pilot(Trial(self._bench, bare, names, records, self._events), seconds_left)
             self._recover()
             # Now that it has an index, or a table, as all trials will have.
-            self._journal.add_sink(cell.sink, _but_set(self._bench.sink(cell.sink).settings(names.target), cell))
+            self._journal.add_sink(cell.sink, _but_set(self._bench.sink(cell.sink).settings(names.target, {}), cell))
         if found.records_per_second is None:
             self._events.say(f"pilot of {cell.place}: {found.problem}")
             return found

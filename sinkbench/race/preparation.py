@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.cells import Cell
 from sinkbench.race.vendors import how_to_install
+from sinkbench.sinks import needed
 from sinkbench.stack import Stack
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
@@ -30,8 +31,10 @@ def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
     for name in dict.fromkeys(cell.sink for cell in cells):
         bench.sink(name)
     for cell in cells:
-        refusal = bench.sink(cell.sink).refuses_settings(cell.settings) if cell.settings else None
-        if refusal is not None:
+        if not cell.settings:
+            continue
+        settings = needed(bench.sink(cell.sink).capabilities.service_settings, "service_settings")
+        if (refusal := settings.refusal(cell.settings)) is not None:
             raise StackError(f"{cell.label}: cannot be set as the plan says: {refusal}")
     there = bench.connect.plugins()
     used = {}
@@ -50,7 +53,7 @@ def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
 
 def check_disk(stack: Stack) -> None:
     """Raises StackError if the services have too little space for any trial."""
-    free = stack.free_bytes()
+    free = stack.usage().free_bytes
     if free is not None and free < LEAST_FREE_BYTES:
         raise StackError(
             f"{free / 1e9:.1f} GB free where the services keep their data, at least {LEAST_FREE_BYTES / 1e9:.0f} GB "

@@ -8,9 +8,10 @@ from typing import Literal
 
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
-from sinkbench.plan.beside import LimitOf, most_blocks
+from sinkbench.plan.beside import LimitOf
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import CapacityPlan
 from sinkbench.plan.schedule import (
     BlockLeft,
     block_of,
@@ -98,8 +99,8 @@ class Race:
             self._journal.write(complete=False)
             self._take_pilots(self._cells_left)
             self._measure_limits()
-            if self._plan.mode == "capacity":
-                self._take_searches()
+            if isinstance(self._plan, CapacityPlan):
+                self._take_searches(self._plan)
             else:
                 self._take_blocks()
         except BaseException:
@@ -109,7 +110,7 @@ class Race:
 
     def _announce(self) -> None:
         journal = self._journal
-        trials = None if self._plan.mode == "capacity" else most_blocks(self._plan)
+        trials = None if isinstance(self._plan, CapacityPlan) else self._plan.most_blocks
         self._ui.begin(journal.folder.run, [cell.key for cell in journal.cells], trials, journal.trials)
         name = journal.folder.run
         kept = f"going on with {name}: {len(journal.trials)} trials are kept"
@@ -139,12 +140,12 @@ class Race:
     def _find_blocks(self) -> None:
         """What is left of the blocks, with each limit whose way was settled by now."""
         journal = self._journal
-        if self._plan.mode != "capacity":
+        if not isinstance(self._plan, CapacityPlan):
             self._blocks_left = blocks_left(self._plan, journal.cells, journal.trials, journal.limits)
 
     def _take_blocks(self) -> None:
-        at_most = "" if self._plan.until is None and self._deadline is None else "at most "
-        most = f"{at_most}{most_blocks(self._plan)}"
+        at_most = "" if self._plan.most_blocks == self._plan.trials and self._deadline is None else "at most "
+        most = f"{at_most}{self._plan.most_blocks}"
         while self._blocks_left and not self._is_over(block := self._blocks_left[0]):
             while block.steps:
                 step = block.steps[0]
@@ -187,12 +188,12 @@ class Race:
             why = short if self._is_too_short(record) else "was not warm; once more"
             self._ui.say(f"{cell.key}: {why}")
 
-    def _take_searches(self) -> None:
+    def _take_searches(self, plan: CapacityPlan) -> None:
         for cell in self._cells_left:
             search = self._searches.get(cell.key)
             if search is None:
                 start = START_SHARE * self._sizes.rate(cell)
-                search = self._searches[cell.key] = new_search(self._plan, start, self._journal.limits)
+                search = self._searches[cell.key] = new_search(plan, start, self._journal.limits)
             self._take_search(cell, search)
 
     def _take_search(self, cell: Cell, search: CapacitySearch) -> None:
@@ -277,7 +278,7 @@ class Race:
 
     def _trials_left(self) -> int:
         """How many trials are still to be taken; of a search, about."""
-        if self._plan.mode != "capacity":
+        if not isinstance(self._plan, CapacityPlan):
             return sum(len(block.cells) for block in self._blocks_left)
         begun = sum(search.steps_left for search in self._searches.values())
         unbegun = sum(cell.key not in self._searches for cell in self._cells_left)

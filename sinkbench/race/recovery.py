@@ -41,4 +41,4 @@ def recover(bench: Bench, events: Events) -> bool:
 
 
 def _dead(bench: Bench) -> list[str]:
-    return [state.name for state in bench.stack.states() if state.state != "running"]
+    return [state.name for state in bench.stack.services() if state.state != "running"]

@@ -21,8 +21,9 @@ from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.forms import check_forms
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import Plan, SustainPlan
 from sinkbench.plan.queries import load_queries
+from sinkbench.plan.sections import OfferedLoad
 from sinkbench.plan.settings import check_settings
 from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.race.byhand import offer_by_hand
@@ -79,9 +80,11 @@ def run_plan(
 def _at_pace(plan: Plan, records: KeptRecords | None) -> Plan:
     """The plan at the pace of its records, if it follows that and no rate is given."""
     pace = None if records is None else records.facts.records_per_second
-    if plan.load.pace != "even" and pace is None:
+    if not isinstance(plan.load, OfferedLoad) or plan.load.pace == "even":
+        return plan
+    if pace is None:
         raise PlanError(f"{plan.where('load', 'pace')}: {plan.load.records} has no times to follow; name a topic")
-    return plan if pace is None else plan.at_pace(pace)
+    return plan.at_pace(pace) if isinstance(plan, SustainPlan) else plan
 
 
 def _run_plan(
@@ -217,7 +220,7 @@ class _Session(ExitStack):
         return summary
 
     def _start(self) -> None:
-        running, killed = self._stack.running(), self._starter.run()
+        running, killed = self._stack.start_id() is not None, self._starter.run()
         # A container cannot stop the stack that it is part of.
         taken_over = running and killed is not None and self._stack.own_container is None
         self._found_running = running and not taken_over

@@ -54,9 +54,7 @@ def read_samples(path: Path) -> SampleColumns | str:
         if len(set(header)) < len(header):
             return "is damaged (a column stands there twice)"
         topic = "in_topic" in header
-        # An earlier sinkbench called what the group has not committed the lag.
-        uncommitted = "uncommitted" if "uncommitted" in header else "lag"
-        columns = ("seconds", "stored", "in_topic" if topic else uncommitted)
+        columns = ("seconds", "stored", "in_topic" if topic else "uncommitted")
         texts = ([row.get(name, "") for name in columns] for row in rows)
         # A killed run may leave a row that is too short.
         kept = [[text or math.nan for text in row] for row in texts if None not in row]

@@ -15,7 +15,7 @@ from sinkbench.runs.differences import Difference, differences, durability_diffe
 from sinkbench.runs.disturbances import Disturbance, disturbances
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import quotable
-from sinkbench.summary.standing import at_least, total_cpu_seconds
+from sinkbench.summary.standing import total_cpu_seconds
 
 __all__ = ["Compared", "Comparison", "Gate", "Verdict", "compare", "gate", "percent_of"]
 
@@ -327,7 +327,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "backlog": [f"{cell.backlog_records or 0}" for cell in (one, other)],
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],
-        "acks": [_acks(run.plan, cell) for run, cell in ((a, one), (b, other))],
+        "acks": [f"{cell.acks}" for cell in (one, other)],
         "probes": [_probes(run.plan, cell) for run, cell in ((a, one), (b, other))],
     }
     if one.mode == other.mode == "capacity":
@@ -337,16 +337,8 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
     found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one, other)]
     found += [f"run {run}: {cell.verdict}" for run, cell in (("A", one), ("B", other)) if not cell.passed]
-    # A run of an earlier sinkbench does not say it itself.
-    early = [(name, at_least(_taken(run, cell))) for name, run, cell in (("A", a, one), ("B", b, other))]
-    found += [f"run {name}: {reason.text}" for name, reason in early if reason is not None]
+    found += [f"run {name}: {cell.at_least.text}" for name, cell in (("A", one), ("B", other)) if cell.at_least]
     return found
-
-
-def _acks(plan: Mapping[str, object], cell: CellSummary) -> str:
-    """Who had to acknowledge a cell's records; an earlier sinkbench has it in the plan's load alone."""
-    load = plan.get("load")
-    return cell.acks or str(load.get("acks", "all") if isinstance(load, dict) else "all")
 
 
 def _probes(plan: Mapping[str, object], cell: CellSummary) -> str:

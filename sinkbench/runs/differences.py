@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from loadgen.options import NOAA
 from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
 
@@ -85,7 +84,7 @@ def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
 def _load(run: StoredRun) -> dict[str, JsonValue]:
     """A plan's load without how to get into a cluster, and without the form and the acks, which each cell has.
 
-    An earlier sinkbench loaded noaa's records, unsaid. Replicas that a plan leaves to the topology are as they became.
+    Replicas that a plan leaves to the topology are as they became.
     """
     found = run.plan.get("load")
     load = (
@@ -93,7 +92,7 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
         if isinstance(found, dict)
         else {}
     )
-    return {"records": NOAA, "pace": "even", **load, **_replication(load, run)}
+    return {**load, **_replication(load, run)}
 
 
 def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, JsonValue]:

@@ -28,7 +28,7 @@ class StoredRun:
 
     Attributes:
         trials: in the order in which they were taken.
-        plan: every key of plan.yaml; keys that are newer have their defaults.
+        plan: every key of plan.yaml.
         connectors: the content of each connector file, by its pipeline.
     """
 
@@ -49,7 +49,7 @@ def load_run(path: Path) -> StoredRun:
     return StoredRun(
         summary=summary,
         trials=read_trials(RunFolder(folder).trials_path),
-        plan=_plan(folder / "plan.yaml"),
+        plan=_plan(folder / "plan.yaml").whole(),
         connectors=load_connectors(folder / "connectors"),
     )
 
@@ -57,7 +57,7 @@ def load_run(path: Path) -> StoredRun:
 def load_summary(path: Path) -> RunSummary:
     """The summary of a run, from the same paths and with the same errors as `load_run`.
 
-    A killed race leaves a summary without its last trial, or, of an earlier sinkbench, none: it is made of the trials.
+    A killed race leaves a summary without its last trial, or none: it is made of the trials.
     """
     file = path / _SUMMARY if path.is_dir() else path
     folder = RunFolder(file.parent)
@@ -65,7 +65,7 @@ def load_summary(path: Path) -> RunSummary:
         summary = read_summary(file)
         if file.name != _SUMMARY:
             return summary
-        return _with_unaudited(folder, summary) if summary.complete else _up_to_date(folder, summary)
+        return summary if summary.complete else _up_to_date(folder, summary)
     trials = read_trials(folder.trials_path)
     if trials:
         try:
@@ -95,25 +95,9 @@ def _up_to_date(folder: RunFolder, summary: RunSummary) -> RunSummary:
         return summary
 
 
-def _with_unaudited(folder: RunFolder, summary: RunSummary) -> RunSummary:
-    """The summary with the trials that were not audited, which an earlier sinkbench did not count."""
-    if all("not_audited" in cell.model_fields_set for cell in summary.cells):
-        return summary
-    try:
-        trials = [trial for trial in read_trials(folder.trials_path) if trial.audit is None and not trial.pilot]
-    except UserError:
-        return summary
-    counts = {cell.cell: min(sum(trial.cell == cell.cell for trial in trials), cell.trials) for cell in summary.cells}
-    cells = [cell.model_copy(update={"not_audited": counts[cell.cell]}) for cell in summary.cells]
-    return summary.model_copy(update={"cells": cells})
-
-
 def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:
     """The summary over all trials, with what `known` has besides; ValueError if they are of another plan."""
-    try:
-        plan = Plan.model_validate(YamlFile(folder.plan_path, "plan", ResultsError).content)
-    except ValidationError:
-        raise ResultsError(f"{folder.plan_path}: is no plan of this sinkbench; use that which ran it") from None
+    plan = _plan(folder.plan_path)
     workers = [each.workers for each in (*trials, *(known.cells if known else ()))]
     cells = expand(plan, workers[0]) if workers else []
     if known is None:
@@ -126,13 +110,11 @@ def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSu
     return found.model_copy(update={"plan": known.plan})
 
 
-def _plan(path: Path) -> dict[str, JsonValue]:
-    content = YamlFile(path, "plan", ResultsError).content
+def _plan(path: Path) -> Plan:
     try:
-        return Plan.model_validate(content).whole()
+        return Plan.model_validate(YamlFile(path, "plan", ResultsError).content)
     except ValidationError:
-        # Another sinkbench has other keys, which can be compared nevertheless.
-        return content
+        raise ResultsError(f"{path}: is no plan of this sinkbench; use that which ran it") from None
 
 
 def _json(path: Path) -> JsonValue:

@@ -186,18 +186,12 @@ def read_summary(path: Path) -> RunSummary:
     try:
         found = parse_json(content)
         if isinstance(found, dict) and found.get("format") != 1:
-            raise UserError(f"{file}: {_of_format(found.get('format'))}")
+            raise UserError(f"{file}: has format {found.get('format')!r}, this sinkbench reads format 1; race again")
         return RunSummary.model_validate(found)
     except ValidationError as invalid:
         raise UserError(f"{file}: is not the summary of a run ({_first(invalid)}); name a folder of results") from None
     except ValueError as broken:
         raise UserError(f"{file}: is not JSON ({broken}); name a folder of results") from None
-
-
-def _of_format(found: object) -> str:
-    if isinstance(found, int) and found > 1:
-        return f"has format {found}, but only 1 is known; use a newer sinkbench"
-    return "is not the summary of a run (it does not say that its format is 1); name a folder of results"
 
 
 def make_folder(path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from sinkbench.analysis.settable import Settable
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
-from sinkbench.sinks.kind import GUARDED, SMALL_DISK, FullDisk, Sink, SinkKind
+from sinkbench.sinks.capabilities import Capabilities, FullDisk, needed
+from sinkbench.sinks.kind import GUARDED, SMALL_DISK, Created, Sink, SinkKind
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
 from sinkbench.sinks.state import Checkup, Database, DataNode, Pooler, SearchCluster, SinkState, Target
 from sinkbench.sinks.writing import Destination, Refused, Writer
@@ -23,7 +24,9 @@ __all__ = [
     "SMALL_DISK",
     "ArrivalWatch",
     "Arrivals",
+    "Capabilities",
     "Checkup",
+    "Created",
     "DataNode",
     "Database",
     "Destination",
@@ -41,6 +44,7 @@ __all__ = [
     "SinkState",
     "Target",
     "Writer",
+    "needed",
     "open_sink",
     "open_writer",
     "settable_of_sinks",

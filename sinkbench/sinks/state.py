@@ -1,10 +1,9 @@
-"""What a sink tells of itself to whoever looks before a race: plain values, for any kind of sink."""
+"""What a sink tells of itself to `sinkbench doctor`: plain values, for any kind of sink."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from sinkbench.analysis.replication import Standby
@@ -15,17 +14,14 @@ __all__ = ["Checkup", "DataNode", "Database", "Pooler", "SearchCluster", "SinkSt
 
 @dataclass(frozen=True)
 class Database:
-    """A database server that takes so many connections and no more. None is what it does not let us see.
+    """A database server with a limited number of connections. None is what it does not let us see.
 
     Attributes:
         most_connections: that it takes in all, such as PostgreSQL's `max_connections`.
         reserved: of these, those that connectors do not get.
         used: that are open now, but for sinkbench's own.
         by_jdbc: of these, those that a JDBC driver has opened straight, not through a pooler.
-        oldest_jdbc_seconds: for how long the oldest of those by JDBC is open.
-        replicas: servers that follow this one.
-        waited_for: of these, those that a commit waits for.
-        read_only: whether it takes no writes, since it follows another server or is told to.
+        waited_for: servers that follow this one, and that a commit waits for.
         waits_for: the setting that names the standbys that a commit waits for; empty if it waits for none.
         standbys: the servers that follow this one.
     """
@@ -34,10 +30,7 @@ class Database:
     reserved: int
     used: int
     by_jdbc: int | None
-    oldest_jdbc_seconds: float | None
-    replicas: int
     waited_for: int
-    read_only: bool
     waits_for: str = ""
     standbys: tuple[Standby, ...] = ()
 
@@ -52,9 +45,7 @@ class Pooler:
         pool: connections to the database at most.
         most_clients: connections of clients that it takes.
         clients: that are open now.
-        waiting: of these, those that wait for a connection to the database.
         servers: connections to the database that are open now.
-        waits_seconds: how long the first of them has waited.
         prepared: whether statements that a client has prepared follow it from one connection to the next.
     """
 
@@ -63,9 +54,7 @@ class Pooler:
     pool: int
     most_clients: int
     clients: int
-    waiting: int
     servers: int
-    waits_seconds: float
     prepared: bool
 
 
@@ -74,14 +63,10 @@ class DataNode:
     """A node of a search cluster that holds data; None is what it does not tell.
 
     Attributes:
-        processors: cores that it uses.
-        files: that it may have open.
         disk_bytes, free_bytes: of the disk that it keeps its data on.
     """
 
     name: str
-    processors: int | None
-    files: int | None
     disk_bytes: int | None
     free_bytes: int | None
 
@@ -118,10 +103,7 @@ class Target:
         name: of the index or table, or of the file.
         index: the index's own name, by which it is changed; None of a file, or a table.
         shards: of an index, without their copies.
-        replicas: copies of each shard beside the first.
-        refresh_seconds: time between two refreshes that somebody has set; None: the default, which rests while nobody
-            searches. Below 0: never.
-        unassigned: shards, or their copies, that are on no node now.
+        replicas: copies of each shard in addition to the first.
         unsafe: what makes records that it acknowledges be lost in a crash, each for a person.
     """
 
@@ -129,17 +111,15 @@ class Target:
     index: str | None = None
     shards: int | None = None
     replicas: int | None = None
-    refresh_seconds: float | None = None
-    unassigned: int | None = None
     unsafe: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SinkState:
-    """One look at a sink; None is what it has not, or does not let us see.
+    """The state of a sink; None is what it has not, or does not let us see.
 
     Attributes:
-        target: what a connector that is posted by hand writes to.
+        target: what a connector that is posted manually writes to.
         unsafe: what makes records that the server acknowledges be lost in a crash, each for a person.
         unseen: what could not be seen, and why, by the name of the field.
     """
@@ -161,15 +141,9 @@ class Checkup:
         target: what an index or table that a file makes would be like. Raises TargetError if the file cannot be read.
         file: that file, in the checkout, where a plan names none.
         read_only: whether what a connector's configuration connects to takes no writes; None if that cannot be tried.
-        change: gives a setting of an index another value, and returns the one before: is given the endpoints, the
-            index, the setting's name and its value; None is what the setting is unless somebody sets it.
-        certificates: until when that of each of the sink's servers is valid, by the name of the server, also where
-            `look` trusts none of them; those without TLS are absent.
     """
 
     look: Callable[[Endpoints], SinkState]
     target: Callable[[Path], Target]
     file: str
     read_only: Callable[[Endpoints, Mapping[str, str]], bool | None] | None = None
-    change: Callable[[Endpoints, str, str, str | None], str | None] | None = None
-    certificates: Callable[[Endpoints], Mapping[str, datetime]] | None = None

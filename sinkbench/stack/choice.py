@@ -16,11 +16,11 @@ __all__ = ["find_stack", "open_stack"]
 def find_stack(settings: Settings) -> Stack:
     """The stack of SINKBENCH_STACK, if set; else the one that runs here; else the local one."""
     local = LocalStack(settings)
-    if "stack" in settings.model_fields_set or local.running():
+    if "stack" in settings.model_fields_set or local.start_id() is not None:
         return open_stack(settings.stack, settings)
     with suppress(StackError):
         containers = open_stack("compose", settings)
-        if containers.running():
+        if containers.start_id() is not None:
             return containers
     return local
 

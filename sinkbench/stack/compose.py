@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from sinkbench.errors import StackError
-from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, Endpoints, MachineCpu, NetworkBytes, ProxyTarget, Say, ServiceState, Stack
-from sinkbench.stack.composecli import DOWN, READY_SECONDS, ComposeCli, end_of_build, last_line, up_arguments
+from sinkbench.stack.composecli import READY_SECONDS, ComposeCli, end_of_build, last_line
 from sinkbench.stack.composeendpoints import endpoints_of
+from sinkbench.stack.composefaults import ContainerFaults
+from sinkbench.stack.composemeter import ContainerMeter
 from sinkbench.stack.containers import (
-    SCALED,
+    DOWN,
     SERVICES,
+    absent,
     by_service,
     check_nodes,
     check_security,
     names_of,
-    of_other_nodes,
     state_of,
 )
-from sinkbench.stack.engine import Container, DockerEngine, Usage
-from sinkbench.stack.hostlimits import check_host, granted
-from sinkbench.stack.jvmthreads import JvmClock
+from sinkbench.stack.containersecurity import INSIDE
+from sinkbench.stack.endpoint import Endpoints
+from sinkbench.stack.engine import SECURITY_LABEL, Container, DockerEngine, allowance_of
+from sinkbench.stack.hostlimits import check_host, engine_is_here
 from sinkbench.stack.nodes import check_memory
-from sinkbench.stack.overlay import PORTS
-from sinkbench.stack.processes import machine_cpu
-from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, proxy_targets_at, running_proxy
+from sinkbench.stack.protocol import Facts, Say, ServiceState, Stack, Usage
 from sinkbench.stack.readiness import checks
-from sinkbench.stack.securing import refuse_expired, secure_containers, security_of_containers
-from sinkbench.stack.security import Security
-from sinkbench.stack.securityoverlay import folder_of_containers
-from sinkbench.topology import Topology, service_of
+from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
+from sinkbench.topology import Topology
 
 __all__ = ["ComposeStack"]
 
-LOOK_SECONDS = 0.5
 LOG_LINES = 15
+POLL_SECONDS = 0.25
+OTHER_NODES = (
+    "set SINKBENCH_TOPOLOGY to a topology with these nodes, or COMPOSE_FILE to files with those of the topology"
+    " (docs/topologies.md)"
+)
 
 
 class ComposeStack(Stack):
@@ -57,41 +56,89 @@ class ComposeStack(Stack):
         """Raises StackError if there is no engine, it may not be used, or it or compose is too old."""
         self.settings = settings
         self.checkout = checkout
-        self._engine = DockerEngine(os.environ.get("COMPOSE_PROJECT_NAME") or "")
-        self._inside = Path("/.dockerenv").exists() and self._engine.project_of(socket.gethostname()) is not None
+        self.engine = DockerEngine("")
+        project = self.engine.project_of(socket.gethostname()) if Path("/.dockerenv").exists() else None
         # A container of the project has no command `docker`.
-        self._cli = None if self._inside else ComposeCli(settings, checkout)
-        if self._cli is not None:
-            self._engine.project = self._cli.project()
-        self._looked = 0.0
-        self._looked_at = time.time()
-        self._told = True
-        self._used: dict[str, Usage] = {}
-        self._troubles: dict[str, str] = {}
-        self._jvms: dict[str, JvmClock | None] = {}
-
-    # --- what it is ------------------------------------------------------------------------------------------------
+        self._cli = None if project is not None else ComposeCli(settings, checkout)
+        self._config: dict[str, Any] = {} if self._cli is None else self._cli.config()
+        self.engine.project = project or self._config["name"]
+        self.own_container = "controller" if self.inside else None
+        self._meter = ContainerMeter(self.engine)
+        self._secrets: tuple[str, Security] | None = None
 
     @property
-    def workers(self) -> int:
-        found = [each for each in self._engine.containers() if each.service == "connect"]
-        return len(found) or self.settings.workers
+    def inside(self) -> bool:
+        """Whether this process is in one of the containers."""
+        return self._cli is None
+
+    def named(self) -> dict[str, Container]:
+        """The containers of the stack, as they are now, by the names of their services."""
+        return names_of(self.engine.containers())
+
+    def container(self, service: str) -> Container:
+        """The container of a service by its name, as connect-1. Raises StackError if there is none."""
+        found = self.named()
+        if service not in found:
+            raise StackError(f"{service}: no such container; there are {', '.join(found) or 'none: start the stack'}")
+        return found[service]
 
     @property
     def endpoints(self) -> Endpoints:
-        found, security = self._engine.containers(), self._security
-        check_security(found, security)
-        return endpoints_of(found, self._inside, self.settings.layout, security=security)
+        return self._endpoints_of(self.engine.containers())
+
+    def _endpoints_of(self, found: Sequence[Container], gone: Collection[str] = ()) -> Endpoints:
+        return endpoints_of(found, self.inside, self.settings.layout, set(gone), self._security_of(found))
+
+    def _security_of(self, found: Sequence[Container]) -> Security | None:
+        """What these containers want of their clients; None if nothing."""
+        if self.settings.security == "on":
+            check_security(names_of(found), wanted=True)
+        if not any(each.secured for each in found):
+            return None
+        # This one has ended, but its volumes can be read.
+        source = next((each for each in found if each.service == "security"), None)
+        if source is None:
+            raise StackError(f"the container of the service security is gone, which has the passwords; {DOWN}")
+        if self._secrets is None or self._secrets[0] != source.id:
+            folder = INSIDE if self.inside else self._copied(source)
+            security = kept_security(folder, OF_CONTAINERS)
+            if security is None:
+                raise StackError(f"{folder}: has no passwords; see `docker logs {source.name}`")
+            self._secrets = source.id, security
+        return self._secrets[1]
+
+    def _copied(self, source: Container) -> Path:
+        """A folder of this machine with what clients must know."""
+        folder = self.settings.home / "containers-secure"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name, content in self.engine.files(source, f"{INSIDE}/controller").items():
+                (folder / name).touch(0o600)
+                (folder / name).write_bytes(content)
+        except OSError as error:
+            raise StackError(
+                f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write"
+            ) from None
+        return folder
 
     @property
-    def _security(self) -> Security | None:
-        return security_of_containers(self.settings, self._inside)
+    def secured(self) -> bool:
+        """Whether the containers want TLS and passwords, or will."""
+        return self.settings.security == "on" or any(each.secured for each in self.engine.containers())
+
+    @property
+    def workers(self) -> int:
+        return len([each for each in self.engine.containers() if each.service == "connect"]) or self.settings.workers
 
     @property
     def layout(self) -> Topology | None:
-        found, asked = self._engine.containers(), self.settings.layout
-        # Somebody may have started others with `docker compose`, and more workers.
-        return None if of_other_nodes(found, asked) else asked.with_sizes(self.workers, asked.heaps())
+        # Other nodes may have been started with `docker compose`, and more workers.
+        asked = self.settings.layout
+        try:
+            check_nodes(self.named(), asked, "", "")
+        except StackError:
+            return None
+        return asked.with_sizes(self.workers, asked.heaps())
 
     @property
     def lock_file(self) -> Path:
@@ -99,56 +146,40 @@ class ComposeStack(Stack):
         return self.checkout / "results" / ".race.lock"
 
     @property
-    def own_container(self) -> str | None:
-        return "controller" if self._inside else None
-
-    def states(self) -> list[ServiceState]:
-        named = names_of(self._engine.containers())
-        there = {each.service for each in named.values()}
-        # Of a scaled service any number may be there.
-        wanted = [
-            name
-            for service in SERVICES
-            for name in ([service] if service in SCALED else [node.name for node in self.settings.layout.of(service)])
-        ]
-        absent = [name for name in wanted if name not in there]
-        return [
-            *(state_of(name, container) for name, container in named.items()),
-            *(ServiceState(service, "stopped", None, "no container") for service in absent),
-        ]
-
-    def running(self) -> bool:
-        found = names_of(self._engine.containers())
-        return any(each.state == "running" for each in found.values())
+    def faults(self) -> ContainerFaults:
+        return ContainerFaults(self)
 
     def start_id(self) -> str | None:
+        found = self.named()
+        if not any(each.state == "running" for each in found.values()):
+            return None
         # A service that has died is started again in its container.
-        return next((each.id for each in self._engine.containers() if each.service == "kafka"), None)
+        return next(iter(found.values())).id
 
-    def free_bytes(self) -> int | None:
-        try:
-            # A container's root file system lies on the engine's disk.
-            return shutil.disk_usage("/" if self._inside else self._engine.data_root()).free
-        except OSError:
-            return None
+    def services(self) -> list[ServiceState]:
+        found = self.named()
+        return [
+            *(state_of(name, container) for name, container in found.items()),
+            *(ServiceState(name, "stopped", None, "no container") for name in absent(found, self.settings.layout)),
+        ]
 
-    @property
-    def data_path(self) -> Path | None:
+    def usage(self) -> Usage:
+        return self._meter.read(self.named())
+
+    def facts(self) -> Facts:
+        found = self.named()
+        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
+        allowances = {name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in found.items()}
+        running = {name: each for name, each in found.items() if each.state == "running"}
         # Inside, "/" is an overlay; this file is mounted from the engine's own folder.
-        path = Path("/etc/hostname") if self._inside else Path(self._engine.data_root())
-        try:
+        data = Path("/etc/hostname") if self.inside else Path(self.engine.data_root())
+        return Facts(
+            cpu_limits={name: cores for name, cores in given.items() if cores > 0},
+            allowances=by_service(allowances),
+            command_lines={name: self.engine.command_line(each) for name, each in running.items()},
             # The engine may run in a virtual machine, whose folders are not here.
-            return path if path.exists() else None
-        except OSError:
-            return None
-
-    def allowances(self) -> dict[str, Allowance]:
-        named = names_of(self._engine.containers())
-        return by_service({name: self._engine.allowance(container) for name, container in named.items()})
-
-    def command_lines(self) -> dict[str, list[str]]:
-        named = names_of(self._engine.containers())
-        return {name: self._engine.command_line(each) for name, each in named.items() if each.state == "running"}
+            data_path=data if data.exists() else None,
+        )
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         return ["docker", "logs", "--tail", str(lines), *(["--follow"] if follow else []), self.container(service).id]
@@ -156,262 +187,120 @@ class ComposeStack(Stack):
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
-        self._thaw_all()
-        self._rejoin_all()
+        self.faults.undo()
         if self._cli is None:
             self._start_again(say)
             return
-        found = self._engine.containers()
-        check_nodes(found, self.settings.layout)
-        check_security(found, self._security)
-        if not self.running():
-            self._check_machine()
-            secure_containers(self.settings, self._engine.project, say)
-        elif self.settings.security == "on":
-            refuse_expired(folder_of_containers(self.settings.home))
-        there = Counter(each.service for each in found)
-        scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
-        for each in found:
+        found = self.named()
+        self._check(found)
+        for name, each in found.items():
             if each.health == "unhealthy":
-                say(f"restarting {each.service}, which is unhealthy")
-                self._engine.stop(each)
+                say(f"restarting {name}, which is unhealthy")
+                self.engine.act("stop", each)
         if not found:
             say("building images")
             built = self._cli.run("build")
             if built.returncode != 0:
                 raise StackError("an image could not be built:\n" + end_of_build(built.stdout + built.stderr))
         say("starting containers")
+        there = Counter(each.service for each in found.values())
+        scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
         try:
-            self._start_all(self._cli, scale)
+            self._start_all(self._cli, [f"{service}={number}" for service, number in scale.items()])
         except StackError:
             if not found:
-                self._cli.run(*DOWN)
+                self._cli.run(*DOWN_ARGUMENTS)
             raise
-        self._forget()
+        self._meter.forget()
 
-    def _start_all(self, cli: ComposeCli, scale: Mapping[str, int]) -> None:
-        """Starts all containers and waits until they are well. Raises StackError."""
-        nodes = [node.name for node in self.settings.layout.nodes if node.service != "connect"]
-        started = cli.run(*up_arguments(scale, [name for name in nodes if name not in SERVICES]))
+    def _check(self, found: dict[str, Container]) -> None:
+        """Raises StackError if containers, compose files and settings do not agree, or the machine is too small."""
+        layout, services = self.settings.layout, self._config["services"]
+        check_nodes(services, layout, "in the compose files", OTHER_NODES)
+        check_nodes(found, layout, "the containers are those of another topology:", f"{DOWN}, or {OTHER_NODES}")
+        secured = SECURITY_LABEL in (services.get("kafka", {}).get("labels") or {})
+        if self.settings.security == "on" and not secured:
+            raise StackError("SINKBENCH_SECURITY=on, but COMPOSE_FILE lacks docker-compose.secure.yml; add it there")
+        check_security(found, wanted=secured)
+        if self.start_id() is None:
+            check_host(layout)
+            if engine_is_here():
+                check_memory(layout, psutil.virtual_memory().available)
+
+    def _start_all(self, cli: ComposeCli, scale: Sequence[str]) -> None:
+        """Starts all containers but the controller's, and waits until they are ready. Raises StackError."""
+        # Without --scale compose would go back to the numbers in the file.
+        scaled = [part for each in scale for part in ("--scale", each)]
+        services = [name for name in self._config["services"] if name != "controller"]
+        started = cli.run("up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *services)
         if started.returncode != 0:
             raise StackError(self._why_not_started(started.stdout + started.stderr))
-        # A node that is well by its container's check need not be one of its cluster's yet.
-        self._wait_until_healthy(list(names_of(self._engine.containers())))
+        # A node whose container is healthy need not be one of its cluster's yet.
+        self.wait_until_ready(list(self.named()))
 
-    def _check_machine(self) -> None:
-        """Raises StackError if the engine's machine cannot hold the topology, none of which runs yet."""
-        found = granted()
-        check_host(self.settings.layout, found)
-        if found.here:
-            check_memory(self.settings.layout, psutil.virtual_memory().available)
+    def _start_again(self, say: Say) -> None:
+        """Starts containers that have ended or are unhealthy, without compose."""
+        ended = {name: each for name, each in self.named().items() if state_of(name, each).state != "running"}
+        for name, container in ended.items():
+            say(f"starting {name} again")
+            if container.state == "running":
+                self.engine.act("stop", container)
+            self.engine.act("start", container)
+        self.wait_until_ready(list(ended))
+        self._meter.forget()
 
     def down(self) -> None:
         if self._cli is None:
             raise StackError("a container cannot stop the stack that it is part of; run `docker compose down`")
-        self._thaw_all()
-        done = self._cli.run(*DOWN)
+        self.faults.undo()
+        done = self._cli.run(*DOWN_ARGUMENTS)
         if done.returncode != 0:
             raise StackError(f"docker compose down failed: {last_line(done.stderr)}")
-        self._forget()
+        self._meter.forget()
 
-    @property
-    def breakable(self) -> bool:
-        return True
-
-    def kill(self, service: str) -> None:
-        self._engine.kill(self.container(service))
-
-    def stop(self, service: str) -> None:
-        self._engine.stop(self.container(service))
-
-    def start(self, service: str) -> None:
-        self._engine.start(self.container(service))
-        self._wait_until_healthy([service])
-
-    def freeze(self, service: str) -> None:
-        self._engine.pause(self.container(service))
-
-    def thaw(self, service: str) -> None:
-        self._engine.unpause(self.container(service))
-        self._wait_until_healthy([service])
-
-    @property
-    def separable(self) -> bool:
-        return True
-
-    def isolate(self, service: str) -> None:
-        self._engine.disconnect(self.container(service))
-
-    def rejoin(self, service: str) -> None:
-        self._engine.reconnect(self.container(service))
-        self._wait_until_healthy([service])
-
-    def _thaw_all(self) -> None:
-        """Lets go on what a controller has frozen that was killed."""
-        for container in self._engine.containers():
-            if container.state == "paused":
-                self._engine.unpause(container)
-
-    def _rejoin_all(self) -> None:
-        """Gives back the network that a controller has taken that was killed."""
-        for container in self._engine.containers():
-            if container.isolated:
-                self._engine.reconnect(container)
-
-    @property
-    def proxy_targets(self) -> Mapping[str, ProxyTarget]:
-        # A container of the project has neither Go nor what it has built.
-        if self._inside:
-            return {}
-        running = {each.service: each for each in self._engine.containers() if each.state == "running"}
-        ports = {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
-        return proxy_targets_at(ports)
-
-    def check_proxy(self) -> None:
-        if self.settings.security == "on":
-            raise StackError(
-                "SINKBENCH_SECURITY=on: in containers no proxy can stand before a sink, whose certificate is for none;"
-                " race on the stack local, or leave it out"
-            )
-        check_proxy(self.checkout, self.settings.dist)
-
-    def prepare_proxy(self, say: Say) -> None:
-        ensure_proxy(self.checkout, self.settings.dist, say)
-
-    def proxy(self) -> AbstractContextManager[Toxiproxy]:
-        program = ensure_proxy(self.checkout, self.settings.dist, lambda line: None)
-        return running_proxy(program, self.settings.home / "log", {}, self._engine.gateway())
-
-    # --- watching --------------------------------------------------------------------------------------------------
-
-    def cpu_seconds(self) -> dict[str, float | None]:
-        """As in `Stack`, but read at most twice a second, since a reading is costly; each is told once."""
-        self._look()
-        told, self._told = self._told, True
-        return {} if told else {name: each.cpu_seconds for name, each in self._used.items()}
-
-    def memory_bytes(self) -> dict[str, float | None]:
-        """As in `Stack`, from the reading that the last CPU times came with."""
-        return {name: each.memory_bytes for name, each in self._used.items()}
-
-    def network_bytes(self) -> dict[str, NetworkBytes | None]:
-        # Not by `_look`, which the probes ask: what it finds is told once.
-        named = names_of(self._engine.containers())
-        return {name: self._engine.usage(each).network for name, each in named.items() if each.state == "running"}
-
-    def jvm_cpu_seconds(self) -> dict[str, dict[str, float]]:
-        found = {}
-        for name, each in names_of(self._engine.containers()).items():
-            if each.id not in self._jvms:
-                pid = self._engine.process_id(each)
-                self._jvms[each.id] = None if pid is None else JvmClock(pid)
-            clock = self._jvms[each.id]
-            if clock is not None and (seconds := clock.seconds()):
-                found[name] = seconds
-        return found
-
-    @property
-    def cpu_limits(self) -> dict[str, float]:
-        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
-        return {name: cores for name, cores in given.items() if cores > 0}
-
-    def machine_cpu(self) -> MachineCpu | None:
-        # Inside a container, too, these are the whole machine's times.
-        return machine_cpu()
-
-    def troubles(self) -> dict[str, str]:
-        self._look()
-        return self._troubles
-
-    def _look(self) -> None:
-        """Reads all containers if the last reading is old enough."""
-        if time.monotonic() - self._looked < LOOK_SECONDS:
-            return
-        named = names_of(self._engine.containers())
-        self._used = {
-            name: self._engine.usage(each) if each.state == "running" else Usage() for name, each in named.items()
-        }
-        before, self._looked_at = self._looked_at, time.time()
-        starved = self._engine.out_of_memory(before, self._looked_at)
-        self._troubles = {
-            name: text for name, each in named.items() if (text := self._trouble(each, each.id in starved)) is not None
-        }
-        self._looked, self._told = time.monotonic(), False
-
-    def _trouble(self, container: Container, starved: bool) -> str | None:
-        setting = f"SINKBENCH_{service_of(container.service).upper()}_MEMORY"
-        if starved or (container.exit_code == 137 and self._engine.was_out_of_memory(container)):
-            limit = (self._engine.allowance(container).memory_bytes or 0) / 2**20
-            return f"was killed for memory, in part or whole: its limit is {limit:,.0f} MB ({setting})"
-        if container.health == "unhealthy":
-            return f"became unhealthy: {self._engine.last_check(container)}"
-        return None
-
-    # --- helpers ---------------------------------------------------------------------------------------------------
-
-    def _forget(self) -> None:
-        self._looked = 0.0
-        self._looked_at = time.time()
-        self._jvms.clear()
-
-    def container(self, service: str) -> Container:
-        """The container of a service by its name, as connect-1. Raises StackError if there is none."""
-        named = names_of(self._engine.containers())
-        if service not in named:
-            raise StackError(f"{service}: no such container; there are {', '.join(named) or 'none: start the stack'}")
-        return named[service]
-
-    def _start_again(self, say: Say) -> None:
-        """Starts containers that have ended or are unhealthy, without compose."""
-        named = names_of(self._engine.containers())
-        ended = {name: each for name, each in named.items() if state_of(name, each).state != "running"}
-        for name, container in ended.items():
-            say(f"starting {name} again")
-            if container.state == "running":
-                self._engine.stop(container)
-            self._engine.start(container)
-        self._wait_until_healthy(list(ended))
-        self._forget()
-
-    def _wait_until_healthy(self, names: Sequence[str]) -> None:
-        """Waits for the containers' health checks, then for the controller's own checks."""
+    def wait_until_ready(self, names: Sequence[str]) -> None:
+        """Waits for the containers' health checks, then for the controller's own checks. Raises StackError."""
         deadline = time.monotonic() + READY_SECONDS
         waiting = set(names)
         while waiting:
-            named = names_of(self._engine.containers())
+            found = self.named()
             for name in sorted(waiting):
-                container = named.get(name)
+                container = found.get(name)
                 if container is None or container.state != "running":
-                    tail = "" if container is None else "\n" + self._engine.log_tail(container, LOG_LINES)
+                    tail = "" if container is None else "\n" + self.engine.log_tail(container, LOG_LINES)
                     raise StackError(f"{name} died while starting; the end of its log:{tail}")
-            waiting = {name for name in waiting if named[name].health not in ("healthy", None)}
+            waiting = {name for name in waiting if found[name].health not in ("healthy", None)}
             if time.monotonic() > deadline:
                 late = sorted(waiting)[0]
                 raise StackError(
-                    f"{late} was not healthy in {READY_SECONDS} s: {self._engine.last_check(named[late])}\n"
-                    + self._engine.log_tail(named[late], LOG_LINES)
+                    f"{late} was not healthy in {READY_SECONDS} s: {self.engine.last_check(found[late])}\n"
+                    + self.engine.log_tail(found[late], LOG_LINES)
                 )
-            time.sleep(0.25)
-        found = self._engine.containers()
-        # Whoever starts alone need not wait for nodes that do not run.
-        gone = {name for name, each in names_of(found).items() if each.state != "running" or each.isolated}
-        ours = checks(endpoints_of(found, self._inside, self.settings.layout, gone - set(names), self._security))
+            time.sleep(POLL_SECONDS)
+        containers = self.engine.containers()
+        # A node that starts alone need not wait for nodes that do not run.
+        gone = {name for name, each in names_of(containers).items() if each.state != "running" or each.isolated}
+        ours = checks(self._endpoints_of(containers, gone - set(names)))
         for name in names:
             while name in ours and (reason := ours[name]()) is not None:
                 if time.monotonic() > deadline:
                     raise StackError(f"{name} is healthy but does not answer: {reason}")
-                time.sleep(0.25)
+                time.sleep(POLL_SECONDS)
 
     def _why_not_started(self, output: str) -> str:
         """Which container did not start, with its error or the end of its log; else the end of compose's `output`."""
-        found = names_of(self._engine.containers())
-        for name, container in found.items():
-            if container.state == "created" and (error := self._engine.start_error(container)):
-                return f"{name} could not be started: {error}"
+        found = self.engine.containers()
+        for each in found:
+            if each.state == "created" and (error := self.engine.inspect(each)["State"].get("Error")):
+                return f"{each.service} could not be started: {' '.join(error.split())}"
         # One that has ended may be why another has not come up yet.
         for wrong in ("exited", "unhealthy", "starting"):
-            for name, container in found.items():
-                if wrong in (container.state, container.health):
-                    tail = self._engine.log_tail(container, LOG_LINES)
-                    return f"{name} did not start ({container.status}); the end of its log:\n{tail}"
+            for each in found:
+                if wrong in (each.state, each.health) and each.exit_code != 0:
+                    tail = self.engine.log_tail(each, LOG_LINES)
+                    return f"{each.service} did not start ({each.status}); the end of its log:\n{tail}"
         return f"docker compose up failed: {last_line(output)}"
+
+
+# Removes the controller's container, too; the volumes stay.
+DOWN_ARGUMENTS = ("down", "--remove-orphans")

@@ -7,18 +7,19 @@ from dataclasses import replace
 
 from sinkbench.errors import StackError
 from sinkbench.services.access import Access
-from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.containers import SCALED, names_of
 from sinkbench.stack.dsn import dsn, shown_dsn
+from sinkbench.stack.endpoint import Endpoint, Endpoints
 from sinkbench.stack.engine import Container
 from sinkbench.stack.home import INDEX
 from sinkbench.stack.localendpoints import options_of_an_index
-from sinkbench.stack.overlay import PORTS
 from sinkbench.stack.security import ACCOUNT, Security
 from sinkbench.topology import Topology, service_of
 
-__all__ = ["endpoints_of"]
+__all__ = ["PORTS", "endpoints_of"]
 
+PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}
+"""The port of each service on the project's network, of all its nodes."""
 METRICS_PORT = 9404
 _NOWHERE = 0
 

@@ -1,23 +1,23 @@
-"""The containers of the compose project as services of a stack: their names, states and allowances."""
+"""The containers of the compose project as services of a stack: their names, states and allowances. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sinkbench.errors import StackError
-from sinkbench.stack import Allowance, ServiceState
 from sinkbench.stack.engine import Container
-from sinkbench.stack.security import Security
+from sinkbench.stack.protocol import Allowance, ServiceState
 from sinkbench.topology import Topology, service_of
 
 __all__ = [
+    "DOWN",
     "SCALED",
     "SERVICES",
+    "absent",
     "by_service",
     "check_nodes",
     "check_security",
     "names_of",
-    "of_other_nodes",
     "state_of",
 ]
 
@@ -25,6 +25,8 @@ __all__ = [
 SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen")
 # Services that may have several containers.
 SCALED = ("connect", "loadgen")
+CLUSTERED = ("kafka", "elasticsearch", "postgres")
+DOWN = "run `sinkbench down --stack compose` first"
 
 
 def names_of(containers: Sequence[Container]) -> dict[str, Container]:
@@ -37,46 +39,35 @@ def names_of(containers: Sequence[Container]) -> dict[str, Container]:
     }
 
 
-def of_other_nodes(containers: Sequence[Container], topology: Topology) -> dict[str, tuple[str, ...]]:
-    """The nodes that are there, by service, where they are others than the topology's; no node is no other one."""
-    there = names_of(containers)
-    found = {
-        service: tuple(name for name in there if service_of(name) == service)
-        for service in ("kafka", "elasticsearch", "postgres")
-    }
-    return {
-        service: names
-        for service, names in found.items()
-        if names and set(names) != {node.name for node in topology.of(service)}
-    }
+def absent(named: Mapping[str, Container], topology: Topology) -> list[str]:
+    """What should have a container and has none; of a scaled service any number may be there."""
+    there = {each.service for each in named.values()}
+    wanted = [
+        name
+        for service in SERVICES
+        for name in ([service] if service in SCALED else [node.name for node in topology.of(service)])
+    ]
+    return [name for name in wanted if name not in there]
 
 
-def check_nodes(containers: Sequence[Container], topology: Topology) -> None:
-    """Raises StackError if the containers are those of another topology."""
-    for service, names in of_other_nodes(containers, topology).items():
-        asked = ", ".join(node.name for node in topology.of(service))
-        raise StackError(
-            f"the containers are those of another topology: there are {', '.join(names)}, and the topology"
-            f" {topology.name} has {asked}; run `sinkbench down --stack compose` first, or set SINKBENCH_TOPOLOGY to"
-            " that of the containers"
-        )
+def check_nodes(names: Collection[str], topology: Topology, where: str, fix: str) -> None:
+    """Raises StackError if `where` there are other nodes than the topology's; those of a service may all be absent."""
+    for service in CLUSTERED:
+        asked = [node.name for node in topology.of(service)]
+        found = [name for name in names if service_of(name) == service]
+        if found and set(found) != set(asked):
+            raise StackError(
+                f"{where} there are {', '.join(found)}, and the topology {topology.name} has {', '.join(asked)}; {fix}"
+            )
 
 
-def check_security(containers: Sequence[Container], security: Security | None) -> None:
-    """Raises StackError if the containers want other passwords than these, or none: None is for none."""
-    mark = None if security is None else security.mark
-    for name, container in names_of(containers).items():
-        if container.mark == mark:
-            continue
-        down = "run `sinkbench down --stack compose` first"
-        if security is None:
-            raise StackError(f"{name} wants TLS and a password; set SINKBENCH_SECURITY=on, or {down}")
-        if container.mark is None:
-            raise StackError(f"{name} has no TLS and no users, and SINKBENCH_SECURITY=on; leave it out, or {down}")
-        raise StackError(
-            f"{name} knows other passwords than those in {security.folder}; set SINKBENCH_HOME to where theirs are, or"
-            f" {down}"
-        )
+def check_security(found: Mapping[str, Container], wanted: bool) -> None:
+    """Raises StackError if a container wants TLS and a password, and `wanted` is False, or the other way round."""
+    for name, container in found.items():
+        if container.secured and not wanted:
+            raise StackError(f"{name} wants TLS and a password; set SINKBENCH_SECURITY=on, or {DOWN}")
+        if wanted and not container.secured:
+            raise StackError(f"{name} has no TLS and no users, and SINKBENCH_SECURITY=on; unset it, or {DOWN}")
 
 
 def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:

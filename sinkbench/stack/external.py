@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
-from sinkbench.stack import Endpoints, Say, ServiceState, Stack
+from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
 from sinkbench.stack.readiness import Check, checks, loadgen_checks
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
@@ -71,6 +70,8 @@ class ExternalStack(Stack):
     """The clusters that a stack file describes."""
 
     name = "external"
+    faults = None
+    layout = None
 
     def __init__(self, path: Path) -> None:
         """Raises StackError, with the line, if the file at `path`, or a file that it names, cannot be used."""
@@ -100,30 +101,17 @@ class ExternalStack(Stack):
             raise StackError(f"{folder}: belongs to another account; remove it, or set TMPDIR to a folder of your own")
         return folder / "race.lock"
 
-    @property
-    def unmeasured(self) -> tuple[str, ...]:
-        there = self._endpoints.sinks
-        titles = ["Kafka", *(sink_service(name).title for name in there), "Connect"]
-        absent = [
-            service.measures
-            for sink in declared_sinks()
-            for service in sink.services
-            if sink.name in there and service.name not in there and service.measures
-        ]
-        of_all = ("memory and network traffic of the services", "free disk space of the services")
-        return (*(f"CPU time of {title}" for title in titles), *of_all, *absent)
-
     def _checks(self) -> dict[str, Check]:
         return checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS)
 
-    def running(self) -> bool:
-        """Always: somebody else runs it."""
-        return True
+    def start_id(self) -> str | None:
+        """The same always: other people start them."""
+        return self.name
 
     def up(self, say: Say) -> None:
         """Checks every endpoint with its credentials, and its version. Raises StackError, a line for each failure."""
         asked = self._checks() | loadgen_checks(self._endpoints, TIMEOUT_SECONDS)
-        where, found = self.addresses(), _at_once(asked)
+        where, found = self._endpoints.addresses(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
         problems = [
@@ -133,37 +121,34 @@ class ExternalStack(Stack):
         ]
         if problems:
             raise StackError(redacted("\n".join(problems)))
-        say(f"not measured on these clusters: {', '.join(self.unmeasured)}")
-
-    def _not_ours(self) -> NoReturn:
-        raise StackError(f"{self._file.path}: these clusters belong to somebody else: nothing is started or stopped")
+        say(f"not measured on these clusters: {', '.join(self._unmeasured())}")
 
     def down(self) -> None:
-        self._not_ours()
+        raise StackError(f"{self._file.path}: these clusters are other people's: nothing is started or stopped")
 
-    def kill(self, service: str) -> None:
-        self._not_ours()
-
-    def stop(self, service: str) -> None:
-        self._not_ours()
-
-    def start(self, service: str) -> None:
-        self._not_ours()
-
-    def freeze(self, service: str) -> None:
-        self._not_ours()
-
-    def thaw(self, service: str) -> None:
-        self._not_ours()
-
-    def states(self) -> list[ServiceState]:
+    def services(self) -> list[ServiceState]:
         return [
             ServiceState(name, "running" if problem is None else "dead", None, redacted(problem or ""))
             for name, problem in _at_once(self._checks()).items()
         ]
 
-    def cpu_seconds(self) -> dict[str, float | None]:
-        return dict.fromkeys(self._checks())
+    def usage(self) -> Usage:
+        return Usage(cpu_seconds=dict.fromkeys(self._checks()))
+
+    def facts(self) -> Facts:
+        return Facts(unmeasured=self._unmeasured())
+
+    def _unmeasured(self) -> tuple[str, ...]:
+        there = self._endpoints.sinks
+        titles = ["Kafka", *(sink_service(name).title for name in there), "Connect"]
+        absent = [
+            service.measures
+            for sink in declared_sinks()
+            for service in sink.services
+            if sink.name in there and service.name not in there and service.measures
+        ]
+        of_all = ("memory of the services", "free disk space of the services")
+        return (*(f"CPU time of {title}" for title in titles), *of_all, *absent)
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
-        raise StackError(f"{self._file.path}: these clusters belong to somebody else: their logs are with them")
+        raise StackError(f"{self._file.path}: these clusters are other people's: their logs are with them")

@@ -14,9 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sinkbench.stack.processes import read_file
+
 __all__ = ["Resident", "resident_bytes", "resident_of", "together"]
 
-_LINE = re.compile(r"^(RssAnon|RssFile|RssShmem):\s+(\d+) kB$", re.MULTILINE)
+_LINE = re.compile(rb"^(RssAnon|RssFile|RssShmem):\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,12 @@ class Resident:
     shared: int
 
 
-def resident_of(status: str) -> Resident | None:
+def resident_of(status: bytes) -> Resident | None:
     """Reads a `/proc/PID/status`; None of a process that has ended, or a thread of the kernel: these hold none."""
     found = {name: 1024 * int(kilobytes) for name, kilobytes in _LINE.findall(status)}
     if len(found) < 3:
         return None
-    return Resident(own=found["RssAnon"], files=found["RssFile"], shared=found["RssShmem"])
+    return Resident(own=found[b"RssAnon"], files=found[b"RssFile"], shared=found[b"RssShmem"])
 
 
 def together(processes: Iterable[Resident]) -> int | None:
@@ -52,6 +54,6 @@ def resident_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | Non
     found = []
     for pid in pids:
         with suppress(OSError):
-            if (resident := resident_of((proc / str(pid) / "status").read_text(errors="replace"))) is not None:
+            if (resident := resident_of(read_file(f"{proc}/{pid}/status"))) is not None:
                 found.append(resident)
     return together(found)

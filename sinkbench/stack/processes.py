@@ -200,12 +200,6 @@ class CpuClock:
         """The processes that were counted last."""
         return [self.pid, *(child.pid for child in self._children)]
 
-    def look(self) -> list[int]:
-        """The processes that there are now, the service's own first, whether it lives or not."""
-        with suppress(psutil.Error):
-            self._children = descendants(self._process)
-        return self.pids
-
     def seconds(self) -> float | None:
         """User and system time so far; None once the process is gone.
 

@@ -7,28 +7,18 @@ import secrets
 import socket
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from loadgen.certificate import WARN_BEFORE
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal
-from sinkbench.settings import Settings
 from sinkbench.stack import Say
 from sinkbench.stack.certificates import Signed, issue, make_authority, valid_until, wrong_with
-from sinkbench.stack.security import OF_CONTAINERS, SERVICES, Security, kept_security
-from sinkbench.stack.securityfiles import files_of_containers, files_of_processes
-from sinkbench.stack.securityoverlay import (
-    INSIDE,
-    MOUNTED,
-    folder_of_containers,
-    names_of_containers,
-    nodes_by_name,
-    told_of_security,
-)
+from sinkbench.stack.security import SERVICES, Security, kept_security
+from sinkbench.stack.securityfiles import files_of_processes
 
-__all__ = ["refuse_expired", "secure_containers", "secure_processes", "security_of_containers"]
+__all__ = ["refuse_expired", "secure_processes"]
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 FOR_OURS = "delete ca.pem, node.pem and node.key there for certificates of sinkbench's own"
@@ -53,46 +43,6 @@ def secure_processes(folder: Path, owner: tuple[int, int] | None, say: Say) -> S
         for name, content in files_of_processes(security, signed, authority).items():
             _write(folder / name, content, owner)
     return security
-
-
-def security_of_containers(settings: Settings, inside: bool = False) -> Security | None:
-    """What containers want under these settings; None if that is nothing. `inside`: for one of the containers."""
-    if settings.security == "off":
-        return None
-    folder = INSIDE if inside else folder_of_containers(settings.home)
-    # Where they were never started there are no passwords yet, and nobody who would ask for them.
-    return kept_security(folder, OF_CONTAINERS) or Security(folder, dict.fromkeys(OF_CONTAINERS, ""))
-
-
-def secure_containers(settings: Settings, project: str, say: Say) -> None:
-    """As `secure_processes`, for containers, which find in `mounted` what they read; nothing if they want no security.
-
-    Their accounts are none of this machine's, so every user may read what is mounted; but none can enter the folder in
-    which it is.
-
-    Args:
-        settings: with the topology.
-        project: compose's name of it.
-        say: is told what is made anew.
-    """
-    if settings.security == "off":
-        return
-    folder, topology = folder_of_containers(settings.home), settings.layout
-    with _mended(folder):
-        names = (*LOCAL_NAMES, *names_of_containers(topology, project))
-        wanted = ("127.0.0.1", *nodes_by_name(topology))
-        security, signed, authority = _kept(folder, OF_CONTAINERS, names, wanted, say)
-        _write(folder / "node.pem", signed.certificate)
-        _write(folder / "node.key", signed.key)
-        mounted = folder / MOUNTED
-        mounted.mkdir(mode=0o700, exist_ok=True)
-        mounted.chmod(0o700)
-        inside, further = replace(security, folder=INSIDE), told_of_security(topology, project)
-        for service, files in files_of_containers(inside, signed, authority, further).items():
-            (mounted / service).mkdir(exist_ok=True)
-            (mounted / service).chmod(0o755)
-            for name, content in files.items():
-                _write(mounted / service / name, content, mode=0o644)
 
 
 def refuse_expired(folder: Path) -> None:

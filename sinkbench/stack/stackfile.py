@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, ValidationError, create_model, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, create_model, model_validator
 
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal_misplaced, redacted
@@ -136,8 +136,6 @@ def load_stack_file(path: Path) -> StackFile:
     try:
         file = model.model_validate(source.content, context={"folder": path.absolute().parent})
     except ValidationError as invalid:
-        ours: dict[str, type[BaseModel]] = {"kafka": KafkaSection, "connect": ConnectSection, "loadgen": LoadgenSection}
-        models: dict[str, type[BaseModel]] = {"": model, **ours, **sections}
-        raise StackError(redacted(source.explain(invalid, models))) from None
+        raise StackError(redacted(source.explain(invalid, model))) from None
     file._source = source
     return file

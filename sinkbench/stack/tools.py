@@ -1,4 +1,4 @@
-"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer, bsdtar and ss, and sometimes Go.
+"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer and bsdtar, and sometimes Go.
 
 `python3 -m sinkbench.stack.tools` prints the missing ones, for `scripts/setup`: the standard library must suffice.
 """
@@ -26,7 +26,6 @@ __all__ = [
     "find_pgbouncer",
     "find_postgres",
     "find_setpriv",
-    "find_ss",
     "missing",
     "run",
 ]
@@ -117,11 +116,6 @@ def find_bsdtar() -> Path:
     return _find_program("bsdtar", "libarchive-tools")
 
 
-def find_ss() -> Path:
-    """The program that tells what each connection has carried. Raises StackError if there is none."""
-    return _find_program("ss", "iproute2")
-
-
 def find_setpriv() -> Path:
     """The program that has a process end with the one that has started it. Raises StackError if there is none."""
     return _find_program("setpriv", "util-linux")
@@ -142,7 +136,7 @@ def find_go(folder: Path = Path("/usr/local/go/bin")) -> Path:
 
 
 def missing() -> list[str]:
-    """Those of jdk, maven, postgresql, pgbouncer, libarchive-tools and iproute2 (Debian's names) that are missing."""
+    """Those of jdk, maven, postgresql, pgbouncer and libarchive-tools (Debian's names) that are missing."""
     absent = []
     for name, find in (
         ("jdk", find_java),
@@ -150,7 +144,6 @@ def missing() -> list[str]:
         ("postgresql", find_postgres),
         ("pgbouncer", find_pgbouncer),
         ("libarchive-tools", find_bsdtar),
-        ("iproute2", find_ss),
     ):
         try:
             find()

@@ -25,7 +25,6 @@ from sinkbench.results import (
     JvmCpu,
     Lag,
     Memory,
-    Network,
     Pool,
     RatePerSecond,
     Reads,
@@ -45,7 +44,7 @@ __all__ = ["cpu_by_block", "quotable", "scalings", "summarize", "valid_by_block"
 # So many trials say in notes which records they lost or doubled.
 MOST_NAMED = 3
 
-_Figures = TypeVar("_Figures", JvmCpu, Memory, Network)
+_Figures = TypeVar("_Figures", JvmCpu, Memory)
 
 
 def summarize(
@@ -264,7 +263,6 @@ def _summary(
         pool=_pool([trial.pool for trial in used if trial.pool is not None]),
         bloat=_bloat(used, trials),
         fetched_bytes_per_record=median_known(trial.fetched_bytes_per_record for trial in used),
-        network_bytes_per_record=_by_service(Network, [trial.network_bytes_per_record for trial in used]),
         foreign_cores=most(trial.foreign_cores for trial in used),
         stolen_cores=most(trial.stolen_cores for trial in used),
         monitoring_overhead_cores=most(trial.monitoring_overhead_cores for trial in used),

@@ -24,7 +24,7 @@ def durability_notes(trials: Sequence[TrialRecord]) -> list[str]:
 def alike(cells: Sequence[CellSummary]) -> bool | None:
     """Whether cells are equally durable; None if that is known of some of them only.
 
-    Cells of which nobody knows it, as of an earlier sinkbench, are alike.
+    Cells of which nothing is known are alike.
     """
     told = [None if cell.durability is None or not cell.durability.text else cell.durability for cell in cells]
     if None in told:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sinkbench.analysis.intervals import CONFIDENCE, FEWEST_BLOCKS, interval_of, ratio_by_block, seed_of
 from sinkbench.errors import PlanError
-from sinkbench.plan.plan import PipelineEntry, Plan, PlanDrain
+from sinkbench.plan.plan import Plan, PlanDrain
 from sinkbench.results import Interval, Noise, Overhead, TrialRecord
 
 __all__ = [
@@ -43,7 +43,7 @@ WARM_UP_SECONDS = 30.0
 
 def noise_plan(pipeline: str, minutes: float) -> Plan:
     """A plan that races a pipeline against itself, with more blocks than so many minutes have room for."""
-    return _pairs(NOISE, minutes, *(PipelineEntry(pipeline=pipeline, label=label) for label in LABELS))
+    return _pairs(NOISE, minutes, *({"pipeline": pipeline, "label": label} for label in LABELS))
 
 
 def overhead_plan(pipeline: str, minutes: float, stamping: Collection[str]) -> Plan:
@@ -57,7 +57,7 @@ def overhead_plan(pipeline: str, minutes: float, stamping: Collection[str]) -> P
             f"{pipeline}: without probes only a sink that keeps the time of every insertion tells the rate"
             f" ({', '.join(stamping)}); take a pipeline of such a one"
         )
-    entries = (PipelineEntry(pipeline=pipeline, label=label, probes=probes) for label, probes in PROBES.items())
+    entries = ({"pipeline": pipeline, "label": label, "probes": probes} for label, probes in PROBES.items())
     return _pairs(OVERHEAD, minutes, *entries)
 
 
@@ -67,7 +67,7 @@ def is_selftest(plan: Plan) -> bool:
     return (plan.name, labels) in ((NOISE, LABELS), (OVERHEAD, tuple(PROBES)))
 
 
-def _pairs(name: str, minutes: float, *entries: PipelineEntry) -> Plan:
+def _pairs(name: str, minutes: float, *entries: Mapping[str, object]) -> Plan:
     return Plan.model_validate(
         {
             "name": name,

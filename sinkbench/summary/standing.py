@@ -13,7 +13,7 @@ from sinkbench.results import CellSummary, Reason, RunSummary, TrialRecord
 
 __all__ = ["at_least", "is_shared", "much_foreign", "rated", "total_cpu_seconds"]
 
-# Three trials in a row rise by chance in one of six cells, but throttled by so much.
+# Three trials in a row rise by chance in one of six cells, but rarely by this much.
 FEWEST_THAT_RISE, RISE = 3, 1.25
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block
 from sinkbench.analysis.rates import usable_rate
@@ -135,8 +135,7 @@ def load_thresholds(path: Path, connectors: Path, stamping: Collection[str] | No
     try:
         wanted = Thresholds.model_validate(source.content)
     except ValidationError as invalid:
-        models: dict[str, type[BaseModel]] = {"": Thresholds, "cells": CellThresholds}
-        raise PlanError(source.explain(invalid, models)) from None
+        raise PlanError(source.explain(invalid, Thresholds)) from None
     plan = load_plan(path.parent / wanted.plan, connectors, stamping)
     labels = [entry.shown_name for entry in plan.pipelines]
     for index, asked in enumerate(wanted.cells):

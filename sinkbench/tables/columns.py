@@ -31,7 +31,7 @@ _SHORT = {
     ReasonCode.DUPLICATED: "DUPLICATED",
     ReasonCode.STALE: "STALE",
     ReasonCode.MISSING: "MISSING",
-    ReasonCode.NOT_DELETED: "NOT_DELETED",
+    ReasonCode.NOT_DELETED: "NOT DELETED",
     ReasonCode.FOREIGN_RECORDS: "FOREIGN",
     ReasonCode.ALTERED: "ALTERED",
     ReasonCode.NOT_AUDITED: "NOT AUDITED",

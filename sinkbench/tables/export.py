@@ -194,8 +194,6 @@ COLUMNS: dict[str, Column] = {
 BY_SERVICE = {
     "peak_memory_bytes": ("peak_memory", "resident_bytes"),
     "peak_heap_bytes": ("peak_memory", "heap_bytes"),
-    "received_bytes_per_record": ("network_bytes_per_record", "received"),
-    "sent_bytes_per_record": ("network_bytes_per_record", "sent"),
 }
 """Columns with one for each service: the field of a cell with its services, and which figure of these it is."""
 

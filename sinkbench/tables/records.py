@@ -26,7 +26,6 @@ def record_lines(summary: RunSummary) -> list[str]:
 
 
 def _content_lines(summary: RunSummary) -> list[str]:
-    """A line; nothing of a run of an earlier sinkbench."""
     audits = [cell.audit for cell in summary.cells if cell.audit is not None and cell.audit.checked is not None]
     checked = sum(audit.checked or 0 for audit in audits)
     stored = sum(audit.stored - audit.duplicates - audit.foreign for audit in audits)

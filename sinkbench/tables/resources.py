@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.table import Column, Table
 from rich.text import Text
 
-from sinkbench.results import CellSummary, Network, RunSummary, Spread
+from sinkbench.results import CellSummary, RunSummary, Spread
 from sinkbench.tables.answers import cell_name
 from sinkbench.tables.columns import SHORT_NAMES, in_short
 from sinkbench.tables.format import NOT_MEASURED, megabytes, money, whole
@@ -19,31 +19,23 @@ __all__ = ["cost_table", "marked_name", "price_lines", "resource_table"]
 _WHOLE_WIDTH = 100
 _LONGEST_NAME = 32
 _LEAST_BYTES = 5e5
-# In bytes a record.
-_LEAST_CARRIED = 0.5
 
 
 def resource_table(summary: RunSummary, width: int = 140) -> Table | None:
-    """One row a cell with what it took of memory, disk and network; None if nothing of it was measured.
+    """One row a cell with what it took of memory and disk; None if nothing of it was measured.
 
     Below 100 columns of `width` it has no figures by service. A cell whose figures may not be compared says so.
     """
     if not any(map(_took, summary.cells)):
         return None
     roomy = width >= _WHOLE_WIDTH
-    sent = roomy and any(cell.network_bytes_per_record for cell in summary.cells)
-    # What Kafka sends is nearly all for the tasks' consumers, and stands in one column.
-    fetched = any(
-        cell.fetched_bytes_per_record is not None and not (sent and "kafka" in cell.network_bytes_per_record)
-        for cell in summary.cells
-    )
+    fetched = any(cell.fetched_bytes_per_record is not None for cell in summary.cells)
     table = new_table(
         "memory and disk",
         *("tasks", "peak\nMB"),
         *([_folded("MB by\nservice"), _folded("heap\nMB")] if roomy else []),
         "bytes\non disk",
         *(["bytes\nfrom\nKafka"] if fetched else []),
-        *([_folded("bytes\nin/out")] if sent else []),
     )
     table.caption = Text("All bytes are for each record.")
     table.caption_justify = "left"
@@ -55,7 +47,6 @@ def resource_table(summary: RunSummary, width: int = 140) -> Table | None:
             *([_resident(cell), _heaps(cell)] if roomy else []),
             whole(median_of(cell.disk_bytes_per_record)),
             *([whole(cell.fetched_bytes_per_record)] if fetched else []),
-            *([_network(cell)] if sent else []),
         ]
         table.add_row(*map(Text, row))
     return table
@@ -112,7 +103,7 @@ def _unpriced(summary: RunSummary) -> list[str]:
 
 def _took(cell: CellSummary) -> bool:
     figures = (cell.total_peak_memory_bytes, cell.disk_bytes_per_record, cell.fetched_bytes_per_record)
-    return bool(cell.peak_memory or cell.network_bytes_per_record) or any(each is not None for each in figures)
+    return bool(cell.peak_memory) or any(each is not None for each in figures)
 
 
 def _folded(header: str) -> Column:
@@ -141,15 +132,3 @@ def _heaps(cell: CellSummary) -> str:
 def _named(figures: Iterable[tuple[str, float | None]]) -> str:
     known = sorted((-value, name) for name, value in figures if value is not None and value >= _LEAST_BYTES)
     return " ".join(f"{SHORT_NAMES.get(name, name)}:{megabytes(-less)}" for less, name in known) or NOT_MEASURED
-
-
-def _carried(network: Network) -> float:
-    """Bytes a record, both ways."""
-    return (network.received or 0.0) + (network.sent or 0.0)
-
-
-def _network(cell: CellSummary) -> str:
-    # The other sink is idle, and carries next to nothing.
-    found = [each for each in sorted(cell.network_bytes_per_record.items()) if _carried(each[1]) >= _LEAST_CARRIED]
-    shown = ((SHORT_NAMES.get(name, name), whole(each.received), whole(each.sent)) for name, each in found)
-    return " ".join(f"{name}:{received}/{sent}" for name, received, sent in shown) or NOT_MEASURED

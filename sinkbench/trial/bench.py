@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,26 +28,25 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.forms import filled_columns
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
-from sinkbench.plan.sections import Acks, PlanChanges
+from sinkbench.plan.sections import PlanChanges
 from sinkbench.results import Asked
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
-from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, open_sink, sink_kind
-from sinkbench.stack import Stack
-from sinkbench.topology import service_of
+from sinkbench.sinks import Sink, SinkBloat, SinkPooling, SinkReading, needed, open_sink, sink_kind
+from sinkbench.stack import Stack, Usage
 from sinkbench.trial.asking import asked
 from sinkbench.trial.backgroundprobe import BackgroundSampler
 from sinkbench.trial.contents import content_of
-from sinkbench.trial.memory import memory_signs
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
 from sinkbench.trial.readorders import Order
 from sinkbench.trial.sampler import Sampler, Sources, throttled
 from sinkbench.trial.sent import SentRecords
+from sinkbench.trial.values import Loaded, TopicLoad
 
-__all__ = ["VARIABLE", "Bench", "Loaded", "TopicLoad", "filled_in", "jvm_signs"]
+__all__ = ["VARIABLE", "Bench", "Loaded", "TopicLoad", "filled_in"]
 
 # How often a sink is asked whether all is stored where nothing else is looked at.
 UNWATCHED_SECONDS = 2.0
@@ -56,8 +55,6 @@ UNWATCHED_SECONDS = 2.0
 SLOW_SECONDS = 1.0
 # A worker that answers nothing for so long is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0
-# What a service holds changes slowly, and each of its processes is a file to read.
-MEMORY_SECONDS = 2.0
 # Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
 COMPARED_RECORDS = 64
 # The rows that are there before a trial: copies of so many records, whose `bench.run` is none of any trial's.
@@ -69,37 +66,6 @@ LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
 COPIED_SECONDS, AGAIN_SECONDS = 15.0, 0.2
 # What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
-
-
-@dataclass(frozen=True)
-class TopicLoad:
-    """What a topic is to be loaded with: so many records of a form, at a rate per second or as fast as possible.
-
-    `acks` says who must acknowledge them; None: whoever the plan's load says.
-    """
-
-    records: int
-    form: Form = DOCUMENT
-    rate: float | None = None
-    acks: Acks | None = None
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A trial's topic after its load: records that were sent, acknowledged and are in it, and its partitions.
-
-    Attributes:
-        records_per_second: acknowledged records over the time that the load took.
-        in_time: records sent by the time that the last one was due; None of a load without a rate.
-    """
-
-    sent: int
-    acknowledged: int
-    in_topic: int
-    partitions: int
-    partitions_with_records: int
-    records_per_second: float
-    in_time: int | None = None
 
 
 class Bench:
@@ -174,8 +140,8 @@ class Bench:
         own = set() if names is None else {each.connector for each in (names, names.renamed, names.second)}
         running = {name: tasks for name, tasks in self.connect.running().items() if name not in own}
         topics = {name: count for name, count in self.kafka.written().items() if not is_ours(name)}
-        # A sink of somebody's own may be older than this question.
-        asked = {name: ask() for name in sinks if (ask := getattr(self.sink(name), "others", None)) is not None}
+        known = {name: self.sink(name).capabilities.others for name in sinks}
+        asked = {name: others.seen() for name, others in known.items() if others is not None}
         tables = {
             f"{table} of {sink}": count
             for sink, found in asked.items()
@@ -222,7 +188,7 @@ class Bench:
             TrialFailed: it does not. A record is in the topic once and in the sink about three times (its log, its data
                 and what is being merged or checkpointed), and a gigabyte stays free.
         """
-        free = self.stack.free_bytes()
+        free = self.stack.usage().free_bytes
         needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
         if free is not None and free < needed:
             raise TrialFailed(
@@ -271,52 +237,49 @@ class Bench:
         self.set_back(cell.sink)
         if cell.settings:
             self._set.add(cell.sink)
-            self.sink(cell.sink).apply(cell.settings)
+            needed(self.sink(cell.sink).capabilities.service_settings, "service_settings").apply(cell.settings)
 
     def set_back(self, sink: str) -> None:
         """Has the services of a sink be as they were before `set_services`. Raises ServiceError if that fails."""
         if sink in self._set:
-            self.sink(sink).revert()
+            needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
     def pooling(self, cell: Cell) -> SinkPooling | None:
         """How the pooler before the cell's sink is set; None if it has none, or does not tell."""
-        ask = getattr(self.sink(cell.sink), "pooling", None)
+        pooler = self.sink(cell.sink).capabilities.pooler
         # Somebody else's may keep that back, which spoils no trial.
         with suppress(ServiceError):
-            return None if ask is None else ask()
+            return None if pooler is None else pooler.read()
         return None
 
-    def create_target(self, cell: Cell, names: Names) -> None:
+    def create_target(self, cell: Cell, names: Names) -> tuple[str, ...]:
         """Makes the trial's empty index or table, by the cell's target file if it has one.
+
+        Returns:
+            What readers of the trial's figures should know of it.
 
         Raises:
             TargetError: the file cannot be used, or lacks what the cell's connector writes to.
         """
         self.set_services(cell)
-        sink = self.sink(cell.sink)
-        # A sink of somebody's own may take no file.
-        if cell.target is None:
-            sink.create(names.target)
-        else:
-            sink.create(names.target, self._checkout / cell.target)
-        self._check_columns(cell, names)
-        if self.plan.load.changes is not None:
+        file = None if cell.target is None else self._checkout / cell.target
+        created = self.sink(cell.sink).create(names.target, file)
+        self._check_columns(cell, names, created.columns)
+        if self.plan.changes is not None:
             self._check_keyed(cell, names)
+        return created.notes
 
-    def _check_columns(self, cell: Cell, names: Names) -> None:
+    def _check_columns(self, cell: Cell, names: Names, there: frozenset[str] | None) -> None:
         """Makes sure that the target has each column that the connector fills, as far as both tell.
 
         Raises TargetError if it lacks one; then it is gone again.
         """
-        sink = self.sink(cell.sink)
-        ask = getattr(sink, "columns", None)
         wanted = filled_columns({key: str(value).strip() for key, value in self.file_of(cell).items()}, cell.form)
-        held = None if ask is None or wanted is None else ask(names.target)
-        if wanted is None or held is None:
+        if wanted is None or there is None:
             return
-        if lacking := sorted(wanted - held):
-            sink.drop(names.target)
+        if lacking := sorted(wanted - there):
+            self.sink(cell.sink).drop(names.target)
             made = "the sink's own file" if cell.target is None else cell.target
             raise TargetError(
                 f"{cell.label}: the table of {made} has no column {lacking[0]}, which {cell.pipeline} fills of records"
@@ -328,23 +291,23 @@ class Bench:
 
         Raises PlanError if the sink cannot do that.
         """
-        ask = getattr(self.sink(cell.sink), "fill", None)
-        if ask is None:
+        filling = self.sink(cell.sink).capabilities.filling
+        if filling is None:
             raise PlanError(f"{cell.label}: the sink {cell.sink} takes no rows_before; leave it out")
         load = self.plan.load
         count = min(cell.rows_before, DOCUMENTS_BEFORE)
         options = {"bootstrap": "-", "topic": "-", "run": RUN_BEFORE, "count": count}
         kept = load_from({**options, "keys": load.keys, "record_bytes": load.record_bytes})
-        yield from ask(names.target, cell.rows_before, records_of(kept))
+        yield from filling.fill(names.target, cell.rows_before, records_of(kept))
 
     def _check_keyed(self, cell: Cell, names: Names) -> None:
         """Makes sure, by an audit of the empty target, that changes can be audited in it. Raises PlanError if not."""
         where = f"{self.plan.where('load', 'changes')}: {cell.label}"
-        ask = getattr(self.sink(cell.sink), "versions", None)
-        if ask is None:
+        audited = self.sink(cell.sink).capabilities.changes
+        if audited is None:
             raise PlanError(f"{where}: the sink {cell.sink} cannot be audited by key; leave the pipeline out")
         try:
-            next(ask(names.target, names.trial), None)
+            next(audited.versions(names.target, names.trial), None)
         except TargetError as error:
             raise PlanError(f"{where}: {error}") from None
 
@@ -419,7 +382,7 @@ class Bench:
 
     def machine_cores(self) -> int | None:
         """Cores of the machine that all services share, if that can be seen."""
-        found = self.stack.machine_cpu()
+        found = self.stack.usage().machine
         return None if found is None else found.cores
 
     def consumed(self, names: Names) -> int:
@@ -449,12 +412,8 @@ class Bench:
             sources,
             consumed=throttled(lambda: self.consumed(names), SLOW_SECONDS),
             status=throttled(lambda: self.connect.status(names.connector), SLOW_SECONDS),
-            cpu_seconds=throttled(self.stack.cpu_seconds, SLOW_SECONDS, meanwhile={}),
-            troubles=self.stack.troubles,
+            usage=throttled(self.stack.usage, SLOW_SECONDS, meanwhile=Usage()),
             tasks=lambda: self._metrics.read(names.connector),
-            jvms=throttled(lambda: jvm_signs(self.stack), SLOW_SECONDS, meanwhile={}),
-            machine=self.stack.machine_cpu,
-            memory=throttled(lambda: memory_signs(self.stack), MEMORY_SECONDS, meanwhile={}),
         )
         return Sampler(sources, self.plan.probe_interval_ms / 1000)
 
@@ -477,13 +436,17 @@ class Bench:
                 own.forget_sink(cell.sink)
                 raise
 
+        def used() -> Usage:
+            found = self.stack.usage()
+            # What a fault does to a service is no trouble.
+            return Usage(found.cpu_seconds, machine=found.machine)
+
         sources = Sources(
             sink=read,
             in_topic=lambda: own.in_topic(names()),
             consumed=lambda: own.consumed(names()),
             status=lambda: own.status(names()),
-            cpu_seconds=self.stack.cpu_seconds,
-            machine=self.stack.machine_cpu,
+            usage=used,
         )
         return BackgroundSampler(sources, self.plan.probe_interval_ms / 1000, SLOW_SECONDS, own.close)
 
@@ -509,8 +472,8 @@ class Bench:
         """Compares what the sink holds with what was produced, record by record, or key by key if they change keys."""
         sink = self.sink(cell.sink)
         sink.settle(names.target)
-        if self.plan.load.changes is not None:
-            return self._audit_versions(cell, names, records, self.plan.load.changes)
+        if self.plan.changes is not None:
+            return self._audit_versions(cell, names, records, self.plan.changes)
         audit = SeqAudit(records)
         found = 0
         for seqs in sink.sequences(names.target, names.trial):
@@ -524,7 +487,7 @@ class Bench:
         keys = self.plan.load.keys
         audit = VersionAudit(records, key_names(keys), *last_versions(Changes(**changes.model_dump()), keys, records))
         found = 0
-        for chunk, seqs in sink.versions(names.target, names.trial):
+        for chunk, seqs in needed(sink.capabilities.changes, "changes").versions(names.target, names.trial):
             audit.add(chunk, seqs)
             found += len(chunk)
         audit.add_foreign(_foreign(sink, cell, names, found))
@@ -532,8 +495,8 @@ class Bench:
 
     def bloat(self, cell: Cell, names: Names) -> SinkBloat | None:
         """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
-        ask = getattr(self.sink(cell.sink), "bloat", None)
-        return None if self.plan.load.changes is None or ask is None else ask(names.target)
+        changes = self.sink(cell.sink).capabilities.changes
+        return None if self.plan.changes is None or changes is None else changes.bloat(names.target)
 
     def content(self, cell: Cell, names: Names, records: int) -> Content | None:
         """Compares a few records of the topic with what the sink holds of them, and many with their own checksums.
@@ -542,18 +505,19 @@ class Bench:
         """
         # Of what changes the sink keeps the last versions.
         count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / self.record_bytes)))
-        values = self.kafka.some_records(names.topic, count, last=self.plan.load.changes is not None)
+        values = self.kafka.some_records(names.topic, count, last=self.plan.changes is not None)
         sent = documents_of(values, names.trial, cell.form)
         return content_of(self.sink(cell.sink), names, sent, records, self.record_bytes)
 
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
         """What the trial's index or table answers to the plan's queries, and whether that is right."""
-        # A sink of somebody's own may be older than this question.
-        ask = getattr(self.sink(cell.sink), "ask", None)
-        if not self._queries or ask is None:
+        queries = self.sink(cell.sink).capabilities.queries
+        if not self._queries or queries is None:
             return []
         with SentRecords(records, self.plan.load.keys) as sent:
-            return [asked(query, partial(ask, names.target, query), sent.answer(query)) for query in self._queries]
+            return [
+                asked(query, partial(queries.ask, names.target, query), sent.answer(query)) for query in self._queries
+            ]
 
     def read_order(self, cell: Cell, names: Names) -> Order:
         """What the process that asks queries beside a cell's load is told."""
@@ -571,16 +535,6 @@ class Bench:
         self.kafka.delete_group(group_of(names.connector))
         if topic:
             self.kafka.delete_topic(names.topic)
-
-
-def jvm_signs(stack: Stack) -> dict[str, float]:
-    """What a stack's JVMs have spent beside their work, by service, as `sinkbench.analysis.warm` reads it."""
-    signs: dict[str, float] = {}
-    for name, parts in stack.jvm_cpu_seconds().items():
-        for part, seconds in parts.items():
-            sign = f"{service_of(name)}_{part}_cpu_seconds_total"
-            signs[sign] = signs.get(sign, 0.0) + seconds
-    return signs
 
 
 def _since(reading: SinkReading, rows_before: int) -> SinkReading:

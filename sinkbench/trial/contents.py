@@ -36,21 +36,18 @@ def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, 
     Raises:
         ServiceError: the sink does not answer what it holds of those few.
     """
-    # A sink of somebody's own may be older than these questions.
-    documents, contents = getattr(sink, "documents", None), getattr(sink, "contents", None)
+    documents = sink.capabilities.documents
     if documents is None:
         return None
-    few = compare_content(sent, documents(names.target, names.trial, sorted(sent)))
+    few = compare_content(sent, documents.some(names.target, names.trial, sorted(sent)))
     audit = ChecksumAudit(records, few)
-    if contents is None:
-        return audit.result("the sink does not give them back")
     if not bear_checksums(sent):
         return audit.result("records of this form, or of this load generator, bear none")
     give_up = time.monotonic() + CHECK_SECONDS
     at_once = max(1, min(AT_ONCE, int(AT_ONCE_BYTES / record_bytes)))
     try:
         with ExitStack() as opened:
-            chunks = contents(names.target, names.trial, one_in(records, record_bytes), at_once)
+            chunks = documents.all(names.target, names.trial, one_in(records, record_bytes), at_once)
             if hasattr(chunks, "close"):
                 opened.callback(chunks.close)
             for chunk in chunks:

@@ -51,8 +51,9 @@ class Drain:
 
     def read(self, trial: Trial) -> None:
         # The rows that were there before have times, too.
-        if trial.audited is not None and not trial.cell.rows_before:
-            self._stamped = trial.sink.stamped_rate(trial.names.target, trial.records)
+        times = trial.sink.capabilities.times
+        if times is not None and trial.audited is not None and not trial.cell.rows_before:
+            self._stamped = times.rate(trial.names.target, trial.records)
 
     def figures(self, trial: Trial) -> Figures:
         if not trial.cell.probes:

@@ -14,7 +14,7 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Recovery
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk
+from sinkbench.sinks import Arrivals, ArrivalWatch, FullDisk, needed
 from sinkbench.trial.bench import Loaded
 from sinkbench.trial.faultwatch import Deed, FaultWatch, Patience
 from sinkbench.trial.fulldisk import disk_to_fill
@@ -70,16 +70,17 @@ class Faulted:
             disk = disk_to_fill(trial.bench, trial.cell, trial.names, trial.records)
             self._disk = trial.contexts.enter_context(disk)
         if self._fault.what == PROMOTE:
-            trial.contexts.enter_context(usual_roles(trial.bench))
+            trial.contexts.enter_context(usual_roles(trial.bench, trial.cell.sink))
 
     def run(self, trial: Trial) -> None:
         plan, fault = trial.bench.plan, self._fault
         longest = plan.drain.timeout_seconds + fault.most_seconds
         if self._offered is not None:
-            longest += plan.sustain.seconds
-            interval = plan.sustain.arrival_interval_ms / 1000
+            longest += plan.constant_load.seconds
+            interval = plan.constant_load.arrival_interval_ms / 1000
             # Of a backlog all records were due before the connector was there: none is late.
-            self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
+            if (times := trial.sink.capabilities.times) is not None:
+                self._arriving = trial.contexts.enter_context(times.watch(trial.names.target, interval))
         watch = FaultWatch(trial.records, trial.cell.tasks, Patience(fault.patience_seconds, longest))
         trial.observer.phase("draining" if self._offered is None else f"offering {self._offered:,.0f} records/s")
         try:
@@ -118,7 +119,7 @@ class Faulted:
                 raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
             offering.check()
             injection.check()
-            if self._is_due(sample, plan.sustain.seconds, trial.records):
+            if self._is_due(sample, plan.constant_load.seconds, trial.records):
                 if injection.began is None:
                     self._too_late = self._offered is None and (sample.stored or 0) >= trial.records
                     trial.observer.phase(f"{fault.name}, while {self._meanwhile(trial)}")
@@ -181,8 +182,8 @@ class Faulted:
         told = any(act.command == Deed.REDIRECT.format(name=trial.names.connector) for act in self._acts)
         if injection.moved_to is None or told:
             return None
-        stack, cell = trial.bench.stack, trial.cell
-        used = proxy_targets_used(trial.bench.file_of(cell), cell.sink, stack.proxy_targets)
+        proxies, cell = needed(trial.bench.stack.faults, "faults").proxies, trial.cell
+        used = {} if proxies is None else proxy_targets_used(trial.bench.file_of(cell), cell.sink, proxies.targets)
         return used[cell.sink].at(*injection.moved_to) if cell.sink in used else None
 
     def read(self, trial: Trial) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, closing, contextmanager
 
 import psutil
 
 from sinkbench.errors import ReasonCode, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.sinks import SMALL_DISK, FullDisk, sink_kind
+from sinkbench.sinks import SMALL_DISK, FullDisk, needed, sink_kind
+from sinkbench.stack.smalldisk import SmallDisk
 from sinkbench.trial.bench import Bench
 from sinkbench.trial.names import Names
 
@@ -42,8 +42,12 @@ def disk_to_fill(bench: Bench, cell: Cell, names: Names, records: int) -> Iterat
             ReasonCode.DISK_TOO_SMALL,
         )
     size = round(TIMES * load) + EMPTY_BYTES
+
+    def small_disk() -> AbstractContextManager[SmallDisk]:
+        return needed(needed(bench.stack.faults, "faults").small_disks, "small_disks").mounted(size)
+
     with (
         closing(bench.another_sink(cell.sink)) as sink,
-        sink.disk_to_fill(names.target, partial(bench.stack.small_disk, size)) as disk,
+        needed(sink.capabilities.disk_to_fill, "disk_to_fill").disk(names.target, small_disk) as disk,
     ):
         yield disk

@@ -22,8 +22,8 @@ from sinkbench.plan.faults import (
     PlanFault,
 )
 from sinkbench.services.kafka import group_of
-from sinkbench.sinks import FullDisk, sink_kind
-from sinkbench.stack import Stack
+from sinkbench.sinks import FullDisk, needed, sink_kind
+from sinkbench.stack import Faults
 from sinkbench.trial.background import Background
 from sinkbench.trial.command import commanded
 from sinkbench.trial.network import Network
@@ -105,7 +105,10 @@ class Injection(Background[None]):
         if fault.what in OF_SERVICES:
             services = self._services()
             self.target = ", ".join(services)
-            return [partial(_broken, trial.bench.stack, fault.what, service) for service in services]
+            return [
+                partial(_broken, needed(trial.bench.stack.faults, "faults"), fault.what, service)
+                for service in services
+            ]
         if self._network is not None:
             self.target = self._network.target
             return [partial(self._network.broken, fault)]
@@ -154,26 +157,29 @@ class Injection(Background[None]):
 
     @contextmanager
     def _promoted(self) -> Iterator[None]:
-        stack = self._trial.bench.stack
-        self.moved_to = stack.promote()
+        promotion = needed(
+            needed(self._trial.bench.stack.faults, "faults").promotion(self._trial.cell.sink), "promotion"
+        )
+        self.moved_to = promotion.promote()
         try:
             yield
         finally:
-            stack.demote()
+            promotion.demote()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
         trial = self._trial
         target, why = trial.names.target, self._fault.reason
         with closing(trial.bench.another_sink(trial.cell.sink)) as sink:
+            refusing = needed(sink.capabilities.refusing, "refusing")
             try:
                 if why == "no connection":
-                    self._hold(partial(sink.refuse, target, why))
+                    self._hold(partial(refusing.refuse, target, why))
                 else:
-                    sink.refuse(target, why)
+                    refusing.refuse(target, why)
                 yield
             finally:
-                sink.accept(target)
+                refusing.accept(target)
 
     @contextmanager
     def _filling(self, disk: FullDisk) -> Iterator[None]:
@@ -250,10 +256,15 @@ class Injection(Background[None]):
 
 
 @contextmanager
-def _broken(stack: Stack, what: str, service: str) -> Iterator[None]:
+def _broken(faults: Faults, what: str, service: str) -> Iterator[None]:
     """A service that is killed, stopped, frozen or without its network, and then runs again."""
-    undo = {"freeze": stack.thaw, ISOLATE: stack.rejoin}.get(what, stack.start)
-    {"kill": stack.kill, "stop": stack.stop, "freeze": stack.freeze, ISOLATE: stack.isolate}[what](service)
+    if what == ISOLATE:
+        network = needed(faults.isolation, "isolation")
+        do, undo = network.isolate, network.rejoin
+    else:
+        do = {"kill": faults.kill, "stop": faults.stop, "freeze": faults.freeze}[what]
+        undo = faults.thaw if what == "freeze" else faults.start
+    do(service)
     try:
         yield
     finally:

@@ -33,9 +33,8 @@ class Interference:
     def exclude_existing(self) -> None:
         """Looks before the connector is there. Connections that are open by now are others'."""
         self.look()
-        # A sink of somebody's own may be older than this question.
-        if (exclude_existing := getattr(self._bench.sink(self._sink), "exclude_existing", None)) is not None:
-            exclude_existing()
+        if (others := self._bench.sink(self._sink).capabilities.others) is not None:
+            others.exclude_existing()
 
     def look(self) -> None:
         """Looks who else is there at this moment."""
@@ -60,7 +59,7 @@ class Interference:
     def count_newcomers(self, samples: Sequence[Sample]) -> None:
         """Counts connections that came while the connector ran and are there without it: they are others', too."""
         sink = self._bench.sink(self._sink)
-        if not hasattr(sink, "exclude_existing"):
+        if sink.capabilities.others is None:
             return
         pooled = any(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples)
         deadline = time.monotonic() + CLOSING_SECONDS

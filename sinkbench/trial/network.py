@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.faults import CUT, DELAY, PlanFault
 from sinkbench.services.toxiproxy import Toxic, Toxiproxy
-from sinkbench.sinks import sink_kind
+from sinkbench.sinks import needed, sink_kind
 from sinkbench.stack import ProxyTarget
 from sinkbench.trial.bench import VARIABLE, Bench
 
@@ -54,8 +54,9 @@ def proxied_network(bench: Bench, cell: Cell) -> Iterator[Network]:
 
     The controller itself, with its probes and its audit, goes on to reach the sink directly.
     """
-    used = proxy_targets_used(bench.file_of(cell), cell.sink, bench.stack.proxy_targets)
-    with bench.stack.proxy() as proxy:
+    proxies = needed(needed(bench.stack.faults, "faults").proxies, "proxies")
+    used = proxy_targets_used(bench.file_of(cell), cell.sink, proxies.targets)
+    with proxies.run() as proxy:
         found: dict[str, str] = {}
         for service, proxy_target in used.items():
             found |= proxy_target.at(*proxy.stand_before(service, f"{proxy_target.host}:{proxy_target.port}"))

@@ -17,7 +17,7 @@ from threading import Event
 
 from sinkbench.errors import ServiceError
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import Sink, open_sink
+from sinkbench.sinks import Sink, needed, open_sink
 from sinkbench.trial.readorders import Order, Told
 
 __all__ = ["ask_until", "main"]
@@ -35,6 +35,7 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
     start = time.monotonic()
 
     def work(sink: Sink) -> None:
+        queries = needed(sink.capabilities.queries, "queries")
         # `next` of a count is one step of the interpreter.
         for number in numbers:
             due = start + number / order.rate
@@ -42,7 +43,7 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
                 ends.append(time.monotonic())
                 return
             try:
-                sink.ask(order.target, order.queries[number % len(order.queries)], explain=False)
+                queries.ask(order.target, order.queries[number % len(order.queries)], explain=False)
             except ServiceError as error:
                 problems.append(in_one_line(error))
             else:

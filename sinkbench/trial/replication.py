@@ -75,13 +75,8 @@ class ReplicationCheck:
         )
 
     def _settings(self) -> SinkSettings:
-        sink, target = self._bench.sink(self._sink), self._names.target
-        # A sink of somebody's own may be older than this question.
-        ask = getattr(sink, "settings_of", None)
-        if ask is None:
-            return sink.settings(target)
-        found: SinkSettings = ask(target, self._bench.config(self._cell, self._names))
-        return found
+        config = self._bench.config(self._cell, self._names)
+        return self._bench.sink(self._sink).settings(self._names.target, config)
 
     def _look(self, *, again: bool = False) -> list[Broken]:
         unchecked: list[str] = []
@@ -103,15 +98,10 @@ class ReplicationCheck:
             return ReplicationState(unchecked=(f"{what}: {in_one_line(error)}",))
 
     def _ask_sink(self) -> ReplicationState:
-        sink, target = self._bench.sink(self._sink), self._names.target
-        # A sink of somebody's own may be older than these questions.
-        if (ask_of := getattr(sink, "replication_of", None)) is not None:
-            of_connector: ReplicationState = ask_of(target, self._bench.config(self._cell, self._names))
-            return of_connector
-        if (ask := getattr(sink, "replication", None)) is not None:
-            found: ReplicationState = ask(target)
-            return found
-        return ReplicationState(unchecked=(f"what must hold in {self._sink}: this sink does not tell",))
+        replication = self._bench.sink(self._sink).capabilities.replication
+        if replication is None:
+            return ReplicationState(unchecked=(f"what must hold in {self._sink}: this sink does not tell",))
+        return replication.check(self._names.target, self._bench.config(self._cell, self._names))
 
     def _ask_topic(self) -> ReplicationState:
         brokers, topics = self._bench.kafka.copies(self._names.topic)

@@ -11,14 +11,16 @@ from typing import TypeVar
 
 import psutil
 
-from sinkbench.analysis.samples import CONTROLLER, MACHINE, STOLEN, Sample
+from sinkbench.analysis.memory import RESIDENT
+from sinkbench.analysis.samples import CONTROLLER, MACHINE, STOLEN, Sample, by_service
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkReading
-from sinkbench.stack import MachineCpu
+from sinkbench.stack import Usage
+from sinkbench.topology import service_of
 
-__all__ = ["Sampler", "Sources", "fresh_samples", "throttled"]
+__all__ = ["Sampler", "Sources", "fresh_samples", "throttled", "usage_signs"]
 
 # A sampler that says nothing for so long hangs in a request to a service that is gone.
 SILENCE_SECONDS = 30.0
@@ -36,25 +38,17 @@ class Sources:
         sink: how the sink stands.
         consumed: sum of the offsets that the connector's group has committed.
         status: the connector and its tasks.
-        cpu_seconds: CPU seconds of each service so far; a service that was not looked at this time is not in it.
-        troubles: what is wrong with services, by their names.
+        usage: what the services use, and what is wrong with them; an empty one when they were not looked at.
         in_topic: records in the topic.
         tasks: the signs that the workers' metrics give of the connector's tasks; empty when they were not looked at.
-        jvms: CPU seconds of the JVMs' compilers and garbage collectors; empty when they were not looked at.
-        memory: of the services; read after their CPU time, of which it may be a by-product.
-        machine: what the cores of the machine have done so far; None if that is not known.
     """
 
     sink: Callable[[], SinkReading]
     in_topic: Callable[[], int]
     consumed: Callable[[], int | None] = lambda: None
     status: Callable[[], ConnectorStatus | None] = lambda: None
-    cpu_seconds: Callable[[], Mapping[str, float | None]] = dict
-    troubles: Callable[[], Mapping[str, str]] = dict
+    usage: Callable[[], Usage] = Usage
     tasks: Callable[[], Mapping[str, float]] = dict
-    jvms: Callable[[], Mapping[str, float]] = dict
-    memory: Callable[[], Mapping[str, float]] = dict
-    machine: Callable[[], MachineCpu | None] = lambda: None
 
 
 def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
@@ -179,12 +173,8 @@ class Sampler:
         consumed = attempt(self._sources.consumed)
         status = attempt(self._sources.status)
         tasks = attempt(self._sources.tasks) or {}
-        jvms = attempt(self._sources.jvms) or {}
-        machine = attempt(self._sources.machine)
         own = self._me.cpu_times()
-        cpu_seconds = {**(attempt(self._sources.cpu_seconds) or {}), CONTROLLER: own.user + own.system}
-        memory = attempt(self._sources.memory) or {}
-        troubles = attempt(self._sources.troubles) or {}
+        usage = attempt(self._sources.usage) or Usage()
         return Sample(
             seconds=seconds,
             stored=None if sink is None else sink.stored,
@@ -194,15 +184,30 @@ class Sampler:
             pool_servers=None if sink is None else sink.pool_servers,
             tasks_running=None if status is None else status.running,
             tasks_failed=None if status is None else len(status.failed),
-            cpu_seconds=cpu_seconds,
+            cpu_seconds={**usage.cpu_seconds, CONTROLLER: own.user + own.system},
             problems=tuple(problems),
-            troubles=troubles,
+            troubles=usage.troubles,
             in_topic=in_topic,
             signs={
                 **({} if sink is None else sink.signs),
                 **tasks,
-                **jvms,
-                **memory,
-                **({} if machine is None else {MACHINE: machine.busy_seconds, STOLEN: machine.stolen_seconds}),
+                **usage_signs(usage),
             },
         )
+
+
+def usage_signs(usage: Usage) -> dict[str, float]:
+    """Signs of JVMs, memory and the machine, by service, all its nodes together, as `sinkbench.analysis` reads them.
+
+    A service of which one process could not be seen has no sign of its memory.
+    """
+    signs: dict[str, float] = {}
+    for name, parts in usage.jvm_cpu_seconds.items():
+        for part, seconds in parts.items():
+            sign = f"{service_of(name)}_{part}_cpu_seconds_total"
+            signs[sign] = signs.get(sign, 0.0) + seconds
+    held = by_service(usage.memory_bytes.items())
+    signs |= {service + RESIDENT: total for service, total in held.items() if total is not None}
+    if usage.machine is not None:
+        signs |= {MACHINE: usage.machine.busy_seconds, STOLEN: usage.machine.stolen_seconds}
+    return signs

@@ -37,12 +37,12 @@ CLOCK_STEP_MS = 10.0
 
 def records_offered(plan: Plan, offered: float) -> int:
     """How many records a trial offers at that rate, in records per second."""
-    return max(1, round(offered * plan.sustain.seconds))
+    return max(1, round(offered * plan.constant_load.seconds))
 
 
 def one_in(trial: Trial) -> int:
     """Of so many records of a trial one is looked at for the latency."""
-    return max(1, math.ceil(trial.records / trial.bench.plan.sustain.latency_records))
+    return max(1, math.ceil(trial.records / trial.bench.plan.constant_load.latency_records))
 
 
 class Sustain:
@@ -72,12 +72,15 @@ class Sustain:
 
     def run(self, trial: Trial) -> None:
         plan = trial.bench.plan
-        timeouts = Timeouts(plan.drain.stall_seconds, plan.sustain.seconds + plan.drain.timeout_seconds)
+        timeouts = Timeouts(plan.drain.stall_seconds, plan.constant_load.seconds + plan.drain.timeout_seconds)
         trial.observer.phase(f"offering {self._offered:,.0f} records/s")
-        interval = plan.sustain.arrival_interval_ms / 1000
-        self._arriving = trial.contexts.enter_context(trial.sink.arrivals(trial.names.target, interval))
+        interval = plan.constant_load.arrival_interval_ms / 1000
+        if (times := trial.sink.capabilities.times) is None:
+            self._no_latency.append("no latency: this sink does not tell when records arrived")
+        else:
+            self._arriving = trial.contexts.enter_context(times.watch(trial.names.target, interval))
         reading = nullcontext() if trial.cell.reads is None else Reader(trial.bench.read_order(trial.cell, trial.names))
-        with Offering(trial, self._offered) as offering, self._arriving, reading as reader:
+        with Offering(trial, self._offered) as offering, self._arriving or nullcontext(), reading as reader:
 
             def see(sample: Sample) -> None:
                 if trial.placed is not None:
@@ -100,9 +103,11 @@ class Sustain:
         trial.check_loaded()
 
     def read(self, trial: Trial) -> None:
-        if trial.audited is None or self._arriving is None:
+        if trial.audited is None:
             return
         self._read_idle(trial)
+        if self._arriving is None:
+            return
         trial.observer.phase("reading when records arrived")
         try:
             self._arrivals = self._arriving.read(trial.names.trial, one_in(trial))
@@ -116,7 +121,7 @@ class Sustain:
         trial.observer.phase("asking queries of an idle sink")
         with Reader(trial.bench.read_order(trial.cell, trial.names)) as reader:
             reader.begin()
-            time.sleep(min(IDLE_SECONDS, trial.bench.plan.sustain.seconds))
+            time.sleep(min(IDLE_SECONDS, trial.bench.plan.constant_load.seconds))
             self._reads_idle = reader.end()
 
     def _reads(self) -> Reads | None:

@@ -12,7 +12,6 @@ from sinkbench.analysis.audit import SeqAudit, few_ranges
 from sinkbench.analysis.content import Content, documents_of
 from sinkbench.analysis.deadletters import DeadLetter, causes
 from sinkbench.analysis.memory import memory_peaks, total_memory_peak
-from sinkbench.analysis.network import network_per_record
 from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.samples import Sample, cpu_seconds_per_million, rejected_writes, used_up
@@ -30,7 +29,6 @@ from sinkbench.results import (
     Bloat,
     Bottleneck,
     Durability,
-    Network,
     Pool,
     Reason,
     Reconciliation,
@@ -39,7 +37,6 @@ from sinkbench.results import (
 from sinkbench.services.connect import ConnectorStatus, is_even
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, SinkBloat, SinkPooling, sink_kind
-from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Bench, Loaded, TopicLoad
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.interference import Interference
@@ -122,7 +119,6 @@ class Trial:
         self._disk_bytes_per_record: float | None = None
         self._refusal: str | None = None
         self._connector: str | None = None
-        self._network: dict[str, Network] = {}
         self._asked: list[Asked] = []
 
     def take(self, kind: Kind[Trial], block: int, recover: Callable[[], object] | None = None) -> TrialRecord:
@@ -140,10 +136,7 @@ class Trial:
         with self.noting(), self.contexts:
             self.reset()
             kind.load(self)
-            network = self._network_bytes()
             kind.run(self)
-            if network and not self.reasons:
-                self._network = network_per_record(network, self._network_bytes(), self.records)
             self.stop()
             self.audit()
             kind.read(self)
@@ -198,17 +191,13 @@ class Trial:
         """Makes an empty target in the sink. Raises TrialFailed if so many records do not fit the disk."""
         self.bench.check_disk(self.records, self.cell.rows_before, self.cell.form)
         self.observer.phase("resetting the sink")
-        self.bench.create_target(self.cell, self.names)
+        self._of_target = list(self.bench.create_target(self.cell, self.names))
         if self.cell.rows_before:
             self.observer.phase("putting in the rows before")
             for done in self.bench.fill(self.cell, self.names):
                 self.observer.progress(done, self.cell.rows_before)
             # Of these the records' share of the disk is to be told.
-            ask = getattr(self.sink, "disk_bytes", None)
-            self._disk_before = None if ask is None else ask(self.names.target)
-        # A sink of somebody's own may be older than this question.
-        ask = getattr(self.sink, "notes", None)
-        self._of_target = [] if ask is None else ask(self.names.target)
+            self._disk_before = self.sink.disk_bytes(self.names.target)
 
     def load(self) -> None:
         """Fills the topic. Raises TrialFailed unless it then holds every record."""
@@ -283,17 +272,17 @@ class Trial:
         if error.code != ReasonCode.PROBES_SILENT:
             return error
         with suppress(ServiceError, OSError):
-            states = self.bench.stack.states()
+            states = self.bench.stack.services()
             # Of a cluster of somebody else's nobody knows that it has ended, only that it does not answer.
             dead = sorted(each.name for each in states if each.state == "dead" and each.exit_code is not None)
             if dead:
-                return self._died(died(dead, self.bench.stack.troubles()), dead)
+                return self._died(died(dead, self.bench.stack.usage().troubles), dead)
         return error
 
     def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:
         """What ends a trial in which these services have died: for memory, if their exit codes say so."""
         with suppress(ServiceError, OSError):
-            if used_up := used_up_heaps(self.bench.stack.states(), dead):
+            if used_up := used_up_heaps(self.bench.stack.services(), dead):
                 return TrialFailed(exhausted_in_words(used_up), ReasonCode.OUT_OF_MEMORY)
         return TrialFailed(reason.text, reason.code)
 
@@ -305,16 +294,6 @@ class Trial:
         if broken:
             raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
         self._durability = self._replication.durability()
-
-    def _network_bytes(self) -> Mapping[str, NetworkBytes | None]:
-        """What each service has received and sent so far; empty of a cell without probes, and where it cannot be told.
-
-        Nor where connections come and go meanwhile: those of tasks that are changed, or of a generator that ends.
-        """
-        if self.cell.probes and self.cell.mode == "drain" and self.cell.before is None:
-            with suppress(ServiceError, OSError):
-                return self.bench.stack.network_bytes()
-        return {}
 
     def _follow(self, sampler: Sampler, watch: Watch, see: Callable[[Sample], None]) -> End:
         for fresh in fresh_samples(sampler):
@@ -411,7 +390,7 @@ class Trial:
         Records that it has not come to yet, or has written elsewhere, are not lost: there is nothing to audit.
         """
         self._check_holding_still()
-        diverted = self.sink.diverted(self.names.target)
+        diverted = self._diverted()
         if diverted:
             # Whatever else was seen follows from it.
             self.reasons.insert(0, Reason(code=ReasonCode.DIVERTED, text=diverted))
@@ -425,6 +404,10 @@ class Trial:
         known = self._writes_before is not None and not self._is_broken
         if known and written and not self.reasons and self.audited is not None:
             self._records_per_write = round(self.audited.accounted / written, 2)
+
+    def _diverted(self) -> str | None:
+        others = self.sink.capabilities.others
+        return None if others is None else others.diverted(self.names.target)
 
     def _check_holding_still(self) -> None:
         """Adds a reason for each thing that must hold and does not at the end; after a fault that is a note."""
@@ -495,7 +478,7 @@ class Trial:
             if not self._read_all:
                 finish(self.bench, self.cell, self.names, self.records, self.observer)
                 self._consumed = self.bench.consumed(self.names)
-            if self._read_all and self.sink.diverted(self.names.target) is None:
+            if self._read_all and self._diverted() is None:
                 self._check_audit(self._count())
         except (TrialFailed, ServiceError, OSError) as error:
             self.not_audited = f"it could not be finished: {in_one_line(error)}"
@@ -510,12 +493,10 @@ class Trial:
 
     def _read_disk(self) -> None:
         """What the records take on the sink's disk. That it cannot be told spoils nothing else."""
-        # A sink of somebody's own may be older than this question.
-        ask = getattr(self.sink, "disk_bytes", None)
-        if ask is None or self.audited is None or not self.audited.stored:
+        if self.audited is None or not self.audited.stored:
             return
         with suppress(ServiceError, OSError):
-            if (size := ask(self.names.target)) is not None and self._disk_before is not None:
+            if (size := self.sink.disk_bytes(self.names.target)) is not None and self._disk_before is not None:
                 self._disk_bytes_per_record = round(max(size - self._disk_before, 0) / self.audited.stored, 1)
 
     def _ask(self) -> None:
@@ -648,7 +629,7 @@ class Trial:
             partitions=None if self.loaded is None else self.loaded.partitions,
             partitions_with_records=None if self.loaded is None else self.loaded.partitions_with_records,
             machine_cores=self.bench.machine_cores(),
-            cpu_limits=self.bench.stack.cpu_limits,
+            cpu_limits=self.bench.stack.facts().cpu_limits,
             usable_cores={each.name: each.usable_cores(self.cell.tasks) for each in kind.services if each.usable_cores},
         )
         return cause_of(evidence_of(self.samples, self.records, around, self._task_metrics), kind.rules)
@@ -695,7 +676,6 @@ class Trial:
             total_peak_memory_bytes=total_memory_peak(self.samples, path),
             disk_bytes_per_record=self._disk_bytes_per_record,
             fetched_bytes_per_record=self._fetched_bytes_per_record(),
-            network_bytes_per_record=self._network,
             queries=self._asked,
             durability=self._durability,
             reconciliation=self.counts(),

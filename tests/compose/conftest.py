@@ -5,7 +5,6 @@ Skipped where no engine can be used; with TESTS_NEED_DOCKER set, as CI has it, t
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -21,14 +20,13 @@ from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.engine import DockerEngine
 from tests.support.commands import QUICKLY_COMPILED, Run
 from tests.support.latest import summary_of
-from tests.support.vendorzip import PLUGIN, a_vendors_zip
 
 from .composed import OWNER, PROJECT, Raced, compose_in, sinkbench_in
 
 # Beside those of the local stack of tests/e2e, so that either may come first.
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
 SMALL = """
-pipelines: [elasticsearch/camel-bulk, elasticsearch/http]
+pipelines: [elasticsearch/camel-bulk]
 trials: 1
 drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 3}
 """
@@ -69,7 +67,6 @@ def checkout(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> 
     assert USUAL in text
     (copy / "docker-compose.yml").write_text(text.replace(USUAL, OFTEN))
     (copy / "plans" / "small.yaml").write_text(SMALL)
-    shutil.copy(PLUGIN / "http.json", copy / "connectors" / "elasticsearch")
     with pytest.MonkeyPatch.context() as patch:
         # A setting of other tests would give `sinkbench` other ports than `docker compose`, and so other containers.
         for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
@@ -103,17 +100,10 @@ def sinkbench(checkout: Path) -> Run:
 
 
 @pytest.fixture(scope="package")
-def raced(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Raced:
-    """What `docker compose up --detach --wait` comes to when its race has ended. A vendor's plugin is in its place."""
-    archive = a_vendors_zip(tmp_path_factory.mktemp("vendor"), checkout / "connect" / "plugins")
-    checksum = archive.with_name(f"{archive.name}.sha256")
-    checksum.write_text(hashlib.sha256(archive.read_bytes()).hexdigest())
+def raced(checkout: Path) -> Raced:
+    """What `docker compose up --detach --wait` comes to when its race has ended."""
     done = compose_in(checkout, "up", "--build", "--detach", "--wait", timeout=1500)
     assert done.returncode == 0, done.stderr[-3000:]
-    # The workers have unpacked it. Those that other tests start need not.
-    archive.unlink()
-    checksum.unlink()
-    assert "health" in done.stderr.lower()
     log, deadline = "", time.monotonic() + 400
     while RACE_ENDED not in log:
         assert time.monotonic() < deadline, log

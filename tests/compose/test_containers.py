@@ -32,16 +32,6 @@ pipelines: [{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.rec
 trials: 1
 drain: {compiling_percent: 100, window_seconds: 8, pilot_seconds: 1, warm_up_seconds: 2}
 """
-BROKEN = """
-mode: faults
-pipelines: [postgres/jdbc]
-trials: 1
-sustain: {records_per_second: 500, seconds: 10}
-drain: {pilot_seconds: 1, warm_up_seconds: 2, compiling_percent: 100}
-faults:
-  - {what: kill, target: sink, at_seconds: 3, seconds: 2, patience_seconds: 2}
-  - {what: kill, target: worker, at_seconds: 3, seconds: 2}
-"""
 # Without the proxy that the engine may give each container on its way to other machines.
 CURL = ("curl", "-fsS", "--noproxy", "*", "-m", "10")
 SERVICES = {"kafka", "elasticsearch", "postgres", "pgbouncer", "connect"}
@@ -56,22 +46,15 @@ def test_up_races_the_plan_once_and_prints_the_table(raced: Raced) -> None:
     # The controller's own container.
     assert summary["environment"]["container"] == {"kind": "docker", "cpus": "no limit", "memory_bytes": 2**30}
     assert summary["environment"]["disk"]["filesystem"] not in (None, "overlay")
-    for cell in summary["cells"]:
-        assert cell["passed"] is True, cell
-        assert cell["audit"]["produced"] == cell["audit"]["stored"] > 0
-        assert cell["placement"] == {"connect-1": 1, "connect-2": 1, "connect-3": 1}
-        used = cell["cpu_seconds_per_million"]
-        assert set(used) >= SERVICES
-        assert all(value is not None for value in used.values()), used
-        held = cell["peak_memory"]
-        assert set(held) >= {"kafka", "connect", cell["sink"]}
-        assert all(each["resident_bytes"] > 0 for each in held.values()), held
-        assert cell["total_peak_memory_bytes"]["median"] > held["connect"]["resident_bytes"]
-        # Each record goes through Connect's interfaces twice.
-        sent = cell["network_bytes_per_record"]
-        assert all(sent["connect"][way] > 300 for way in ("received", "sent")), sent
-        # The controller's container sees the threads of the others.
-        assert set(cell["jvm_cpu_seconds_per_million"]) == {"kafka", "connect", "elasticsearch"}
+    (cell,) = summary["cells"]
+    assert cell["passed"] is True, cell
+    assert cell["audit"]["produced"] == cell["audit"]["stored"] > 0
+    assert cell["placement"] == {"connect-1": 1, "connect-2": 1, "connect-3": 1}
+    used, held = cell["cpu_seconds_per_million"], cell["peak_memory"]
+    assert all(used[name] is not None for name in SERVICES), used
+    assert all(held[name]["resident_bytes"] > 0 for name in ("kafka", "connect", cell["sink"])), held
+    # The controller's container sees the threads of the others.
+    assert set(cell["jvm_cpu_seconds_per_million"]) == {"kafka", "connect", "elasticsearch"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give the checkout to somebody else")
@@ -81,23 +64,13 @@ def test_the_results_belong_to_whoever_owns_the_checkout(raced: Raced, checkout:
     assert {path.lstat().st_uid for path in written} == {OWNER}
 
 
-def test_no_process_of_a_container_runs_as_root(stack: ComposeStack, checkout: Path) -> None:
-    top = subprocess.run(["docker", "compose", "ps", "-q"], cwd=checkout, capture_output=True, text=True, check=True)
-    for container in top.stdout.split():
-        listed = subprocess.run(
-            ["docker", "top", container, "-eo", "pid,uid,args"], capture_output=True, text=True, check=True
-        ).stdout.splitlines()[1:]
+def test_no_process_of_a_container_runs_as_root(stack: ComposeStack, compose: Run) -> None:
+    for container in compose("ps", "-q").stdout.split():
+        top = ["docker", "top", container, "-eo", "pid,uid,args"]
+        listed = subprocess.run(top, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
         own = [line for line in listed if "docker-init" not in line]
         assert own
         assert all(line.split()[1] != "0" for line in own), own
-
-
-def test_a_vendors_zip_and_a_connector_file_are_a_pipeline(raced: Raced) -> None:
-    bulk, http = raced.summary["cells"]
-    assert http["pipeline"] == "elasticsearch/http"
-    # This component knows of no bulk.
-    assert http["records_per_write"] < 1.1
-    assert bulk["records_per_write"] > 20
 
 
 def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_knows_what_the_engine_tells(
@@ -132,20 +105,7 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
     for name in ("kafka", "connect", "elasticsearch"):
         assert environment["jvm"][name]["version"], name
         assert environment["jvm"][name]["flags"]["Xmx"], name
-    assert all(state.state == "running" for state in stack.states())
-
-
-def test_a_connector_is_scaled_by_rest(stack: ComposeStack, sinkbench: Run, checkout: Path) -> None:
-    with ConnectCluster(stack.endpoints.connect.values()) as connect:
-        body = json.loads((checkout / "connectors" / "postgres" / "jdbc.json").read_text())
-        connect.create("by-hand", body["config"])
-        try:
-            done = sinkbench("scale", "by-hand", "2")
-            assert done.returncode == 0, done.stdout + done.stderr
-            assert "6 of 6 tasks run (connect-1 2, connect-2 2, connect-3 2)" in done.stdout
-        finally:
-            connect.delete("by-hand")
-            connect.wait_until_gone("by-hand")
+    assert all(state.state == "running" for state in stack.services())
 
 
 def while_it_drains(stack: ComposeStack, checkout: Path, act: Callable[[], None]) -> str:
@@ -191,7 +151,7 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     refused: list[str] = []
 
     def kill_and_race_inside() -> None:
-        stack.kill("postgres")
+        stack.faults.kill("postgres")
         done = compose("exec", "--no-TTY", "controller", "sinkbench/run", "race")
         refused.extend([str(done.returncode), done.stderr])
 
@@ -205,39 +165,13 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     # Another race disturbs nothing, in the controller's container either.
     assert refused[0] == "2", refused
     assert "another race is running in this checkout (pid" in refused[1], refused
-    assert all(state.state == "running" for state in stack.states())
-
-
-@pytest.mark.rare
-def test_containers_that_a_plan_kills_lose_nothing_and_only_the_sink_takes_a_person(
-    stack: ComposeStack, sinkbench: Run, checkout: Path
-) -> None:
-    (checkout / "plans" / "broken.yaml").write_text(BROKEN)
-    done = sinkbench("race", "plans/broken.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    sink, worker = summary_of(checkout)["cells"]
-    for cell in (sink, worker):
-        assert cell["passed"] is True, cell
-        assert (cell["audit"]["lost"], cell["audit"]["foreign"]) == (0, 0)
-        assert cell["audit"]["produced"] == 5_000
-        assert cell["recovery"]["recovered"] is True
-    assert sink["recovery"]["target"] == "postgres"
-    assert sink["recovery"]["failed_tasks"] > 0
-    assert {act["command"].partition("?")[2] for act in sink["recovery"]["acts"]} == {
-        "includeTasks=true&onlyFailed=true"
-    }
-    # Its tasks go on at another worker, or at itself.
-    assert worker["recovery"]["target"] in stack.endpoints.connect
-    assert worker["recovery"]["acts"] == []
-    assert all(state.state == "running" for state in stack.states())
-    with ConnectCluster(stack.endpoints.connect.values()) as connect:
-        assert connect.connectors() == []
+    assert all(state.state == "running" for state in stack.services())
 
 
 def trouble_of(stack: ComposeStack, name: str) -> str:
     """What is wrong with the container of that name, once something is."""
     deadline = time.monotonic() + 60
-    while not (found := stack.troubles()):
+    while not (found := stack.usage().troubles):
         assert time.monotonic() < deadline
         time.sleep(0.2)
     assert set(found) == {name}
@@ -245,12 +179,12 @@ def trouble_of(stack: ComposeStack, name: str) -> str:
 
 
 def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the_reason(stack: ComposeStack) -> None:
-    assert stack.troubles() == {}
+    assert stack.usage().troubles == {}
     in_container(stack, "connect-3", "kill -STOP -1")
     assert trouble_of(stack, "connect-3").startswith("became unhealthy: ")
     in_container(stack, "connect-3", "kill -CONT -1")
     deadline = time.monotonic() + 60
-    while stack.troubles():
+    while stack.usage().troubles:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     in_container(stack, "pgbouncer", "head -c 2G /dev/zero | tail > /dev/null")
@@ -260,29 +194,31 @@ def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the
 
 
 def test_a_worker_without_its_network_is_reached_by_nobody_until_it_has_it_back(stack: ComposeStack) -> None:
-    stack.isolate("connect-2")
+    stack.faults.isolation.isolate("connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-3"}
     ask = ["docker", "exec", stack.container("connect-2").id, *CURL, "http://elasticsearch:9200/_cluster/health"]
     assert subprocess.run(ask, check=False, capture_output=True).returncode != 0
-    stack.rejoin("connect-2")
+    stack.faults.isolation.rejoin("connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-2", "connect-3"}
     assert subprocess.run(ask, check=False, capture_output=True).returncode == 0
     with ConnectCluster([stack.endpoints.connect["connect-2"]]) as connect:
         assert connect.connectors() == []
     # One that a killed controller has left so.
-    stack.isolate("pgbouncer")
+    stack.faults.isolation.isolate("pgbouncer")
     stack.up(print)
     assert stack.endpoints.sinks["pgbouncer"].address.find("port=0") == -1
 
 
 def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeStack) -> None:
+    proxies = stack.faults.proxies
+    assert proxies is not None
     try:
-        stack.check_proxy()
+        proxies.check()
     except StackError as missing:
         pytest.skip(str(missing))
-    stack.prepare_proxy(print)
-    way = stack.proxy_targets["elasticsearch"]
-    with stack.proxy() as proxy:
+    proxies.prepare(print)
+    way = proxies.targets["elasticsearch"]
+    with proxies.run() as proxy:
         host, port = proxy.stand_before("elasticsearch", f"{way.host}:{way.port}")
         assert way.at(host, port) == {"ELASTICSEARCH_HOSTS": f"{host}:{port}"}
         ask = ["docker", "exec", stack.container("connect-1").id, *CURL, f"http://{host}:{port}/_cluster/health"]
@@ -296,13 +232,6 @@ def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeSt
         assert answer().startswith("curl: ")
         proxy.enable("elasticsearch", True)
         assert "cluster_name" in answer()
-
-
-def test_one_service_is_stopped_and_started_again(stack: ComposeStack) -> None:
-    stack.stop("pgbouncer")
-    assert {s.name: s.state for s in stack.states()}["pgbouncer"] == "stopped"
-    stack.start("pgbouncer")
-    assert {s.name: s.state for s in stack.states()}["pgbouncer"] == "running"
 
 
 def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: ComposeStack, sinkbench: Run) -> None:

@@ -1,4 +1,4 @@
-"""Containers with SINKBENCH_SECURITY=on, really: pipelines run, strangers are refused, and no secret is shown.
+"""Secured containers, really: started as a user starts them, pipelines run, strangers are refused, no secret is shown.
 
 After those of other tests are gone, since there is one project. They are started once.
 """
@@ -15,11 +15,10 @@ import pytest
 
 from sinkbench.settings import Settings, load_settings
 from sinkbench.stack.compose import ComposeStack
-from sinkbench.stack.securing import security_of_containers
+from sinkbench.stack.security import OF_CONTAINERS, kept_security
 from sinkbench.topology import needed_bytes
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run
-from tests.support.expired import an_expired_certificate
 from tests.support.processwatch import Watch
 from tests.support.refusals import (
     do_not_convince_who_trusts_another_authority,
@@ -47,30 +46,27 @@ def settings(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with pytest.MonkeyPatch.context() as patch:
         # What other tests have left.
         assert sinkbench_in(checkout, "down").returncode == 0
-        home = tmp_path_factory.mktemp("secured") / "a home"
-        for name, value in {"SECURITY": "on", "WORKERS": str(WORKERS), "HOME": str(home)}.items():
-            patch.setenv(f"SINKBENCH_{name}", value)
+        patch.setenv("COMPOSE_FILE", "docker-compose.yml:docker-compose.secure.yml")
+        patch.setenv("SINKBENCH_WORKERS", str(WORKERS))
+        patch.setenv("SINKBENCH_HOME", str(tmp_path_factory.mktemp("secured") / "a home"))
         found = load_settings(checkout)
         if psutil.virtual_memory().available < needed_bytes(found.layout):
             pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
         try:
             yield found
         finally:
-            compose_in(checkout, *files_of(found), "down", "--volumes", "--remove-orphans")
-
-
-def files_of(settings: Settings) -> list[str]:
-    """The files that sinkbench has given to compose, for somebody who calls it; none if it has not."""
-    overlay = settings.home / "docker-compose.security.yml"
-    return ["-f", "docker-compose.yml", "-f", str(overlay)] if overlay.exists() else []
+            compose_in(checkout, "down", "--volumes", "--remove-orphans")
 
 
 @pytest.fixture(scope="module")
 def secured(settings: Settings, checkout: Path, watch: Watch) -> ComposeStack:
     """The running containers."""
     with watch.going():
-        done = sinkbench_in(checkout, "up", timeout=1500)
-    assert done.returncode == 0, done.stdout + done.stderr
+        started = compose_in(checkout, "up", "--build", "--detach", "--wait", "--scale", "controller=0", timeout=1500)
+        assert started.returncode == 0, started.stderr[-3000:]
+        # A second start makes another certificate, which nothing that runs has read.
+        again = sinkbench_in(checkout, "up")
+    assert again.returncode == 0, again.stdout + again.stderr
     return ComposeStack(settings, checkout)
 
 
@@ -95,42 +91,30 @@ def test_strangers_are_refused_by_each_service(secured: ComposeStack, tmp_path: 
     assert [version for (version,) in rows] == ["TLSv1.3"]
 
 
-def test_containers_that_show_an_expired_certificate_are_not_waited_for(secured: ComposeStack, checkout: Path) -> None:
-    security = security_of_containers(secured.settings)
-    assert security is not None
-    with an_expired_certificate(security.folder) as path:
-        refused = sinkbench_in(checkout, "up")
-    assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert f"{path}: the certificate of the running services has expired at" in refused.stderr
-
-
 def test_the_controllers_container_is_let_in(secured: ComposeStack, checkout: Path) -> None:
-    asked = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
-    inside = compose_in(checkout, *files_of(secured.settings), *asked)
+    inside = compose_in(checkout, "run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
     assert inside.returncode == 0, inside.stdout + inside.stderr
     assert f"-connect-{WORKERS}:8083" in inside.stdout
 
 
-def test_no_secret_is_in_what_the_engine_tells_in_a_log_or_in_a_command_line(
-    secured: ComposeStack, watch: Watch
-) -> None:
-    security = security_of_containers(secured.settings)
+def test_no_secret_is_in_the_engines_answers_in_a_log_or_in_a_command_line(secured: ComposeStack, watch: Watch) -> None:
+    assert secured.endpoints
+    security = kept_security(secured.settings.home / "containers-secure", OF_CONTAINERS)
     assert security is not None
     texts = {line: line for line in watch.seen}
-    for state in secured.states():
+    for state in secured.services():
         container = secured.container(state.name).id
         for asked in ("inspect", "logs", "top"):
             done = subprocess.run(["docker", asked, container], capture_output=True, text=True, check=True)
             texts[f"{asked} {state.name}"] = done.stdout + done.stderr
-    texts |= {path.name: path.read_text() for path in secured.settings.home.glob("*.yml")}
     for service, password in security.passwords.items():
         assert [name for name, text in texts.items() if password in text] == [], service
 
 
-def test_whoever_asks_for_no_security_is_told_how_to_reach_them(
+def test_a_start_without_security_is_refused_with_what_to_do(
     secured: ComposeStack, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SINKBENCH_SECURITY", "off")
+    monkeypatch.delenv("COMPOSE_FILE")
     refused = sinkbench("up")
     assert refused.returncode == 2
     assert refused.stderr.strip().endswith(
@@ -141,4 +125,4 @@ def test_whoever_asks_for_no_security_is_told_how_to_reach_them(
 
 def test_they_stop_and_leave_no_container(secured: ComposeStack, sinkbench: Run) -> None:
     assert sinkbench("down").returncode == 0
-    assert all(state.detail == "no container" for state in secured.states())
+    assert all(state.detail == "no container" for state in secured.services())

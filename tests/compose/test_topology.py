@@ -1,4 +1,4 @@
-"""Containers of several nodes: the published topology where the machine grants it, else what it does grant.
+"""Containers of several nodes, as a user's own compose file and topology file describe them.
 
 Last, since it starts containers of its own: those of other tests must be gone, for there is one project.
 """
@@ -6,33 +6,65 @@ Last, since it starts containers of its own: those of other tests must be gone, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-import httpx
 import psutil
 import psycopg
 import pytest
 
-from sinkbench.errors import StackError
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT, Settings, load_settings
-from sinkbench.sinks import open_sink
+from sinkbench.settings import Settings, load_settings
 from sinkbench.stack.compose import ComposeStack
-from sinkbench.stack.hostlimits import check_host, granted
-from sinkbench.topology import load_topology, needed_bytes
+from sinkbench.topology import needed_bytes
 from tests.support.commands import Run
 from tests.support.latest import summary_of
 
 from .composed import compose_in
 
-PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
-# One node of Elasticsearch wants nothing of the machine.
-GRANTED_EVERYWHERE = """
-kafka: {nodes: 3, heap: 512m, replication: 3, min_insync_replicas: 2}
+# One node of Elasticsearch needs nothing of the machine.
+TOPOLOGY = """
+kafka: {nodes: 2, heap: 512m, replication: 2, min_insync_replicas: 1}
 connect: {nodes: 2, heap: 512m}
-elasticsearch: {nodes: 1, heap: 768m}
+elasticsearch: {heap: 768m}
 postgres: {nodes: 2, synchronous: true}
+"""
+OVERRIDE = """
+x-brokers: &brokers {KAFKA_VOTERS: "1@kafka:9093,2@kafka-2:9093", KAFKA_REPLICATION: 2}
+x-databases: &databases {POSTGRES_STANDBYS: postgres-2, POSTGRES_SYNCHRONOUS: "on"}
+services:
+  kafka:
+    environment: {<<: *brokers, KAFKA_NODE: 1, KAFKA_CONTROLLER_HOST: kafka}
+    volumes: ["two-kafka:/var/lib/kafka"]
+  kafka-2:
+    extends: {file: docker-compose.yml, service: kafka}
+    build: !reset null
+    ports: !override ["127.0.0.1:${KAFKA_2_PORT}:${KAFKA_2_PORT}"]
+    environment:
+      <<: *brokers
+      KAFKA_NODE: 2
+      KAFKA_ADVERTISED_HOST: kafka-2
+      KAFKA_CONTROLLER_HOST: kafka-2
+      KAFKA_HOST_PORT: ${KAFKA_2_PORT}
+    volumes: ["two-kafka-2:/var/lib/kafka"]
+  postgres:
+    environment: {<<: *databases, POSTGRES_NODE: postgres}
+    volumes: ["two-postgres:/var/lib/postgresql/sinkbench"]
+  postgres-2:
+    extends: {file: docker-compose.yml, service: postgres}
+    build: !reset null
+    ports: !override ["127.0.0.1::5432"]
+    depends_on: {postgres: {condition: service_healthy}}
+    environment:
+      <<: *databases
+      POSTGRES_NODE: postgres-2
+      POSTGRES_PRIMARY_HOST: postgres
+      POSTGRES_PRIMARY_PORT: 5432
+    volumes: ["two-postgres-2:/var/lib/postgresql/sinkbench"]
+  connect:
+    environment: {CONNECT_REPLICATION: 2, KAFKA_BOOTSTRAP: "kafka:9092,kafka-2:9092"}
+  controller:
+    environment: {SINKBENCH_TOPOLOGY: plans/two.yaml}
+volumes: {two-kafka: , two-kafka-2: , two-postgres: , two-postgres-2: }
 """
 PLAN = """
 pipelines: [elasticsearch/camel-bulk, postgres/jdbc]
@@ -43,112 +75,67 @@ drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_sec
 SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 
 
-def refusal() -> str:
-    """Why this machine cannot have several nodes of Elasticsearch in containers; empty if it can."""
-    try:
-        check_host(PUBLISHED, granted())
-    except StackError as refused:
-        return str(refused)
-    return ""
-
-
 @pytest.fixture
-def settings(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Run) -> Iterator[Settings]:
+def settings(checkout: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Run) -> Iterator[Settings]:
     """Settings of such a topology, whose containers do not run; what a test starts of it is ended."""
-    monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "a home"))
     # What other tests have left.
     assert sinkbench("down").returncode == 0
-    (checkout / "clusters.yaml").write_text(GRANTED_EVERYWHERE)
-    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "clusters.yaml" if refusal() else "published")
+    (checkout / "plans" / "two.yaml").write_text(TOPOLOGY)
+    (checkout / "two.yml").write_text(OVERRIDE)
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "plans/two.yaml")
+    monkeypatch.setenv("COMPOSE_FILE", "docker-compose.yml:two.yml")
+    monkeypatch.setenv("KAFKA_2_PORT", "19694")
     found = load_settings(checkout)
     if psutil.virtual_memory().available < needed_bytes(found.layout):
         pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
     yield found
-    (checkout / "docker-compose.override.yml").unlink(missing_ok=True)
-    compose_in(checkout, *files_of(found), "down", "--volumes", "--remove-orphans")
-
-
-def files_of(settings: Settings) -> list[str]:
-    """The files that sinkbench has given to compose, for somebody who calls it; none if it has not."""
-    overlay = settings.home / "docker-compose.topology.yml"
-    return ["-f", "docker-compose.yml", "-f", str(overlay)] if overlay.exists() else []
-
-
-def test_what_the_machine_does_not_grant_is_refused_before_anything_starts(
-    settings: Settings, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not (reason := refusal()):
-        pytest.skip("this machine grants all")
-    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
-    refused = sinkbench("up")
-    assert refused.returncode == 2
-    assert refused.stderr.strip().endswith(reason)
-    assert len(refused.stderr.strip().splitlines()) == 1
-    assert ComposeStack(load_settings(checkout), checkout).running() is False
+    compose_in(checkout, "down", "--volumes", "--remove-orphans")
 
 
 def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     settings: Settings, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What the owner changes of a node that only the topology has.
-    own = checkout / "docker-compose.override.yml"
-    own.write_text("services: {kafka-2: {environment: {KAFKA_HEAP: 500m}}}\n")
     up = sinkbench("up", timeout=1500)
     assert up.returncode == 0, up.stdout + up.stderr
-    heap = compose_in(checkout, *files_of(settings), "exec", "--no-TTY", "kafka-2", "printenv", "KAFKA_HEAP")
-    assert heap.stdout == "500m\n", heap.stderr
     status = sinkbench("status")
     assert status.returncode == 0, status.stdout
     lines = {line.split()[0]: line for line in status.stdout.splitlines()}
-    for node in settings.layout.nodes:
-        assert "running" in lines[node.name]
-        assert "127.0.0.1" in lines[node.name]
+    nodes = {node.name for node in settings.layout.nodes}
+    assert all("running" in lines[name] and "127.0.0.1" in lines[name] for name in nodes), lines
     assert f"topology {settings.layout.name}" in status.stdout
 
     stack = ComposeStack(settings, checkout)
     sinks = stack.endpoints.sinks
-    assert Kafka(stack.endpoints.kafka).brokers() == {1, 2, 3}
+    assert Kafka(stack.endpoints.kafka).brokers() == set(range(1, len(settings.layout.kafka.nodes) + 1))
     with psycopg.connect(sinks["postgres"].address) as connection:
         assert connection.execute(SYNCHRONOUS).fetchall() == [("postgres-2", "streaming", "sync")]
-    with closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink:
-        sink.create("tides_e2e")
-        waited = {"wait_for_status": "green", "timeout": "30s"}
-        health = httpx.get(f"{sinks['elasticsearch'].address}/_cluster/health/tides_e2e", params=waited, timeout=60)
-        sink.drop("tides_e2e")
-    found, asked = health.json(), settings.layout.elasticsearch
-    assert (found["status"], found["number_of_nodes"]) == ("green", len(asked.nodes))
-    assert found["active_shards"] == asked.shards * (1 + asked.replicas)
 
     # What is measured of a service is measured of each node.
-    nodes = {node.name for node in settings.layout.nodes}
-    used, held, sent = stack.cpu_seconds(), stack.memory_bytes(), stack.network_bytes()
-    assert all(used[name] for name in nodes), used
-    assert all(held[name] for name in nodes), held
-    assert all(sent[name] for name in nodes), sent
+    used = stack.usage()
+    assert all(used.cpu_seconds[name] and used.memory_bytes[name] for name in nodes), used
 
     # The controller's container knows the nodes, and reaches them by their names.
-    asked_inside = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
-    inside = compose_in(checkout, *files_of(settings), *asked_inside)
+    inside = compose_in(
+        checkout, "run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status"
+    )  # fmt: skip
     assert inside.returncode == 0, inside.stdout + inside.stderr
     assert "kafka-2:9092" in inside.stdout
     assert f"topology {settings.layout.name}" in inside.stdout
 
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_TOPOLOGY", "small")
-        aside = own.rename(checkout / "own.yml")
         other = sinkbench("up")
-        aside.rename(own)
     assert other.returncode == 2
-    assert "there are kafka, kafka-2, kafka-3, and the topology small has kafka" in other.stderr
+    assert "in the compose files there are kafka, kafka-2" in other.stderr
+    assert "and the topology small has kafka; set SINKBENCH_TOPOLOGY" in other.stderr
 
     # One of each cluster dies, all at the same time.
-    dead = {nodes[-1].name for service in ("kafka", "elasticsearch", "postgres")
-            if len(nodes := settings.layout.of(service)) > 1}  # fmt: skip
+    dead = {each.nodes[-1] for each in (settings.layout.kafka, settings.layout.postgres)}
     for name in dead:
-        stack.kill(name)
-    assert {state.name for state in stack.states() if state.state != "running"} == dead
+        stack.faults.kill(name)
+    assert {state.name for state in stack.services() if state.state != "running"} == dead
     for name in sorted(dead):
-        stack.start(name)
+        stack.faults.start(name)
     assert sinkbench("status").returncode == 0
     assert sinkbench("logs", "kafka-2").returncode == 0
 
@@ -160,5 +147,4 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
         assert cell["placement"] == {f"connect-{n}": 1 for n in range(1, settings.workers + 1)}
 
     assert sinkbench("down").returncode == 0
-    assert stack.states()
-    assert all(state.detail == "no container" for state in stack.states())
+    assert all(state.detail == "no container" for state in stack.services())

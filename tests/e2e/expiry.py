@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from sinkbench.services.servercert import POSTGRES, certificate_until
 from sinkbench.stack.certificates import Signed, issue, valid_until
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
@@ -15,6 +14,7 @@ from sinkbench.stack.securing import LOCAL_NAMES
 from sinkbench.stack.security import Security
 from sinkbench.stack.securityfiles import files_of_processes
 from sinkbench.stack.supervisor import Supervisor
+from tests.support.servercert import POSTGRES, certificate_until
 
 __all__ = ["Expiring", "expiring_certificates"]
 
@@ -61,13 +61,13 @@ class Expiring:
 
     def start_again(self, service: str) -> None:
         """With the certificate that was written last; it need not get so far as to answer."""
-        self._stack.kill(service)
+        self._stack.faults.kill(service)
         # Not by the stack, which waits until the service has convinced it.
         self._supervisor.start(service)
 
     def runs(self, service: str) -> bool:
         """Whether it lives."""
-        return any(each.name == service and each.state == "running" for each in self._stack.states())
+        return any(each.name == service and each.state == "running" for each in self._stack.services())
 
     def kept(self) -> dict[str, bytes]:
         """The files that are written over."""
@@ -77,10 +77,10 @@ class Expiring:
         """Starts all services again with these."""
         for name, content in kept.items():
             (self._security.folder / name).write_bytes(content)
-        for state in self._stack.states():
+        for state in self._stack.services():
             if state.state == "running":
                 # One that cannot reach another would not stop for long.
-                self._stack.kill(state.name)
+                self._stack.faults.kill(state.name)
         self._stack.up(lambda line: None)
 
     def _certify(self, begins: datetime, lasts: timedelta) -> datetime:

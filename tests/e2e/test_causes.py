@@ -22,7 +22,7 @@ from sinkbench.analysis.samples import Sample, rejected_writes
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
-from sinkbench.sinks.elasticsearch.sink import REJECTED
+from sinkbench.sinks.elasticsearch.nodes import REJECTED
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.e2e.races import a_race
@@ -160,8 +160,8 @@ class Freezes(Silent):
         if (sample.stored or 0) < self._from:
             return
         self._from = math.inf
-        threading.Timer(5, self._stack.thaw, ["postgres"]).start()
-        self._stack.freeze("postgres")
+        threading.Timer(5, self._stack.faults.thaw, ["postgres"]).start()
+        self._stack.faults.freeze("postgres")
 
 
 SMALL_BATCHES = """

@@ -65,7 +65,7 @@ def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
     # A test of the sinks may have had the alias stand for an index of its own.
     for name in sinks_of(stack.endpoints):
         sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_by_hand()
+        sink.offer_default()
         sink.close()
     command = [
         sys.executable,

@@ -137,7 +137,7 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     monkeypatch.setattr(contents, "CHECK_SECONDS", 0.0)
     short = found()
     assert (short.altered, short.checked, short.unchecked) == (0, contents.AT_ONCE, "it took longer than 0 s")
-    some = [each["bench"]["seq"] for chunk in sink.contents(TARGET, RUN, 7, 500) for each in chunk]
+    some = [each["bench"]["seq"] for chunk in sink.capabilities.documents.all(TARGET, RUN, 7, 500) for each in chunk]
     assert len(set(some)) == len(some) == pytest.approx((NOAA + OWN) / 7, rel=0.15)
     assert sink.count(TARGET) == NOAA + OWN
 
@@ -153,7 +153,7 @@ def test_documents_that_are_kept_without_their_bench_are_told_by_their_numbers(
         try:
             Hand(stack, sink).store([json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})])
             sink.settle(TARGET)
-            assert sink.documents(TARGET, RUN, [3]) == {3: {"metadata": {"id": "a"}}}
+            assert sink.capabilities.documents.some(TARGET, RUN, [3]) == {3: {"metadata": {"id": "a"}}}
         finally:
             sink.drop(TARGET)
 

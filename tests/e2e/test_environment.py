@@ -81,7 +81,7 @@ def test_no_name_of_a_host_or_a_user_and_no_path_is_in_it(stack: LocalStack, fou
 def test_a_sink_tells_how_it_is_set(sink: Sink) -> None:
     sink.create(TARGET)
     try:
-        settings = sink.settings(TARGET)
+        settings = sink.settings(TARGET, {})
     finally:
         sink.drop(TARGET)
     assert None not in settings.durability.values()
@@ -96,7 +96,7 @@ def test_a_sink_tells_how_it_is_set(sink: Sink) -> None:
 
 
 def test_what_a_sink_does_not_have_it_does_not_tell(sink: Sink) -> None:
-    settings = sink.settings("tides_nowhere")
+    settings = sink.settings("tides_nowhere", {})
     assert (None in settings.durability.values()) == (sink.name == "elasticsearch")
 
 

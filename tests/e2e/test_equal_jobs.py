@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -73,9 +74,10 @@ def store(stack: LocalStack, sink: str, way: str, records: Sequence[bytes]) -> N
 
 
 def ask_all(sink: Sink) -> dict[str, Asked]:
+    ask = partial(sink.capabilities.queries.ask, TARGET)
     with SentRecords(COUNT, KEYS) as sent:
         return {
-            query.name: asked(query, lambda query=query: sink.ask(TARGET, query), sent.answer(query))  # type: ignore[misc]
+            query.name: asked(query, partial(ask, query), sent.answer(query))
             for query in load_queries(CHECKOUT / "queries")
         }
 

@@ -130,7 +130,7 @@ def tables_left(stack: LocalStack) -> list[tuple[str]]:
 @contextmanager
 def without_slot(stack: LocalStack) -> Iterator[None]:
     """The replica is down, and the primary does not know it any more."""
-    stack.stop("postgres-2")
+    stack.faults.stop("postgres-2")
     with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as primary:
         until(lambda: primary.execute("SELECT FROM pg_replication_slots WHERE active").fetchall() == [])
         primary.execute("SELECT pg_drop_replication_slot('postgres_2')")
@@ -138,8 +138,8 @@ def without_slot(stack: LocalStack) -> Iterator[None]:
             yield
         finally:
             primary.execute("SELECT pg_create_physical_replication_slot('postgres_2', true)")
-            stack.stop("postgres-2")
-            stack.start("postgres-2")
+            stack.faults.stop("postgres-2")
+            stack.faults.start("postgres-2")
 
 
 def test_a_replica_takes_over_without_a_loss_and_all_is_as_before_afterwards(pair: LocalStack, tmp_path: Path) -> None:
@@ -151,13 +151,13 @@ def test_a_replica_takes_over_without_a_loss_and_all_is_as_before_afterwards(pai
     assert primary_of(pair) == (first_port(pair.settings), IN_STEP)
 
     # As if the controller had been killed: what was the primary is dead, and `up` changes all back.
-    pair.promote()
+    pair.faults.promotion("postgres").promote()
     with psycopg.connect(pair.endpoints.sinks["postgres"].address) as connection:
         assert connection.info.port == first_port(pair.settings) + 1
-    assert {state.name for state in pair.states() if state.state != "running"} == {"postgres"}
+    assert {state.name for state in pair.services() if state.state != "running"} == {"postgres"}
     # It is nobody's primary any more: it comes back as a replica, by whomever it is started.
     with suppress(StackError):
-        pair.start("postgres")
+        pair.faults.start("postgres")
     with psycopg.connect(pair.endpoints.sinks["postgres"].nodes["postgres"].address) as connection:
         assert connection.execute("SELECT pg_is_in_recovery()").fetchall() == [(True,)]
     pair.up(lambda line: None)
@@ -230,7 +230,7 @@ def test_a_replica_that_never_streams_is_not_ready_and_a_trial_without_it_is_inv
         with monkeypatch.context() as patch:
             patch.setattr("sinkbench.stack.local.READY_SECONDS", 5.0)
             with pytest.raises(StackError, match=r"^postgres-2 was not ready in 5 s: it does not stream"):
-                pair.start("postgres-2")
+                pair.faults.start("postgres-2")
         record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", "postgres/jdbc"), RECORDS)
     (reason,) = record.reasons
     assert reason.code == ReasonCode.STANDBY_NOT_IN_SYNC

@@ -87,7 +87,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
     assert refused.recovery.failed_tasks > 0
     assert [act.command.partition("?")[2] for act in refused.recovery.acts] == ["includeTasks=true&onlyFailed=true"]
     assert re.search(r"^refuse sink +(each once|dupl\. [\d,]+)$", done.stdout, re.MULTILINE), done.stdout
-    assert all(state.state == "running" for state in stack.states())
+    assert all(state.state == "running" for state in stack.services())
     assert left_behind(stack) == []
     page = subprocess.run(
         [sys.executable, "-m", "sinkbench", "report", "results/latest"], cwd=tmp_path, capture_output=True, check=False
@@ -113,7 +113,7 @@ WITH_PROXY = """
 import time
 from sinkbench.settings import load_settings
 from sinkbench.stack.local import LocalStack
-with LocalStack(load_settings()).proxy() as proxy:
+with LocalStack(load_settings()).faults.proxies.run() as proxy:
     print(*proxy.stand_before("postgres", "127.0.0.1:1"), flush=True)
     time.sleep(60)
 """
@@ -128,11 +128,11 @@ def proxies() -> list[str]:
 def proxied(stack: LocalStack) -> Iterator[LocalStack]:
     """The stack, with a proxy that was built; none runs in the end."""
     try:
-        stack.check_proxy()
+        stack.faults.proxies.check()
     except StackError as missing:
         pytest.skip(str(missing))
     # Go needs up to a minute, once for a checkout.
-    stack.prepare_proxy(print)
+    stack.faults.proxies.prepare(print)
     yield stack
     assert proxies() == []
 
@@ -213,7 +213,7 @@ RECORD = json.dumps({"bench": {"run": "5eeded_001", "seq": 0}, "filler": "x" * 2
 def mounting(stack: LocalStack) -> LocalStack:
     """The stack of somebody who may mount a disk."""
     try:
-        stack.check_small_disk()
+        stack.faults.small_disks.check()
     except StackError as missing:
         pytest.skip(str(missing))
     return stack
@@ -303,21 +303,21 @@ def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalSt
             }
             for why, error in errors.items():
                 with psycopg.connect(address, autocommit=True) as open_before:
-                    sink.refuse(name, why)
+                    sink.capabilities.refusing.refuse(name, why)
                     with pytest.raises(error):
                         write()
                     with pytest.raises(error):
                         open_before.execute(insert)
-                    sink.accept(name)
+                    sink.capabilities.refusing.accept(name)
                     write()
             with psycopg.connect(address, autocommit=True) as open_before:
-                sink.refuse(name, "no connection")
-                sink.refuse(name, "no connection")
+                sink.capabilities.refusing.refuse(name, "no connection")
+                sink.capabilities.refusing.refuse(name, "no connection")
                 with pytest.raises(psycopg.OperationalError, match="too many clients already"):
                     write()
                 with pytest.raises(psycopg.errors.AdminShutdown):
                     open_before.execute(insert)
-                sink.accept(name)
+                sink.capabilities.refusing.accept(name)
             deadline = time.monotonic() + 10
             while sink.count(name) < 3:
                 assert time.monotonic() < deadline
@@ -345,7 +345,7 @@ def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: Local
 
 def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack: LocalStack) -> None:
     check = checks(stack.endpoints)["postgres"]
-    stack.freeze("postgres")
+    stack.faults.freeze("postgres")
     assert check() is not None
     stack.up(lambda line: None)
     assert check() is None
@@ -363,7 +363,7 @@ def test_a_worker_that_is_killed_takes_its_tasks_back(sinkbench: Run, stack: Loc
     assert cell.recovery is not None
     assert cell.recovery.target.startswith("connect-")
     assert cell.recovery.rate_seconds != 0
-    assert all(state.state == "running" for state in stack.states())
+    assert all(state.state == "running" for state in stack.services())
     assert left_behind(stack) == []
 
 
@@ -376,11 +376,11 @@ def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(s
     committing.close()
     try:
         assert asked.committed(group, topic) == 14
-        stack.kill("kafka")
+        stack.faults.kill("kafka")
         for _ in range(2):
             with pytest.raises(ServiceError):
                 asked.committed(group, topic)
-        stack.start("kafka")
+        stack.faults.start("kafka")
         deadline = time.monotonic() + 20
         while True:
             try:
@@ -437,7 +437,7 @@ def test_a_worker_that_is_killed_in_a_drain_loses_what_was_committed_and_not_sto
     if cell == 0:
         assert (audit.lost, audit.duplicates) == (0, 0)
     assert audit.stored == record.records - audit.lost + audit.duplicates
-    assert all(state.state == "running" for state in stack.states())
+    assert all(state.state == "running" for state in stack.services())
     assert left_behind(stack) == []
 
 

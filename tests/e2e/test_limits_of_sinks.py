@@ -20,7 +20,7 @@ from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Destination, Sink, open_sink
+from sinkbench.sinks import Created, Destination, Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.sinks.postgres.writers import SINGLY
@@ -115,7 +115,7 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
     sink = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
     sink.create(TARGET)
     sink.drop(TARGET)
-    sink.create = lambda target: None  # type: ignore[method-assign]
+    sink.create = lambda target: Created()  # type: ignore[method-assign]
     to = Destination("elasticsearch", "bulk", TARGET, stack.endpoints.sinks["elasticsearch"])
     client = SinkClient(sink, to, bench.plan.load)
     try:

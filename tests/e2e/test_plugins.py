@@ -26,8 +26,8 @@ def plugins(stack: LocalStack) -> Iterator[Path]:
     yield folder
     for added in {*folder.iterdir()} - before:
         added.unlink()
-    stack.stop(WORKER)
-    stack.start(WORKER)
+    stack.faults.stop(WORKER)
+    stack.faults.start(WORKER)
 
 
 def versions_of(stack: LocalStack, plugin: str) -> set[str]:
@@ -44,12 +44,12 @@ def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
     archive.chmod(0o644)
     checksum.write_text(f"{'0' * 64}  {archive.name}\n")
     assert versions_of(stack, "CamelSinkConnector") == {"0.11.0"}
-    stack.stop(WORKER)
+    stack.faults.stop(WORKER)
     with pytest.raises(StackError, match=rf"{WORKER} died while starting .*(\n.*)*{archive.name}: its SHA-256 is"):
-        stack.start(WORKER)
+        stack.faults.start(WORKER)
     checksum.write_text(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n")
     temporary = set(Path(tempfile.gettempdir()).iterdir())
-    stack.start(WORKER)
+    stack.faults.start(WORKER)
     assert versions_of(stack, "CamelSinkConnector") == {"0.11.0", VERSION}
     left = set(Path(tempfile.gettempdir()).iterdir()) - temporary
     assert not [file for file in left if file.name.startswith(("final-flags", "connect-plugin-path"))]

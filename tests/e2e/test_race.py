@@ -68,11 +68,6 @@ def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(
         # A record of 512 bytes is at least as long on its way, and takes more than its key on a disk.
         assert cell["fetched_bytes_per_record"] > 512
         assert cell["disk_bytes_per_record"]["median"] > 50
-        # Each record goes from Kafka through Connect, as text that is as long, or without a space.
-        carried = cell["network_bytes_per_record"]
-        assert carried["kafka"]["sent"] > 512, carried
-        assert carried["connect"]["received"] > 512, carried
-        assert min(carried["connect"]["sent"], carried[cell["sink"]]["received"]) > 500, carried
         # Every connection is the connector's, and closed with it.
         assert cell["connections"]["clients_peak"] > 0
         assert cell["connections"]["others"] == 0
@@ -102,8 +97,8 @@ def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(
 
 @pytest.mark.long
 def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path) -> None:
-    whole.stop("connect-1")
-    whole.start("connect-1")
+    whole.faults.stop("connect-1")
+    whole.faults.start("connect-1")
     # So little of compiling is asked for that no such JVM has it.
     plan = "pipelines: [postgres/jdbc]\ndrain: {compiling_percent: 0.0001, stall_seconds: 60}\n"
     record, _ = one_trial(whole, tmp_path, plan, 400_000)
@@ -120,7 +115,7 @@ def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path
 
 @pytest.mark.long
 def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: LocalStack, tmp_path: Path) -> None:
-    logs = [whole.log_file(worker) for worker in whole.endpoints.connect]
+    logs = [whole.home / "log" / f"{worker}.log" for worker in whole.endpoints.connect]
     before = [len(log.read_text()) for log in logs]
     direct, _ = one_trial(whole, tmp_path, CONNECTIONS, 50_000)
     assert direct.failed_tasks > 0
@@ -149,7 +144,7 @@ def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
     with a_race(tmp_path, plan) as race:
         wait_for_draining(whole, "_001")
         time.sleep(1)
-        whole.kill("connect-2")
+        whole.faults.kill("connect-2")
         output, _ = race.communicate(timeout=400)
     (cell,) = summary_of(tmp_path)["cells"]
     (died,) = trials_of(tmp_path)
@@ -163,7 +158,7 @@ def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
     assert cell["not_audited"] == 0
     assert cell["audit"]["produced"] == died["records"]
     assert race.returncode == 1, output
-    assert all(state.state == "running" for state in whole.states())
+    assert all(state.state == "running" for state in whole.services())
 
 
 def test_a_connector_that_somebody_has_posted_is_named_and_the_race_refused(

@@ -44,9 +44,9 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
         # It may be dead already, or just be started again.
         with contextlib.suppress(SinkbenchError, psutil.Error):
             if deed == "freeze":
-                stack.freeze(service)
+                stack.faults.freeze(service)
                 over.wait(moments.uniform(0.5, 6))
-                stack.thaw(service)
+                stack.faults.thaw(service)
             else:
                 getattr(stack, deed)(service)
             done.append(f"{time.monotonic() - began:.1f} s: {deed} {service}")
@@ -92,5 +92,5 @@ def test_a_race_under_random_faults_ends_with_a_valid_report(stack: LocalStack, 
         assert cell["records_per_second"] is None or set(cell["records_per_second"]["values"]) <= rates, cell
     assert sinkbench("report", "results/latest").returncode == 0
     stack.up(lambda line: None)
-    assert all(state.state == "running" for state in stack.states())
+    assert all(state.state == "running" for state in stack.services())
     assert left_behind(stack) == there

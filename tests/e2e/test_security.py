@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,15 +20,9 @@ import pytest
 import trustme
 from psycopg.conninfo import make_conninfo
 
-from sinkbench.doctor.diagnosis import Finding, diagnose
-from sinkbench.doctor.facts import Facts
-from sinkbench.doctor.look import look
-from sinkbench.doctor.rules import RULES
 from sinkbench.services.connect import ConnectCluster
-from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks import open_sink
 from sinkbench.stack.certificates import Signed, issue
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
@@ -54,7 +47,6 @@ TOPIC = "of_somebody"
 PIPELINES = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 # A task that sends batches has not failed when its batch has.
 OF_SINGLE_WRITES = ("elasticsearch/camel-index", "postgres/jdbc", "postgres/jdbc-pgbouncer")
-SERVERS = {"connect-1", "kafka", "elasticsearch", "postgres", "pgbouncer"}
 PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
 
 pytestmark = pytest.mark.long
@@ -140,7 +132,7 @@ def test_services_that_show_an_expired_certificate_are_not_waited_for(
     assert f"{path}: the certificate of the running services has expired at" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert sinkbench(tmp_path, "up").returncode == 0
-    assert {state.state for state in secured.states()} == {"running"}
+    assert {state.state for state in secured.services()} == {"running"}
 
 
 @pytest.mark.parametrize("port", ["kafka_controller_port", "elasticsearch_transport_port"])
@@ -173,85 +165,9 @@ def test_nodes_let_in_only_nodes_whom_the_authority_has_signed_and_not_those_tha
     assert not is_let_in(tmp_path / "expired.pem")
 
 
-def test_the_doctor_sees_when_certificates_expire(secured: LocalStack) -> None:
-    seen = look(secured, CHECKOUT)
-    assert seen.certificates.keys() == SERVERS
-    assert "expiring-certificate" in diagnose(seen, RULES).looked_at
-    assert not expiring(seen)
-    # The same, a day before they do.
-    assert len(expiring(replace(seen, now=min(seen.certificates.values()) - timedelta(days=1)))) == len(
-        seen.certificates
-    )
-
-
-def expiring(seen: Facts) -> list[Finding]:
-    return [each for each in diagnose(seen, RULES).findings if each.code == "expiring-certificate"]
-
-
 def sinkbench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sinkbench", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
-def undos(output: str) -> list[str]:
-    """The commands that undo what `--fix` says that it has done."""
-    return [line.partition("undo: ")[2] for line in output.splitlines() if "undo: " in line]
-
-
-def run_as_a_person(command: str, password: str) -> None:
-    """Runs a command that asks for a password, and types it."""
-    # Without a terminal of its own curl reads it from here.
-    subprocess.run(
-        ["bash", "-c", command],
-        input=f"{password}\n",
-        start_new_session=True,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_what_the_doctor_mends_here_can_be_undone_by_the_commands_that_it_prints(
-    secured: LocalStack, security: Security, tmp_path: Path
-) -> None:
-    endpoint = secured.endpoints.sinks["elasticsearch"]
-    names = ("refresh_interval", "number_of_replicas")
-    with closing(open_sink("elasticsearch", secured.endpoints, CHECKOUT)) as sink:
-        sink.offer_by_hand()
-    with http_client(endpoint.access, 10) as http:
-        url = f"{endpoint.address}/{endpoint.options['index']}/_settings"
-
-        def put(*values: str | None) -> None:
-            body = {f"index.{name}": value for name, value in zip(names, values, strict=True)}
-            http.put(url, json=body).raise_for_status()
-
-        def there() -> list[str | None]:
-            (index,) = http.get(url).raise_for_status().json().values()
-            return [index["settings"]["index"].get(name) for name in names]
-
-        put("1s", "1")
-        done = sinkbench(tmp_path, "doctor", "--fix")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "2 mended" in done.stdout
-        assert there() == [None, "0"]
-        for undo in undos(done.stdout):
-            run_as_a_person(undo, security.passwords["elasticsearch"])
-        assert there() == ["1s", "1"]
-        put(None, "0")
-    config = json.loads((CHECKOUT / "connectors" / "postgres" / "jdbc.json").read_text())["config"]
-    with the_connector(secured, "beside", {**config, "tasks.max": "1"}) as connect:
-        assert connect.wait_for_tasks("beside", 1).running == 1
-        (tmp_path / "mine.yaml").write_text(PLAN)
-        mended = sinkbench(tmp_path, "doctor", "mine.yaml", "--fix")
-        assert mended.returncode == 0, mended.stdout + mended.stderr
-        status = connect.status("beside")
-        assert status is not None
-        assert status.state == "STOPPED"
-        (undo,) = undos(mended.stdout)
-        run_as_a_person(undo, security.passwords["connect"])
-        assert connect.wait_for_tasks("beside", 1).running == 1
-    for service, password in security.passwords.items():
-        assert password not in done.stdout + done.stderr + mended.stdout + mended.stderr, service
 
 
 @contextmanager
@@ -282,7 +198,7 @@ def records_of_somebody(stack: LocalStack) -> Iterator[None]:
 @contextmanager
 def logged(stack: LocalStack, service: str) -> Iterator[Callable[[], str]]:
     """What tells what a service has written into its log since then."""
-    log = stack.log_file(service)
+    log = stack.home / "log" / f"{service}.log"
     before = log.stat().st_size
     yield lambda: log.read_bytes()[before:].decode()
 
@@ -295,9 +211,7 @@ def until(said: Callable[[], bool]) -> None:
 
 
 @pytest.mark.rare
-def test_nobody_talks_to_a_service_whose_certificate_has_expired(
-    secured: LocalStack, security: Security, tmp_path: Path
-) -> None:
+def test_nobody_talks_to_a_service_whose_certificate_has_expired(secured: LocalStack, security: Security) -> None:
     with expiring_certificates(secured, security) as expiring:
         with client_whom_the_pooler_has_let_in(secured):
             expiring.long_ago("elasticsearch", "postgres")
@@ -307,23 +221,12 @@ def test_nobody_talks_to_a_service_whose_certificate_has_expired(
                 its_tasks_fail(secured, pipeline)
         expiring.long_ago("connect-1")
         wait_for_the_worker(secured, security)
-        assert servers_that_have_expired(tmp_path) == SERVERS - {"kafka"}
         expiring.while_it_runs("kafka")
         do_not_convince_once_expired(secured.endpoints)
-        # A worker ends when it connects anew to such a broker: it may be gone by now.
-        assert servers_that_have_expired(tmp_path) | {"connect-1"} == SERVERS
         with logged(secured, "connect-1") as told:
             expiring.start_again("connect-1")
             until(lambda: not expiring.runs("connect-1"))
             assert "CertificateExpiredException" in told()
-
-
-def servers_that_have_expired(folder: Path) -> set[str]:
-    """Those of which the doctor says so."""
-    done = sinkbench(folder, "doctor", "--json")
-    assert done.returncode == 1, done.stdout + done.stderr
-    found = json.loads(done.stdout)["findings"]
-    return {each["subject"] for each in found if "its certificate has expired" in each["what"]}
 
 
 def wait_for_the_worker(stack: LocalStack, security: Security) -> None:

@@ -80,13 +80,17 @@ def target(sink: Sink) -> Iterator[str]:
     sink.drop(TARGET)
 
 
+def name_of(sink: Sink) -> str:
+    return "postgres" if isinstance(sink, PostgresSink) else "elasticsearch"
+
+
 def document(seq: int, run: str = "r1") -> str:
     return json.dumps({"data": [{"t": "2026-01-31 17:06", "v": "1.234"}], "bench": {"run": run, "seq": seq}})
 
 
 def store(stack: LocalStack, sink: Sink, target: str, documents: list[str]) -> None:
     """Writes documents to the sink by a plain client."""
-    if sink.name == "postgres":
+    if isinstance(sink, PostgresSink):
         with psycopg.connect(stack.endpoints.sinks["postgres"].address, application_name="someone else") as connection:
             for text in documents:
                 connection.execute(f"INSERT INTO {target} (payload) VALUES (%s::jsonb)", [text])  # noqa: S608
@@ -128,7 +132,7 @@ def test_rows_of_another_run_are_not_among_its_sequences(stack: LocalStack, sink
 
 
 def test_the_controllers_own_connections_are_not_counted(stack: LocalStack, sink: Sink, target: str) -> None:
-    second = open_sink(sink.name, stack.endpoints, CHECKOUT)
+    second = open_sink(name_of(sink), stack.endpoints, CHECKOUT)
     try:
         before = second.read(target).backends
         sink.read(target)
@@ -139,7 +143,7 @@ def test_the_controllers_own_connections_are_not_counted(stack: LocalStack, sink
 
 def test_somebody_elses_connection_is_counted(stack: LocalStack, sink: Sink, target: str) -> None:
     before = sink.read(target).backends
-    if sink.name == "postgres":
+    if isinstance(sink, PostgresSink):
         with psycopg.connect(stack.endpoints.sinks["postgres"].address):
             assert sink.read(target).backends == before + 1
     else:
@@ -160,18 +164,18 @@ def test_connections_that_were_open_before_are_told_from_those_that_come(
         return (seen.backends or 0) - before, seen.signs[OTHER_CONNECTIONS] - before
 
     before = sink.read(target).backends or 0
-    address = stack.endpoints.sinks[sink.name].address
+    address = stack.endpoints.sinks[name_of(sink)].address
     with ExitStack() as opened:
 
         def join() -> None:
-            if sink.name == "postgres":
+            if isinstance(sink, PostgresSink):
                 opened.enter_context(psycopg.connect(address))
             else:
                 opened.enter_context(httpx.Client()).get(f"{address}/_cluster/health")
 
         join()
-        assert sink.others().connections == before + 1
-        sink.exclude_existing()
+        assert sink.capabilities.others.seen().connections == before + 1
+        sink.capabilities.others.exclude_existing()
         join()
         assert others() == (2, 1)
 
@@ -183,7 +187,7 @@ def test_connections_that_are_closing_are_nobodys(stack: LocalStack) -> None:
         try:
             held = psycopg.connect(pooled, prepare_threshold=None)
             threading.Timer(1.0, held.close).start()
-            postgres.exclude_existing()
+            postgres.capabilities.others.exclude_existing()
             assert OTHER_POOL_CLIENTS not in postgres.read(TARGET).signs
         finally:
             postgres.drop(TARGET)
@@ -193,9 +197,9 @@ def test_what_others_write_is_counted_by_its_place(stack: LocalStack, sink: Sink
     store(stack, sink, target, [document(seq) for seq in range(7)])
     deadline = time.monotonic() + 10
     # PostgreSQL tells of its tables a second later.
-    while sink.others().written.get(target) != 7 and time.monotonic() < deadline:
+    while sink.capabilities.others.seen().written.get(target) != 7 and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert sink.others().written[target] == 7
+    assert sink.capabilities.others.seen().written[target] == 7
 
 
 def test_what_was_dropped_is_gone_and_dropping_it_again_is_fine(sink: Sink, target: str) -> None:
@@ -277,7 +281,7 @@ def test_a_partitioned_table_keeps_its_partitions_and_is_counted_and_measured_wi
     assert min(shares) > 0
     assert sink.read(TARGET).stored == sink.count(TARGET) == 500
     assert sorted(np.concatenate(list(sink.sequences(TARGET, "r1"))).tolist()) == list(range(500))
-    assert (sink.stamped_rate(TARGET, 500) or 0) > 0
+    assert (sink.capabilities.times.rate(TARGET, 500) or 0) > 0
     # A page of 8 KiB holds some 70 of these.
     assert (sink.disk_bytes(TARGET) or 0) > 2 * 3 * 8192
     assert sink.leftovers("tides_test_") == [TARGET]
@@ -371,7 +375,7 @@ def test_a_trial_whose_records_are_cut_short_on_their_way_says_which_members_are
 def test_documents_are_given_as_they_are_stored(stack: LocalStack, sink: Sink, target: str) -> None:
     store(stack, sink, target, [document(seq) for seq in range(5)] + [document(1, run="another"), '{"bench": {}}'])
     sink.settle(target)
-    found = sink.documents(target, "r1", [1, 3, 99])
+    found = sink.capabilities.documents.some(target, "r1", [1, 3, 99])
     assert found == {seq: json.loads(document(seq)) for seq in (1, 3)}
 
 
@@ -385,7 +389,7 @@ def test_an_index_without_its_source_gives_no_documents(stack: LocalStack, tmp_p
         try:
             store(stack, sink, TARGET, [document(1)])
             sink.settle(TARGET)
-            assert sink.documents(TARGET, "r1", [1]) == {}
+            assert sink.capabilities.documents.some(TARGET, "r1", [1]) == {}
         finally:
             sink.drop(TARGET)
 
@@ -394,10 +398,10 @@ def test_an_index_without_its_source_gives_no_documents(stack: LocalStack, tmp_p
 def test_a_table_that_a_crash_would_empty_is_said_to_be_one(stack: LocalStack, tmp_path: Path, made: str) -> None:
     (tmp_path / "schema.sql").write_text(PLAIN.replace("CREATE TABLE", f"CREATE {made}"))
     with closing(PostgresSink(stack.endpoints.sinks["postgres"].address, None, tmp_path / "schema.sql")) as sink:
-        sink.create(TARGET)
+        notes = sink.create(TARGET).notes
         try:
             said = "what PostgreSQL has stored may be gone after a crash: the table is UNLOGGED"
-            assert sink.notes(TARGET) == ([said] if made != "TABLE" else [])
+            assert notes == ((said,) if made != "TABLE" else ())
         finally:
             sink.drop(TARGET)
 
@@ -407,10 +411,10 @@ def test_an_index_that_a_crash_would_cut_short_is_said_to_be_one(stack: LocalSta
     index["settings"]["translog"] = {"durability": "async"}
     (tmp_path / "index.json").write_text(json.dumps(index))
     with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], tmp_path / "index.json")) as sink:
-        sink.create(TARGET)
+        notes = sink.create(TARGET).notes
         try:
             said = "what Elasticsearch has stored may be gone after a crash: index.translog.durability is async"
-            assert sink.notes(TARGET) == [said]
+            assert notes == (said,)
         finally:
             sink.drop(TARGET)
 

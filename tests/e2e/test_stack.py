@@ -46,10 +46,10 @@ def other(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_up_twice_is_one_stack(stack: LocalStack, sinkbench: Run) -> None:
-    before = [state.pid for state in stack.states()]
+    before = [state.pid for state in stack.services()]
     done = sinkbench("up")
     assert done.returncode == 0, done.stderr
-    assert [state.pid for state in stack.states()] == before
+    assert [state.pid for state in stack.services()] == before
 
 
 def test_status_shows_every_service_and_where_it_is(stack: LocalStack, sinkbench: Run) -> None:
@@ -72,16 +72,16 @@ def test_everything_listens_on_loopback_only(stack: LocalStack, settings: Settin
 
 
 def test_services_do_not_run_as_root(stack: LocalStack) -> None:
-    assert all(psutil.Process(state.pid).uids().effective != 0 for state in stack.states() if state.pid)
+    assert all(psutil.Process(state.pid).uids().effective != 0 for state in stack.services() if state.pid)
 
 
 def test_what_does_not_run_can_be_killed_and_stays_so(stack: LocalStack) -> None:
-    stack.stop("pgbouncer")
+    stack.faults.stop("pgbouncer")
     try:
-        stack.kill("pgbouncer")
-        assert [state.state for state in stack.states() if state.name == "pgbouncer"] == ["stopped"]
+        stack.faults.kill("pgbouncer")
+        assert [state.state for state in stack.services() if state.name == "pgbouncer"] == ["stopped"]
     finally:
-        stack.start("pgbouncer")
+        stack.faults.start("pgbouncer")
 
 
 def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: LocalStack, sinkbench: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -17,7 +16,6 @@ import pytest
 from sinkbench.doctor.diagnosis import diagnose
 from sinkbench.doctor.look import look
 from sinkbench.doctor.rules import RULES
-from sinkbench.plan.plan import load_plan
 from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings
@@ -33,14 +31,6 @@ trials: 1
 load: {keys: 10_000}
 drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}
 """
-# By the name of an index body what the doctor says of it on three data nodes; nothing of the sink's own.
-SHARDS = {
-    "few": (
-        {"number_of_shards": 2, "number_of_replicas": 0},
-        "2 shards and copies on 3 data nodes, so that 1 of these",
-    ),
-    "uneven": ({"number_of_shards": 2, "number_of_replicas": 1}, "4 shards and copies are no multiple of 3 data nodes"),
-}
 # Rules of the doctor for what is on several nodes, and how long they may take to see that one is gone, or back.
 OF_NODES = {"standby-not-in-sync", "cluster-not-green", "copies-not-in-sync"}
 SEEN_SECONDS = 60
@@ -83,24 +73,13 @@ def health(stack: LocalStack, index: str = "") -> dict[str, object]:
     return found
 
 
-def shards_found(stack: LocalStack, folder: Path) -> dict[str, str]:
-    """What the doctor says of shards against data nodes, by the index, of each of `SHARDS` and of the usual one."""
-    plan = "pipelines:\n  - elasticsearch/camel-bulk\n"
-    for name, (settings, _) in SHARDS.items():
-        (folder / f"{name}.json").write_text(json.dumps({"settings": settings}))
-        plan += f"  - {{pipeline: elasticsearch/camel-bulk, label: {name}, target: {name}.json}}\n"
-    (folder / "shards.yaml").write_text(plan)
-    seen = diagnose(look(stack, CHECKOUT, load_plan(folder / "shards.yaml", CHECKOUT / "connectors")), RULES)
-    return {each.found.subject: each.found.what for each in seen.findings if each.code == "few-shards"}
-
-
 def wait_for_diagnosis(stack: LocalStack, codes: set[str]) -> None:
     """Waits until the doctor finds just these of `OF_NODES`."""
     deadline = time.monotonic() + SEEN_SECONDS
     while True:
-        seen = diagnose(look(stack, CHECKOUT, sample=False), RULES)
+        seen = diagnose(look(stack, CHECKOUT), RULES)
         found = {each.code for each in seen.findings} & OF_NODES
-        if found == codes and set(seen.looked_at) >= OF_NODES:
+        if found == codes and set(seen.checked) >= OF_NODES:
             return
         assert time.monotonic() < deadline, (found, seen.unseen)
         time.sleep(1)
@@ -128,11 +107,6 @@ def test_the_published_topology_starts_loses_nodes_and_races(published: Settings
     assert (found["status"], found["number_of_nodes"]) == ("green", 3)
     assert (found["active_primary_shards"], found["active_shards"]) == (3, 6)
 
-    said = shards_found(stack, tmp_path)
-    assert set(said) == {f"index {name}.json" for name in SHARDS}
-    for name, (_, what) in SHARDS.items():
-        assert said[f"index {name}.json"].startswith(what)
-
     small = subprocess.run(
         ["env", "SINKBENCH_TOPOLOGY=small", sys.executable, "-m", "sinkbench", "up"],
         capture_output=True,
@@ -145,14 +119,14 @@ def test_the_published_topology_starts_loses_nodes_and_races(published: Settings
     wait_for_diagnosis(stack, set())
     # One of each cluster dies, all at the same time.
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
-        stack.kill(name)
-    assert {state.name for state in stack.states() if state.state != "running"} == {
+        stack.faults.kill(name)
+    assert {state.name for state in stack.services() if state.state != "running"} == {
         *("kafka-3", "elasticsearch-2", "postgres-2")
     }
     wait_for_diagnosis(stack, OF_NODES)
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
-        stack.start(name)
-    assert all(state.state == "running" for state in stack.states())
+        stack.faults.start(name)
+    assert all(state.state == "running" for state in stack.services())
     assert [each[0] for each in replication(stack)] == ["postgres-2"]
     assert health(stack)["number_of_nodes"] == 3
     wait_for_diagnosis(stack, set())
@@ -175,7 +149,7 @@ def test_the_published_topology_starts_loses_nodes_and_races(published: Settings
 
     down = command("down")
     assert down.returncode == 0, down.stderr
-    assert not stack.running()
+    assert stack.start_id() is None
 
 
 def test_too_little_memory_is_told_before_anything_starts(published: Settings, command: Run) -> None:
@@ -185,4 +159,4 @@ def test_too_little_memory_is_told_before_anything_starts(published: Settings, c
     assert done.returncode == 2
     assert "the topology published needs" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not LocalStack(published).running()
+    assert LocalStack(published).start_id() is None

@@ -183,7 +183,7 @@ def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_n
         other.start()
         try:
             sink.create(NAMES.target)
-            held = sink.replication(NAMES.target)
+            held = sink.capabilities.replication.check(NAMES.target, {})
             kept = httpx.get(f"{address}/{NAMES.target}/_settings").json()[NAMES.target]["settings"]["index"]["uuid"]
         finally:
             other.join()
@@ -226,8 +226,8 @@ def test_a_broker_that_came_back_leads_nothing_until_leaders_are_elected_and_the
     seen: list[list[ReasonCode] | None] = []
 
     def bounce_and_elect() -> None:
-        stack.kill("kafka-2")
-        stack.start("kafka-2")
+        stack.faults.kill("kafka-2")
+        stack.faults.start("kafka-2")
         until(lambda: topic_codes(stack, PARTITIONS) is not None)
         seen.append(topic_codes(stack, PARTITIONS))
         # What the reason says that mends it.
@@ -257,8 +257,8 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
         keep_records(plan.load, lambda: stack.endpoints) as own,
         closing(Bench(stack, plan, CHECKOUT, own)) as bench,
     ):
-        stack.freeze(follower)
-        later = threading.Timer(3, stack.thaw, [follower])
+        stack.faults.freeze(follower)
+        later = threading.Timer(3, stack.faults.thaw, [follower])
         later.start()
         try:
             loaded = bench.load(NAMES, TopicLoad(1000), lambda done: None)

@@ -94,7 +94,7 @@ def assert_arrivals(sink: Sink, to: Destination) -> None:
     now_us = time.time_ns() // 1000
     benches = [{"run": "r1", "seq": seq, "due_us": now_us, "sent_us": now_us} for seq in range(500)]
     sink.create(to.target)
-    with closing(open_writer(to)) as writer, sink.arrivals(to.target, 1.0) as watch:
+    with closing(open_writer(to)) as writer, sink.capabilities.times.watch(to.target, 1.0) as watch:
         with watch:
             # What was there at its first look came at no known time.
             time.sleep(2)

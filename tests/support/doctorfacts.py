@@ -30,8 +30,7 @@ def database(**given: Any) -> Database:
     """One that takes 100 connections, of which 3 are reserved and none is used."""
     return Database(
         **{
-            **{"most_connections": 100, "reserved": 3, "used": 0, "by_jdbc": 0, "oldest_jdbc_seconds": None},
-            **{"replicas": 0, "waited_for": 0, "read_only": False},
+            **{"most_connections": 100, "reserved": 3, "used": 0, "by_jdbc": 0, "waited_for": 0},
             **given,
         }
     )
@@ -42,7 +41,7 @@ def pooler(**given: Any) -> Pooler:
     return Pooler(
         **{
             **{"address": "127.0.0.1:16432", "mode": "transaction", "pool": 10, "most_clients": 2_000, "clients": 0},
-            **{"waiting": 0, "servers": 0, "waits_seconds": 0.0, "prepared": False},
+            **{"servers": 0, "prepared": False},
             **given,
         }
     )
@@ -56,7 +55,7 @@ def cluster(
     **of_a_node: Any,
 ) -> SearchCluster:
     """One with so many data nodes, alike, whose disks are half full."""
-    usual = {"processors": 2, "files": 65_536, "disk_bytes": 100 * GIGABYTE, "free_bytes": 50 * GIGABYTE}
+    usual = {"disk_bytes": 100 * GIGABYTE, "free_bytes": 50 * GIGABYTE}
     of_all = [DataNode(**{"name": f"node-{number}", **usual, **of_a_node}) for number in range(1, nodes + 1)]
     stages = {"low": "85%", "high": "90%", "flood": "95%"} if watermarks is None else watermarks
     return SearchCluster(address, tuple(of_all), stages, **{"status": "green", **(told or {})})
@@ -77,7 +76,7 @@ def jdbc(name: str = "jdbc", tasks: int = 3, url: str = URL, **given: Any) -> Co
         "connection.pool.max_size": "1",
         **given.pop("config", {}),
     }
-    usual = {"sink": "postgres", "pooled": False, "read_only": False, "driver": "42.7.11", "url": jdbc_url(config)}
+    usual = {"sink": "postgres", "pooled": False, "read_only": False, "url": jdbc_url(config)}
     if not given.get("planned"):
         usual["placement"] = {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
     return Connector(**{"name": name, "label": name, "config": config, "tasks": tasks, **usual, **given})
@@ -106,12 +105,9 @@ def facts(**given: Any) -> Facts:
         "postgres": SinkState(database=database(), pooler=pooler()),
     }
     machine = Machine(
-        cores=4.0,
-        memory_bytes=16 * GIGABYTE,
         available_bytes=10 * GIGABYTE,
         heap_bytes=4 * GIGABYTE,
         up=True,
-        files={"kafka": 65_536},
         free_bytes=50 * GIGABYTE,
         least_free_bytes=4 * GIGABYTE,
     )

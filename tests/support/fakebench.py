@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,8 +23,17 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Asked
 from sinkbench.services.connect import ConnectorStatus, Task, placement
-from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling, SinkSettings
-from sinkbench.stack import NetworkBytes, ProxyTarget, ServiceState
+from sinkbench.sinks import (
+    Arrivals,
+    Capabilities,
+    Created,
+    SinkBloat,
+    SinkOthers,
+    SinkPooling,
+    SinkReading,
+    SinkSettings,
+)
+from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
@@ -82,13 +92,18 @@ WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
 
 
 class FakeSink:
-    """Counts, and holds what the bench says that it stored."""
+    """Counts, and has what the bench says that it stored. It is its own capabilities."""
 
     def __init__(self, bench: FakeBench) -> None:
         self._bench = bench
+        self.capabilities: Any = Capabilities(times=self, others=self, replication=self)
 
-    def create(self, target: str) -> None:
+    def create(self, target: str, file: Path | None = None) -> Created:
         self._bench.there.add(f"target {target}")
+        return Created(notes=self._bench.notes_of_target)
+
+    def read(self, target: str) -> SinkReading:
+        return SinkReading(self._bench.stored, None)
 
     def writes(self, target: str) -> int:
         return self._bench.written // 500
@@ -96,32 +111,41 @@ class FakeSink:
     def connection_limit(self) -> int | None:
         return 100
 
-    def diverted(self, target: str) -> str | None:
-        return self._bench.diverted
-
-    def stamped_rate(self, target: str, records: int) -> float | None:
-        return self._bench.rate
-
     def disk_bytes(self, target: str) -> int | None:
         return 600 * self._bench.stored
 
-    def settings(self, target: str) -> SinkSettings:
+    def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         return SinkSettings({"fsync": "on"}, {}, self._bench.promise)
 
-    def replication(self, target: str) -> ReplicationState:
+    def seen(self) -> SinkOthers:
+        return SinkOthers(None)
+
+    def exclude_existing(self) -> None:
+        return
+
+    def diverted(self, target: str) -> str | None:
+        return self._bench.diverted
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         return self._bench.helds.pop(0) if self._bench.helds else ReplicationState(copies=1, asked=1)
 
-    @contextmanager
-    def arrivals(self, target: str, interval_seconds: float) -> Iterator[Any]:
-        yield self
+    def rate(self, target: str, records: int) -> float | None:
+        return self._bench.rate
 
-    def __enter__(self) -> FakeSink:
-        return self
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[Any]:
+        return nullcontext(FakeWatch(self._bench))
+
+
+class FakeWatch(AbstractContextManager["FakeWatch"]):
+    """Tells what the bench says of arrivals."""
+
+    def __init__(self, bench: FakeBench) -> None:
+        self._bench = bench
 
     def __exit__(self, *ended: object) -> None:
         return
 
-    def read(self, run: str, one_in: int) -> Any:
+    def read(self, run: str, one_in: int) -> Arrivals:
         if self._bench.arrived is None:
             raise OSError("the arrivals are gone")
         return self._bench.arrived
@@ -217,6 +241,7 @@ class FakeBench:
         meets: who else is there at each look, in turn.
         set_to: what the sink's services are set to at the moment.
         arrived: when records arrived in the sink; None if it does not tell.
+        notes_of_target: what the sink says of the target that it has made.
         calls: which steps that leave something behind were called, in turn.
     """
 
@@ -260,26 +285,28 @@ class FakeBench:
     at: float = 0.0
     set_to: dict[str, dict[str, str]] = field(default_factory=dict)
     poisoned: int = 0
+    notes_of_target: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.records = None
         self.record_bytes = self.plan.load.record_bytes
         self.stack = SimpleNamespace(
-            cpu_limits={},
+            facts=Facts,
             endpoints=SimpleNamespace(shared=False),
-            troubles=dict,
-            states=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
+            usage=Usage,
+            services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),
-            network_bytes=lambda: {"kafka": NetworkBytes(0, self.stored * 500)},
-            **{name: partial(self.do, name) for name in WITH_SERVICES},
+            faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
         )
         self.variable_overrides: dict[str, str] = {}
-        self.stack.proxy_targets = {"postgres": ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})}
-        self.stack.proxy = self.proxy
-        self.stack.promote = self.promote
-        self.stack.demote = partial(self.do, "demote", "postgres")
-        self.stack.restore_roles = partial(self.do, "restore", "roles")
-        self.stack.small_disk = nullcontext
+        faults = self.stack.faults
+        faults.isolation = faults
+        target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
+        faults.proxies = SimpleNamespace(targets={"postgres": target}, run=self.proxy)
+        faults.promotion = lambda sink: SimpleNamespace(
+            promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
+        )
+        faults.small_disks = SimpleNamespace(mounted=nullcontext)
         self.stack.endpoints.connect = dict.fromkeys(("w0", "w1", "w2"), "")
         self.kafka = SimpleNamespace(
             delete_topic=lambda name: self.there.discard(f"topic {name}"),
@@ -363,9 +390,10 @@ class FakeBench:
         pooler = self.set_to.get("pgbouncer", {})
         return SinkPooling(pooler["pool_mode"], int(pooler["default_pool_size"]), 0) if pooler else None
 
-    def create_target(self, cell: Cell, names: Names) -> None:
+    def create_target(self, cell: Cell, names: Names) -> tuple[str, ...]:
         self.set_services(cell)
-        self.sink(cell.sink).create(names.target)
+        notes: tuple[str, ...] = self.sink(cell.sink).create(names.target).notes
+        return notes
 
     def ask(self, cell: Cell, names: Names, records: int) -> list[Asked]:
         return []
@@ -431,12 +459,12 @@ class FakeBench:
         return SlowSampler(self, cell, self.offered, lambda: self.in_topic(names()))
 
     def another_sink(self, name: str) -> Any:
-        return SimpleNamespace(
+        refusing: Any = SimpleNamespace(
             refuse=lambda target, why: self.do("refuse" if why == "read only" else f"refuse ({why})", target),
             accept=partial(self.do, "accept"),
-            disk_to_fill=self.disk_to_fill,
-            close=lambda: None,
         )
+        disk: Any = SimpleNamespace(disk=self.disk_to_fill)
+        return SimpleNamespace(capabilities=Capabilities(refusing=refusing, disk_to_fill=disk), close=lambda: None)
 
     @contextmanager
     def disk_to_fill(self, target: str, small_disk: Any) -> Iterator[Any]:

@@ -22,7 +22,6 @@ from sinkbench.results import (
     Limit,
     LimitInBlock,
     Memory,
-    Network,
     PlanRef,
     Pool,
     Prices,
@@ -137,7 +136,6 @@ def _held(kind: int, draw: np.random.Generator) -> dict[str, object]:
         "total_peak_memory_bytes": total,
         "disk_bytes_per_record": 600.0 + 100 * kind,
         "fetched_bytes_per_record": 640.5,
-        "network_bytes_per_record": {sink: Network(received=700.0, sent=20.0)},
     }
 
 

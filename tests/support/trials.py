@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from sinkbench.analysis.samples import Sample
+from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Audit, CellSummary, PlanRef, RatePerSecond, RunSummary, TrialRecord
 from sinkbench.summary.selftest import PROBES
+from tests.support.reasons import because
 
 __all__ = [
     "CELL",
@@ -55,7 +57,7 @@ def trial(
         "records": 100,
         "records_per_second": rate,
         "audit": CLEAN,
-        "invalid": list(invalid),
+        "reasons": [because(text, ReasonCode.UNKNOWN) for text in invalid],
     }
     return TrialRecord.model_validate({**bare, **fields})
 
@@ -81,7 +83,8 @@ def cell_summary(
         "records_per_second": rate,
         "passed": not invalid,
         "verdict": f"invalid: {invalid[0]}" if invalid else "ok",
-        "invalid": list(invalid),
+        "reasons": [because(text, ReasonCode.UNKNOWN) for text in invalid],
+        "faults": [because(f"invalid: {invalid[0]}", ReasonCode.INVALID)] if invalid else [],
     }
     return CellSummary.model_validate({**bare, **fields})
 

@@ -15,6 +15,7 @@ import sinkbench
 ROOT = Path(sinkbench.__file__).parent
 # Each room may import those that stand after its name, those of lower lines of `BELOW`, and what lies at the top.
 DECIDES = {
+    "results": "",
     "analysis": "",
     "plan": "analysis",
     "bottleneck": "analysis",
@@ -36,7 +37,7 @@ TOUCHES = {
     "doctor": "race environment trial sinks stack services plan analysis",
     "race": "limits live environment trial load sinks stack services tables runs summary plan bottleneck analysis",
 }
-ROOMS = {room: set(below.split()) for room, below in {**DECIDES, **TOUCHES}.items()}
+ROOMS = {room: {"results", *below.split()} for room, below in {**DECIDES, **TOUCHES}.items()}
 ROOMS["cli"] = set(ROOMS)
 CLIENTS = {"confluent_kafka", "psycopg", "elasticsearch", "httpx", "docker", "psutil"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sinkbench.doctor.diagnosis import Rule
-from sinkbench.doctor.rules import connections, delivery, indices, jdbc, machine, nodes, records, tasks
+from sinkbench.doctor.rules import connections, delivery, machine, nodes, records, tasks
 
 __all__ = ["RULES"]
 
@@ -11,8 +11,6 @@ RULES: tuple[Rule, ...] = (
     *tasks.RULES,
     *records.RULES,
     *connections.RULES,
-    *jdbc.RULES,
-    *indices.RULES,
     *nodes.RULES,
     *delivery.RULES,
     *machine.RULES,

@@ -1,13 +1,12 @@
-"""Delivery: what gets lost, comes twice, is sent one by one, or is promised by one sink alone. Pure."""
+"""Delivery: what gets lost, is sent one by one, or is promised by one sink alone. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sinkbench.analysis.deadletters import QUEUE
-from sinkbench.analysis.words import counted
 from sinkbench.doctor.configs import one_by_one
-from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
+from sinkbench.doctor.diagnosis import Found, Rule
 from sinkbench.doctor.facts import Area, Connector, Facts
 from sinkbench.sinks.state import SinkState, Target
 
@@ -35,31 +34,10 @@ def no_dead_letter_queue(facts: Facts) -> Iterator[Found]:
         yield Found(
             each.label,
             f"{TOLERANCE} is all, and there is no {QUEUE}",
-            "a record that cannot be read or stored is dropped without a word, and its offset is committed",
+            "a record that cannot be read or stored is dropped silently, and its offset is committed",
             f"set {QUEUE}=dlq-{each.label.rpartition('/')[2]}, or {TOLERANCE}=none",
-            spoils=True,
+            invalidates=True,
         )
-
-
-def renamed_connector(facts: Facts) -> Iterator[Found | NotSeen]:
-    yield from topics_not_seen(facts)
-    for each in facts.running:
-        if each.trials:
-            continue
-        for group in facts.left:
-            topics = [name for name in each.topics if group.read.get(name)]
-            if not topics:
-                continue
-            count = sum(group.read[name] for name in topics)
-            yield Found(
-                each.name,
-                f"a connector {group.connector} that is gone had read {counted(count, 'record')} of"
-                f" {', '.join(topics)}, which this one reads, too",
-                "a connector's name is its consumer group: under another name it reads all again, and stores it twice",
-                f"if it is the same connector, call it {group.connector} again, or stop it and set its offsets:"
-                f" {facts.worker_curl} -X PATCH {facts.worker}/connectors/{each.name}/offsets; if not, delete the group"
-                f" connect-{group.connector}",
-            )
 
 
 def durability_differs(facts: Facts) -> Iterator[Found]:
@@ -86,7 +64,7 @@ def durability_differs(facts: Facts) -> Iterator[Found]:
                 f"{', '.join(lines)}; {safe} has what it acknowledges on its disk",
                 "a sink that promises less is faster for that alone: the comparison is unfair",
                 "set it as it is by default, or the other sink alike",
-                spoils=True,
+                invalidates=True,
             )
     if len(set(copies.values())) > 1:
         yield Found(
@@ -94,7 +72,7 @@ def durability_differs(facts: Facts) -> Iterator[Found]:
             "copies of a record before it is acknowledged: "
             + ", ".join(f"{name} {count}" for name, count in copies.items()),
             "each copy costs a write and a round trip",
-            "give all sinks equally many, or say so beside the figures",
+            "give all sinks equally many, or say so next to the figures",
         )
 
 
@@ -107,6 +85,5 @@ def _targets_of(facts: Facts, sink: str, state: SinkState) -> list[Target]:
 RULES = (
     Rule("request-a-record", (), request_a_record),
     Rule("no-dead-letter-queue", (), no_dead_letter_queue),
-    Rule("renamed-connector", (Area.CONNECT, Area.KAFKA), renamed_connector),
     Rule("durability-differs", (Area.SINKS,), durability_differs),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sinkbench.analysis.words import counted, percent
+from sinkbench.analysis.words import counted
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Facts
 
@@ -35,27 +35,27 @@ def few_keys(facts: Facts) -> Iterator[Found | NotSeen]:
     if facts.plan is None or facts.partitions is None or not facts.planned:
         return
     if facts.keys is None:
-        yield NotSeen("the keys of records of your own are known once they are in a topic")
+        yield NotSeen("the keys of your own records are known once they are in a topic")
         return
     keys, partitions = facts.keys, facts.partitions
     filled, fullest = expected_partitions(keys, partitions), expected_fullest(keys, partitions)
     most = max(each.tasks for each in facts.planned)
-    mend = f"raise load.keys to {math.ceil(8 * partitions * math.log(max(partitions, 2))):,} or more"
+    fix = f"raise load.keys to {math.ceil(8 * partitions * math.log(max(partitions, 2))):,} or more"
     if filled + 0.5 < most:
         idle = f"about {filled:.0f} of {partitions} partitions get records, for up to {counted(most, 'task')}"
         yield Found(
             f"plan {facts.plan}",
             f"{counted(keys, 'key')}: {idle}",
             "all records of a key are in one partition, and a task without records has nothing to do",
-            mend,
-            spoils=True,
+            fix,
+            invalidates=True,
         )
     elif fullest > EXPECTED_SKEW:
         yield Found(
             f"plan {facts.plan}",
             f"{keys:,} keys for {partitions} partitions: the fullest gets about {fullest:.1f} times the mean",
             "a drain ends when its fullest partition is empty, while the tasks of the others wait",
-            mend,
+            fix,
         )
 
 
@@ -71,7 +71,7 @@ def empty_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
             f"{filled} of the {len(counts)} partitions that it reads have records, for {counted(each.tasks, 'task')}",
             "all records of a key are in one partition, and a task without records has nothing to do",
             f"use at least {LEAST_PER_PARTITION * len(counts)} different keys, or none, in what fills the topic",
-            spoils=filled < each.tasks,
+            invalidates=filled < each.tasks,
         )
 
 
@@ -85,15 +85,10 @@ def skewed_keys(facts: Facts) -> Iterator[Found | NotSeen]:
         times = max(counts) * len(counts) / sum(counts)
         if times < SKEWED:
             continue
-        keys = ""
-        if topic.looked_at:
-            share = percent(topic.commonest / topic.looked_at)
-            seen = "1 key was" if topic.keys == 1 else f"{topic.keys:,} keys were"
-            keys = f"; of {topic.looked_at:,} records {seen} seen, the commonest in {share}"
         yield Found(
             f"topic {topic.name}",
             f"the fullest of {len(counts)} partitions has {times:.1f} times the mean of {sum(counts) // len(counts):,}"
-            f" records{keys}",
+            f" records",
             "one task has most of the work, whatever the number of tasks",
             "choose a key that more records differ in, or send without a key",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sinkbench.analysis.words import counted
-from sinkbench.doctor.diagnosis import Change, Found, NotSeen, Rule, topics_not_seen
+from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Connector, Facts
 
 __all__ = ["RULES"]
@@ -20,7 +20,7 @@ def race_refused(facts: Facts) -> Iterator[Found | NotSeen]:
             line,
             "a race of this plan ends before its first trial",
             "the line says what to do",
-            spoils=True,
+            invalidates=True,
         )
 
 
@@ -33,10 +33,10 @@ def failed_tasks(facts: Facts) -> Iterator[Found]:
             each.name,
             what + (f": {each.cause}" if each.cause else ""),
             "what they should read stays unread, until the tasks that are left get their partitions and fail, too",
-            "mend the cause, then start them again:"
+            "remove the cause, then start them again:"
             f" {facts.worker_curl} -X POST"
             f" '{facts.worker}/connectors/{each.name}/restart?includeTasks=true&onlyFailed=true'",
-            spoils=True,
+            invalidates=True,
         )
 
 
@@ -49,7 +49,7 @@ def uneven_tasks(facts: Facts) -> Iterator[Found]:
             continue
         spread = ", ".join(f"{worker} {number}" for worker, number in sorted(each.placement.items()))
         multiple = max(1, round(each.tasks / facts.workers))
-        mend = f"sinkbench scale {each.name} {multiple}"
+        fix = f"sinkbench scale {each.name} {multiple}"
         idle = sum(count == 0 for count in counts) if each.tasks >= facts.workers else 0
         if max(counts) - min(counts) > 1 or idle:
             yield Found(
@@ -57,15 +57,15 @@ def uneven_tasks(facts: Facts) -> Iterator[Found]:
                 f"its {each.tasks} tasks are spread unevenly over {facts.workers} workers ({spread})",
                 "Connect deals out the tasks of all connectors together, each to the worker that has fewest: one worker"
                 " then works for others, and the slowest sets the pace",
-                f"give every connector a multiple of {facts.workers} tasks, or stop the others; then {mend}",
-                spoils=True,
+                f"give every connector a multiple of {facts.workers} tasks, or stop the others; then {fix}",
+                invalidates=True,
             )
         elif each.tasks % facts.workers:
             yield Found(
                 each.name,
                 f"{each.tasks} tasks are no multiple of {facts.workers} workers",
                 "one worker has a task more than another, and the next connector's tasks go to those with fewer",
-                mend,
+                fix,
             )
 
 
@@ -78,13 +78,12 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
                 each.name,
                 f"it runs {counted(each.tasks, 'task')} on the same workers"
                 + (f", and unbalances those of others: {found} is no multiple of {facts.workers}" if found else ""),
-                "a trial that was not alone is in no rate"
+                "a trial with interference is in no rate"
                 if facts.shared
-                else "a race on a stack of one's own is refused while another connector runs",
+                else "a race on your own stack is refused while another connector runs",
                 f"{facts.worker_curl} -X PUT {facts.worker}/connectors/{each.name}/stop"
                 " (the same with /resume starts it again)",
-                spoils=True,
-                change=Change(None, each.name),
+                invalidates=True,
             )
     elif len(others) > 1:
         tasks = ", ".join(f"{each.name} {each.tasks}" for each in others)
@@ -99,7 +98,7 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
 
 
 def _uneven(connectors: Sequence[Connector], workers: int) -> str:
-    """The numbers of tasks that are no multiple of the workers; "" if all are, or nobody knows."""
+    """The numbers of tasks that are no multiple of the workers; "" if all are, or the workers are not known."""
     return " and ".join(str(each.tasks) for each in connectors if workers and each.tasks % workers)
 
 
@@ -115,7 +114,7 @@ def more_tasks_than_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
             f"{each.tasks} tasks read {partitions} partitions, so that {idle} nothing to do",
             "a partition is read by one task, so that further tasks only take memory and connections",
             _fewer_tasks(each, partitions, facts.workers),
-            spoils=True,
+            invalidates=True,
         )
 
 

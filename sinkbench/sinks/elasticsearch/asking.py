@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from elasticsearch import Elasticsearch
+from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.analysis.query import Answer, Condition, Query, members
 from sinkbench.errors import StackError
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.capabilities import ASK_SECONDS
 
-__all__ = ["ask", "body_of"]
+__all__ = ["Queries", "body_of"]
 
 PAGE = 1_000
 
 
-def ask(client: Elasticsearch, index: str, query: Query) -> Answer:
-    """What an index answers. What is not indexed is not found, so an answer that is right came from an index.
+@maps_exceptions(ApiError, TransportError)
+class Queries:
+    """Asks an index. What is not indexed is not found, so an answer that is right came from an index."""
 
-    Raises:
-        ApiError, TransportError: the query fails, or takes longer than the client waits.
-        StackError: a shard did not answer.
-    """
-    if query.groups is None:
-        answer = _search(client, index, body_of(query))
-        found = answer["hits"]["total"]["value"]
-        return Answer(int(found), [(int(hit["sort"][-1]),) for hit in answer["hits"]["hits"]], by_index=True)
-    rows: list[tuple[str | float | None, ...]] = []
-    body = body_of(query)
-    while True:
-        groups = _search(client, index, body)["aggregations"]["groups"]
-        rows += [_row(each) for each in groups["buckets"]]
-        if "after_key" not in groups:
-            break
-        body["aggs"]["groups"]["composite"]["after"] = groups["after_key"]
-    return Answer(sum(int(row[2] or 0) for row in rows), sorted(rows, key=lambda row: (row[0], row[1])), by_index=True)
+    def __init__(self, client: Elasticsearch) -> None:
+        self._client = client.options(request_timeout=ASK_SECONDS)
+
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
+        """Raises StackError if a shard did not answer."""
+        if query.groups is None:
+            answer = _search(self._client, target, body_of(query))
+            found = answer["hits"]["total"]["value"]
+            return Answer(int(found), [(int(hit["sort"][-1]),) for hit in answer["hits"]["hits"]], by_index=True)
+        rows: list[tuple[str | float | None, ...]] = []
+        body = body_of(query)
+        while True:
+            groups = _search(self._client, target, body)["aggregations"]["groups"]
+            rows += [_row(each) for each in groups["buckets"]]
+            if "after_key" not in groups:
+                break
+            body["aggs"]["groups"]["composite"]["after"] = groups["after_key"]
+        total = sum(int(row[2] or 0) for row in rows)
+        return Answer(total, sorted(rows, key=lambda row: (row[0], row[1])), by_index=True)
 
 
 def body_of(query: Query) -> dict[str, Any]:

@@ -16,7 +16,10 @@ from sinkbench.errors import StackError
 from sinkbench.services.http import USER_AGENT, tls
 from sinkbench.stack import Endpoint
 
-__all__ = ["buckets_of", "connect", "contents", "highest_numbers"]
+__all__ = ["NOT_SHOWN", "buckets_of", "connect", "contents", "highest_numbers", "value_at"]
+
+NOT_SHOWN = (400, 403, 404, 405, 410)
+"""What a cluster answers whose nodes or shards this user may not see, or that shows none of them."""
 
 TIMEOUT_SECONDS = 60.0
 NUMBERS = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.primary"
@@ -55,6 +58,13 @@ def highest_numbers(client: Elasticsearch, index: str) -> list[tuple[int, int]]:
         for copy in copies
         if copy["routing"]["primary"]
     ]
+
+
+def value_at(found: Any, path: str) -> Any:
+    """What nested objects have at `a.b.c`; None if one of these is not there."""
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
 def buckets_of(

@@ -7,39 +7,44 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import Any
 
-from elasticsearch import Elasticsearch
+from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.errors import StackError
+from sinkbench.services.failures import maps_exceptions
 
-__all__ = ["fill"]
+__all__ = ["Filling"]
 
 DOCUMENTS_AT_ONCE = 2_000
 HEADERS = {"content-type": "application/x-ndjson", "accept": "application/json"}
 MERGES_SECONDS = 120.0
 
 
-def fill(client: Elasticsearch, index: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
-    """Puts that many documents into an index, copies of these in turn, and yields how many are there.
+@maps_exceptions(ApiError, TransportError)
+class Filling:
+    """Fills an index."""
 
-    Raises StackError if one is rejected.
-    """
-    lines = [b'{"index":{}}\n' + document + b"\n" for document in documents]
-    bulks = [lines[first : first + DOCUMENTS_AT_ONCE] for first in range(0, len(lines), DOCUMENTS_AT_ONCE)]
-    path = f"/{index}/_bulk?filter_path=errors,items.*.error.reason"
-    done = 0
-    for bulk in cycle(bulks):
-        few = bulk[: rows - done]
-        answer: Any = client.perform_request("POST", path, headers=HEADERS, body=b"".join(few)).body
-        if answer["errors"]:
-            raise StackError(f"Elasticsearch: {index} does not take the rows before: {str(answer['items'])[:200]}")
-        done += len(few)
-        yield done
-        if done >= rows:
-            break
-    client.indices.flush(index=index, wait_if_ongoing=True)
-    # Merges that are left over would be paid by the trial.
-    deadline = time.monotonic() + MERGES_SECONDS
-    while _merges(client, index) and time.monotonic() < deadline:
-        time.sleep(0.5)
+    def __init__(self, client: Elasticsearch) -> None:
+        self._client = client
+
+    def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
+        """Raises StackError if a document is rejected."""
+        lines = [b'{"index":{}}\n' + document + b"\n" for document in documents]
+        bulks = [lines[first : first + DOCUMENTS_AT_ONCE] for first in range(0, len(lines), DOCUMENTS_AT_ONCE)]
+        path = f"/{target}/_bulk?filter_path=errors,items.*.error.reason"
+        done = 0
+        for bulk in cycle(bulks):
+            few = bulk[: rows - done]
+            answer: Any = self._client.perform_request("POST", path, headers=HEADERS, body=b"".join(few)).body
+            if answer["errors"]:
+                raise StackError(f"Elasticsearch: {target} does not take the rows before: {str(answer['items'])[:200]}")
+            done += len(few)
+            yield done
+            if done >= rows:
+                break
+        self._client.indices.flush(index=target, wait_if_ongoing=True)
+        # Merges that are left over would be paid by the trial.
+        deadline = time.monotonic() + MERGES_SECONDS
+        while _merges(self._client, target) and time.monotonic() < deadline:
+            time.sleep(0.5)
 
 
 def _merges(client: Elasticsearch, index: str) -> int:

@@ -5,31 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from elasticsearch import ApiError, Elasticsearch
+from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.analysis.replication import ReplicationState, ShardCopy, index_replication
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.elasticsearch.client import NOT_SHOWN
 
-__all__ = ["copies_of", "look", "nodes_of"]
+__all__ = ["Replication", "copies_of", "nodes_of"]
 
 COLUMNS = "shard,prirep,state,node,unassigned.reason"
 ALLOCATION = "index.routing.allocation."
 # Whose nodes may hold an index that names no tier of its own.
 ROLES = {"data", "data_content"}
 TIER = f"{ALLOCATION}include._tier_preference"
-# What a cluster answers that keeps its shards or its nodes to itself.
-NOT_SHOWN = (400, 403, 404, 405, 410)
 
 
-def look(client: Elasticsearch, index: str) -> ReplicationState:
-    """One look at an index: two requests, and a third where there are several nodes."""
-    try:
-        rows: Any = client.cat.shards(index=index, h=COLUMNS, format="json")
-        copies = copies_of(rows)
-    except ApiError as error:
-        if error.status_code not in NOT_SHOWN:
-            raise
-        why = "this user may not see them (it needs the right to monitor the index)"
-        return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
-    return index_replication(copies, _nodes(client, index))
+@maps_exceptions(ApiError, TransportError)
+class Replication:
+    """Checks an index's shards: two requests, and a third where there are several nodes."""
+
+    def __init__(self, client: Elasticsearch) -> None:
+        self._client = client
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        try:
+            rows: Any = self._client.cat.shards(index=target, h=COLUMNS, format="json")
+            copies = copies_of(rows)
+        except ApiError as error:
+            if error.status_code not in NOT_SHOWN:
+                raise
+            why = "this user may not see them (it needs the right to monitor the index)"
+            return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
+        return index_replication(copies, _nodes(self._client, target))
 
 
 def _nodes(client: Elasticsearch, index: str) -> set[str] | None:

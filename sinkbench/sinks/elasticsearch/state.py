@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from loadgen.reading import parse_json, read_text
 from sinkbench.errors import TargetError
 from sinkbench.services.access import curl
 from sinkbench.services.failures import in_one_line, map_exceptions
-from sinkbench.services.servercert import certificates_until, https_places
-from sinkbench.sinks.elasticsearch.asked import flat_settings, seconds_of
+from sinkbench.sinks.elasticsearch.asked import flat_settings
 from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.state import Checkup, DataNode, SearchCluster, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
@@ -25,10 +23,9 @@ __all__ = ["CHECKUP", "index_of", "node_of", "replicas_of", "target_of", "waterm
 TIMEOUT_SECONDS = 10.0
 DISK = "cluster.routing.allocation.disk."
 STAGES = {"low": "watermark.low", "high": "watermark.high", "flood": "watermark.flood_stage"}
-STATS = "nodes.*.name,nodes.*.fs.total,nodes.*.process.max_file_descriptors"
+STATS = "nodes.*.name,nodes.*.fs.total"
 # A name as those of trials' indices, which templates may be for.
 OF_A_TRIAL = "tides_of_a_trial"
-INFO = "nodes.*.os.allocated_processors"
 
 Tree = Mapping[str, Any]
 
@@ -44,7 +41,7 @@ def look(endpoints: Endpoints) -> SinkState:
         try:
             cluster = _cluster(client, endpoint)
         except ApiError as error:
-            # Whoever may not see the nodes may see the index all the same.
+            # A user who may not see the nodes may see the index all the same.
             unseen["cluster"] = in_one_line(error)
         try:
             target = _behind(client, alias)
@@ -53,19 +50,10 @@ def look(endpoints: Endpoints) -> SinkState:
     return SinkState(cluster=cluster, target=target, unseen=unseen)
 
 
-def certificates(endpoints: Endpoints) -> dict[str, datetime]:
-    """Until when that of each node is valid; none of one without TLS."""
-    endpoint = endpoints.sinks["elasticsearch"]
-    nodes = endpoint.nodes or {"elasticsearch": endpoint}
-    return certificates_until(https_places({name: node.address for name, node in nodes.items()}))
-
-
 def _cluster(client: Elasticsearch, endpoint: Endpoint) -> SearchCluster:
-    stats: Any = client.nodes.stats(node_id="data:true", metric=["fs", "process"], filter_path=STATS)
-    info: Any = client.nodes.info(node_id="data:true", metric="os", filter_path=INFO)
+    stats: Any = client.nodes.stats(node_id="data:true", metric="fs", filter_path=STATS)
     settings: Any = client.cluster.get_settings(include_defaults=True, flat_settings=True)
-    infos = info.get("nodes", {})
-    nodes = tuple(node_of(each, infos.get(name, {})) for name, each in stats.get("nodes", {}).items())
+    nodes = tuple(node_of(each) for each in stats.get("nodes", {}).values())
     cluster = SearchCluster(endpoint.address, nodes, watermarks_of(settings), curl=curl(endpoint.access))
     with suppress(ApiError):
         health: Any = client.cluster.health()
@@ -89,20 +77,14 @@ def _behind(client: Elasticsearch, alias: str) -> Target | None:
     if len(found) != 1:
         return None
     ((name, index),) = found.items()
-    unassigned = None
-    with suppress(ApiError):
-        health: Any = client.cluster.health(index=name)
-        unassigned = int(health["unassigned_shards"])
-    return index_of(alias, name, index, unassigned)
+    return index_of(alias, name, index)
 
 
-def node_of(stats: Tree, info: Tree) -> DataNode:
-    """A node by what `_nodes/stats` and `_nodes` answer of it."""
+def node_of(stats: Tree) -> DataNode:
+    """A node by what `_nodes/stats` answers of it."""
     disk = stats.get("fs", {}).get("total", {})
     return DataNode(
         name=str(stats.get("name", "")),
-        processors=info.get("os", {}).get("allocated_processors"),
-        files=stats.get("process", {}).get("max_file_descriptors"),
         disk_bytes=disk.get("total_in_bytes"),
         free_bytes=disk.get("available_in_bytes"),
     )
@@ -123,10 +105,9 @@ def replicas_of(answer: Tree) -> int | None:
     return int(found) if str(found).isdecimal() else None
 
 
-def index_of(shown: str, name: str | None, index: Tree, unassigned: int | None = None) -> Target:
+def index_of(shown: str, name: str | None, index: Tree) -> Target:
     """An index by its own settings, flat, in `settings`, and the defaults of others in `defaults`."""
-    own: Tree = index.get("settings", {})
-    told = {**index.get("defaults", {}), **own}
+    told: Tree = {**index.get("defaults", {}), **index.get("settings", {})}
 
     def number(setting: str) -> int:
         return int(told.get(f"index.number_of_{setting}", 1))
@@ -140,8 +121,6 @@ def index_of(shown: str, name: str | None, index: Tree, unassigned: int | None =
         index=name,
         shards=number("shards"),
         replicas=number("replicas"),
-        refresh_seconds=seconds_of(own.get("index.refresh_interval")),
-        unassigned=unassigned,
         unsafe=tuple(unsafe),
     )
 
@@ -157,13 +136,4 @@ def target_of(file: Path) -> Target:
         raise TargetError(f"{file}: cannot be used as an index: {error}") from None
 
 
-def change(endpoints: Endpoints, index: str, setting: str, value: str | None) -> str | None:
-    """Gives a setting of an index another value, and returns the one before; None is the default."""
-    with map_exceptions(ApiError, TransportError), closing(connect(endpoints.sinks["elasticsearch"])) as client:
-        found: Any = client.indices.get_settings(index=index, flat_settings=True)
-        before = found[index]["settings"].get(setting)
-        client.indices.put_settings(index=index, settings={setting: value})
-    return None if before is None else str(before)
-
-
-CHECKUP = Checkup(look, target_of, "elasticsearch/index.json", change=change, certificates=certificates)
+CHECKUP = Checkup(look, target_of, "elasticsearch/index.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sinkbench.sinks.kind import SMALL_DISK, SinkKind
 from sinkbench.sinks.postgres.configuring import SETTABLE
 from sinkbench.sinks.postgres.propose import propose_table
+from sinkbench.sinks.postgres.refusing import REASONS
 from sinkbench.sinks.postgres.rules import RULES
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.sink import open_postgres
@@ -23,7 +24,7 @@ KIND = SinkKind(
     target_ending=".sql",
     columns=True,
     settable=SETTABLE,
-    refuses=("read only", "no right", "no connection"),
+    refuses=REASONS,
     full_disk=SMALL_DISK,
     promotes=True,
     stamps=True,

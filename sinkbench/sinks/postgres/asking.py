@@ -11,8 +11,10 @@ from psycopg import sql
 
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.sql import Dialect, answer_of, select
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.capabilities import ASK_SECONDS
 
-__all__ = ["VIEW", "Columns", "Document", "ask"]
+__all__ = ["VIEW", "Columns", "Document", "Queries"]
 
 VIEW = "readings"
 """The view in a trial's own schema that says which column holds a member; its columns are named by their paths."""
@@ -85,30 +87,33 @@ class Columns(_Dialect):
         return self.text(field)
 
 
-def ask(connection: Connection, target: str, query: Query, timeout_seconds: float, *, explain: bool) -> Answer:
-    """What the table `target` answers, from its view `readings` if it has one.
+@maps_exceptions(psycopg.Error)
+class Queries:
+    """Asks a table, or its view `readings` if it has one.
 
-    With `explain`, an index can find the records if PostgreSQL, told to avoid reading the whole table, looks something
-    up in one.
-
-    Raises psycopg.Error if the query fails, or takes longer than `timeout_seconds`.
+    An index can find the records if PostgreSQL, told to avoid a full scan, has an index condition in its plan.
     """
-    dialect: Dialect = Document()
-    source = sql.SQL("public.{}").format(sql.Identifier(target)).as_string(connection)
-    if connection.execute(HAS_VIEW, [target, VIEW]).fetchall():
-        dialect, source = Columns(), sql.Identifier(target, VIEW).as_string(connection)
-    statement, values = select(query, source, dialect)
-    # EXPLAIN takes no parameters of the server's.
-    with connection.transaction(), psycopg.ClientCursor(connection) as cursor:
-        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(round(timeout_seconds * 1000))])
-        rows = cursor.execute(statement.encode(), values).fetchall()
-        if not explain:
-            return answer_of(query, rows)
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        # The newest may be found by going backwards in an index of times, which says nothing of the conditions.
-        counted, _ = select(query.model_copy(update={"newest": None}), source, dialect)
-        ((explained,),) = cursor.execute(b"EXPLAIN (FORMAT JSON) " + counted.encode(), values).fetchall()
-        return answer_of(query, rows, any("Index Cond" in node for node in _nodes(explained[0]["Plan"])))
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
+        dialect: Dialect = Document()
+        source = sql.SQL("public.{}").format(sql.Identifier(target)).as_string(self._connection)
+        if self._connection.execute(HAS_VIEW, [target, VIEW]).fetchall():
+            dialect, source = Columns(), sql.Identifier(target, VIEW).as_string(self._connection)
+        statement, values = select(query, source, dialect)
+        # EXPLAIN takes no parameters of the server's.
+        with self._connection.transaction(), psycopg.ClientCursor(self._connection) as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(round(ASK_SECONDS * 1000))])
+            rows = cursor.execute(statement.encode(), values).fetchall()
+            if not explain:
+                return answer_of(query, rows)
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            # The newest may be found by going backwards in an index of times, which says nothing of the conditions.
+            counted, _ = select(query.model_copy(update={"newest": None}), source, dialect)
+            ((explained,),) = cursor.execute(b"EXPLAIN (FORMAT JSON) " + counted.encode(), values).fetchall()
+            return answer_of(query, rows, any("Index Cond" in node for node in _nodes(explained[0]["Plan"])))
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -13,9 +13,22 @@ import psycopg
 from psycopg import sql
 
 from loadgen.checksum import parse
-from sinkbench.errors import StackError
+from sinkbench.errors import StackError, TargetError
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.reading import SinkBloat
 
-__all__ = ["DOCUMENT", "ROW", "Audited", "audited_in", "columns_of", "contents", "documents", "sequences"]
+__all__ = [
+    "DOCUMENT",
+    "ROW",
+    "Audited",
+    "Changes",
+    "Documents",
+    "audited_in",
+    "columns_of",
+    "disk_bytes",
+    "key_table",
+    "sequences",
+]
 
 Connection = psycopg.Connection[Any]
 
@@ -24,6 +37,21 @@ COLUMNS = """
     JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE nspname = %s AND relname = %s AND attnum > 0 AND NOT attisdropped
 """
+KEYED = """
+    SELECT attrelid FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = 'key'
+        AND NOT attisdropped
+"""
+# A partitioned table has no pages itself.
+SIZE = """
+    WITH RECURSIVE parts(oid) AS (
+        SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
+    ) SELECT sum(pg_total_relation_size(oid)) FROM parts
+"""
+BLOAT = """
+    SELECT pg_stat_get_dead_tuples(to_regclass(quote_ident(%s))), deadlocks, xact_rollback
+    FROM pg_stat_database WHERE datname = current_database()
+"""
+VERSIONS_AT_ONCE = 50_000
 # COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
 COPY_HEADER_BYTES = 19
 COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
@@ -86,30 +114,75 @@ def sequences(connection: Connection, table: str, run: str) -> Iterator[npt.NDAr
         raise StackError(f"PostgreSQL's copy of {table} for the audit ended in the middle of a row")
 
 
-def documents(connection: Connection, table: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
-    """What the table holds of the records whose `bench.run` is `run` and whose `bench.seq` is in `seqs`, by that."""
-    of = audited_in(connection, table)
-    query = sql.SQL("SELECT {seq}, {document} FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)").format(
-        seq=of.seq, document=of.document, table=sql.Identifier(table), run=of.run
-    )
-    rows = connection.execute(query, [run, [str(seq) for seq in seqs]]).fetchall()
-    return {int(seq): document for seq, document in rows}
+def key_table(connection: Connection, table: str) -> int:
+    """The number of a table that has a column `key`; 0 if it has none, or is not there."""
+    return next((int(found) for (found,) in connection.execute(KEYED, [table])), 0)
 
 
-def contents(connection: Connection, table: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-    """The documents of one in `one_in` rows whose `bench.run` is `run`, so many at once; none of a table of columns."""
-    of = audited_in(connection, table)
-    if of is ROW:
-        return
-    chosen = sql.SQL("AND ({})::bigint % {} = 0").format(of.seq, sql.Literal(one_in)) if one_in > 1 else sql.SQL("")
-    query = sql.SQL(
-        "COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)"
-    ).format(document=of.document, table=sql.Identifier(table), run=of.run, name=sql.Literal(run), chosen=chosen)
-    with connection.cursor() as cursor, cursor.copy(query) as copy:
-        copy.set_types(["text"])
-        rows = copy.rows()
-        while chunk := list(islice(rows, at_once)):
-            yield [_parsed(text) for (text,) in chunk]
+def disk_bytes(connection: Connection, table: str) -> int | None:
+    """Bytes of a table's files, which have the size of all of its pages, also of those that are not written yet."""
+    ((size,),) = connection.execute(SIZE, [table]).fetchall()
+    return None if size is None else int(size)
+
+
+@maps_exceptions(psycopg.Error)
+class Documents:
+    """The documents that tables keep."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
+        of = audited_in(self._connection, target)
+        query = sql.SQL("SELECT {seq}, {document} FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)").format(
+            seq=of.seq, document=of.document, table=sql.Identifier(target), run=of.run
+        )
+        rows = self._connection.execute(query, [run, [str(seq) for seq in seqs]]).fetchall()
+        return {int(seq): document for seq, document in rows}
+
+    def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        of = audited_in(self._connection, target)
+        if of is ROW:
+            return
+        chosen = sql.SQL("AND ({})::bigint % {} = 0").format(of.seq, sql.Literal(one_in)) if one_in > 1 else sql.SQL("")
+        query = sql.SQL(
+            "COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)"
+        ).format(document=of.document, table=sql.Identifier(target), run=of.run, name=sql.Literal(run), chosen=chosen)
+        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+            copy.set_types(["text"])
+            rows = copy.rows()
+            while chunk := list(islice(rows, at_once)):
+                yield [_parsed(text) for (text,) in chunk]
+
+
+@maps_exceptions(psycopg.Error)
+class Changes:
+    """Tables whose rows have a key."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
+        query = sql.SQL(
+            "COPY (SELECT key::text, (payload #>> '{{bench,seq}}')::bigint FROM {} "
+            "WHERE payload #>> '{{bench,run}}' = {} AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT"
+        ).format(sql.Identifier(target), sql.Literal(run))
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+                copy.set_types(["text", "int8"])
+                rows = copy.rows()
+                while chunk := list(islice(rows, VERSIONS_AT_ONCE)):
+                    keys, seqs = zip(*chunk, strict=True)
+                    yield list(keys), np.array(seqs, dtype=np.int64)
+        except psycopg.errors.UndefinedColumn:
+            raise TargetError(
+                'the table has no column "key", by which changes are audited; give the pipeline such a table, as by'
+                " target: postgres/keyed.sql"
+            ) from None
+
+    def bloat(self, target: str) -> SinkBloat:
+        ((dead, deadlocks, rollbacks),) = self._connection.execute(BLOAT, [target]).fetchall()
+        return SinkBloat(int(dead), int(deadlocks), int(rollbacks), disk_bytes(self._connection, target))
 
 
 def _parsed(text: str) -> Any:

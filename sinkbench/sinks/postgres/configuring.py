@@ -14,11 +14,13 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import DictRow
 
-from sinkbench.analysis.settable import Settable, one_of, whole
+from sinkbench.analysis.settable import Given, Settable, one_of, whole
+from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.reading import SinkPooling
 
 __all__ = [
     "SETTABLE",
+    "ServiceSettings",
     "database_set",
     "database_set_back",
     "of_database",
@@ -108,8 +110,8 @@ def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
     if console.info.user in admins:
         return None
     return (
-        f"PgBouncer does not let {console.info.user} set anything, who is none of its admin_users: it runs since before"
-        " this version of sinkbench; stop and start the stack (`sinkbench down`, then `sinkbench up`)"
+        f"PgBouncer does not let {console.info.user} set anything: it is none of its admin_users; add it there, and"
+        " restart PgBouncer"
     )
 
 
@@ -157,3 +159,33 @@ def pooling(console: Console, database: str) -> SinkPooling:
         # Without the setting it knows no statement of its clients.
         int(prepared) if prepared is not None else 0,
     )
+
+
+@maps_exceptions(psycopg.Error)
+class ServiceSettings:
+    """Sets the database, and PgBouncer if there is one."""
+
+    def __init__(self, connection: Connection, console: Console | None) -> None:
+        self._connection = connection
+        self._console = console
+        self.given: Given = {}
+
+    def refusal(self, given: Given) -> str | None:
+        wanted = given.get("pgbouncer", {})
+        if self._console is not None:
+            return refusal_of_pooler(self._console, wanted)
+        return "this stack has no PgBouncer; leave 'pgbouncer' out of the settings" if wanted else None
+
+    def apply(self, given: Given) -> None:
+        self.given = given
+        database_set(self._connection, given.get("postgres", {}))
+        if self._console is not None:
+            set_pooler(self._console, given.get("pgbouncer", {}))
+            renew(self._console)
+
+    def revert(self) -> list[str]:
+        self.given = {}
+        found = [f"the setting {name} of postgres" for name in database_set_back(self._connection)]
+        if self._console is not None:
+            found += [f"the setting {name} of pgbouncer" for name in renew(self._console, read_file=True)]
+        return found

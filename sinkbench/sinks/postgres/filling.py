@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 from psycopg import sql
 
-__all__ = ["fill"]
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.audited import key_table
+from sinkbench.sinks.postgres.session import Connection
+
+__all__ = ["Filling"]
 
 ROWS_AT_ONCE = 250_000
 # A row for each number, with the documents in turn. Keys rise with the numbers, which spares the index, and lie all
 # over the range of the stations' ids, so that those of a trial fall among them.
+NO_KEY = (sql.SQL(""), sql.SQL(""))
 KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0')"
 COPIES = """
     INSERT INTO {} ({}payload) SELECT {}document FROM generate_series(%s::bigint, %s::bigint) AS number
@@ -20,25 +24,25 @@ COPIES = """
 """
 
 
-def fill(
-    connection: psycopg.Connection[Any], target: str, rows: int, documents: Sequence[bytes], *, keyed: bool
-) -> Iterator[int]:
-    """Puts rows into the table `target`, and yields from time to time how many are there.
+@maps_exceptions(psycopg.Error)
+class Filling:
+    """Fills tables."""
 
-    Args:
-        connection: commits by itself.
-        rows: how many.
-        documents: what the column `payload` gets, in turn.
-        keyed: whether the column `key` gets a key of each row's own.
-    """
-    table = sql.Identifier(target)
-    key = sql.SQL(KEY).format(sql.Literal(rows))
-    columns, values = (sql.SQL("key, "), key + sql.SQL(", ")) if keyed else (sql.SQL(""), sql.SQL(""))
-    query = sql.SQL(COPIES).format(table, columns, values)
-    texts = [document.decode() for document in documents]
-    for first in range(0, rows, ROWS_AT_ONCE):
-        end = min(first + ROWS_AT_ONCE, rows)
-        connection.execute(query, [first, end - 1, texts, len(texts)])
-        yield end
-    # Else autovacuum would come in the middle of the trial.
-    connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
+    def __init__(self, connection: Connection, rest: Callable[[], None]) -> None:
+        """`rest` is called when all rows are there."""
+        self._connection = connection
+        self._rest = rest
+
+    def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
+        table = sql.Identifier(target)
+        key = sql.SQL(KEY).format(sql.Literal(rows))
+        columns, values = (sql.SQL("key, "), key + sql.SQL(", ")) if key_table(self._connection, target) else NO_KEY
+        query = sql.SQL(COPIES).format(table, columns, values)
+        texts = [document.decode() for document in documents]
+        for first in range(0, rows, ROWS_AT_ONCE):
+            end = min(first + ROWS_AT_ONCE, rows)
+            self._connection.execute(query, [first, end - 1, texts, len(texts)])
+            yield end
+        # Else autovacuum would come in the middle of the trial.
+        self._connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
+        self._rest()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
 
 import psycopg
 from psycopg import sql
 
 from sinkbench.errors import ServiceError
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.session import Connection, connect
 
-__all__ = ["NO_CONNECTION", "Crowd", "accept", "refuse"]
-
-Connection = psycopg.Connection[Any]
+__all__ = ["REASONS", "Refusing"]
 
 NO_CONNECTION = "no connection"
 # What the server says, and its SQLSTATE, by why it refuses. A trigger says so to a superuser as well, whom no missing
@@ -32,6 +32,7 @@ TRIGGER = """
     CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON public.{table}
     FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse()
 """
+REASONS = (*SAID, NO_CONNECTION)
 OTHERS = """
     FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
     AND application_name <> current_setting('application_name')
@@ -46,27 +47,40 @@ STILL = f"""
 CROWD_SECONDS = 10.0
 
 
-def refuse(connection: Connection, target: str, why: str) -> None:
-    """Every statement that writes to the table fails from now on: as in a read-only transaction, or without the right.
+@maps_exceptions(psycopg.Error)
+class Refusing:
+    """Has every statement that writes to a table fail: in a read-only transaction, or without the right or a place.
 
-    What does so lies in the trial's own schema, and goes with it.
+    What refuses a statement lies in the trial's own schema, and goes with it.
     """
-    said, state = SAID[why]
-    function = FUNCTION.replace("SAID", said).replace("STATE", state)
-    name = sql.Identifier(target)
-    with connection.transaction():
-        for statement in (function, TRIGGER):
-            # No text of a user's is in it.
-            connection.execute(sql.SQL(statement).format(schema=name, table=name))
+
+    def __init__(self, connection: Connection, dsn: str) -> None:
+        self._connection = connection
+        self._crowd = _Crowd(connection, partial(connect, dsn))
+
+    def refuse(self, target: str, why: str) -> None:
+        if why == NO_CONNECTION:
+            self._crowd.come()
+            return
+        said, state = SAID[why]
+        function = FUNCTION.replace("SAID", said).replace("STATE", state)
+        name = sql.Identifier(target)
+        with self._connection.transaction():
+            for statement in (function, TRIGGER):
+                # No text of a user's is in it.
+                self._connection.execute(sql.SQL(statement).format(schema=name, table=name))
+
+    def accept(self, target: str) -> None:
+        drop = sql.SQL("DROP FUNCTION IF EXISTS {}.refuse() CASCADE")
+        self._connection.execute(drop.format(sql.Identifier(target)))
+        self._crowd.go()
+
+    def close(self) -> None:
+        """Gives the server's places back."""
+        self._crowd.go()
 
 
-def accept(connection: Connection, target: str) -> None:
-    """Ends that; nothing if it was not begun."""
-    name = sql.Identifier(target)
-    connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}.refuse() CASCADE").format(name))
-
-
-class Crowd:
+class _Crowd:
     """Connections that take every place of the server, so that it says "too many clients already" (SQLSTATE 53300).
 
     They end with this process, however that ends.

@@ -10,8 +10,10 @@ import psycopg
 from psycopg.rows import dict_row
 
 from sinkbench.analysis.replication import ReplicationState, Standby, database_replication
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.session import Connection, commit_of
 
-__all__ = ["ASKED", "look", "standbys_of"]
+__all__ = ["ASKED", "Replication", "standbys_of"]
 
 ASKED = """
     SELECT pg_is_in_recovery() AS follows, current_setting('synchronous_standby_names') AS names, pid,
@@ -24,19 +26,26 @@ UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
 APPLY_SECONDS, AGAIN_SECONDS = 2.0, 0.1
 
 
-def look(connection: psycopg.Connection[Any], *, applied: bool = False) -> ReplicationState:
-    """One look at the server of a connection: one request.
+@maps_exceptions(psycopg.Error)
+class Replication:
+    """Checks the servers that follow: one request.
 
-    `applied`: commits wait until standbys have applied them. Then it is also asked which of these do, which takes at
-    least two more requests, and `APPLY_SECONDS` if one does not.
+    Where commits wait until standbys have applied them, it is also asked which of these do. That takes at least two
+    more requests, and `APPLY_SECONDS` if one does not.
     """
-    behind = _behind(connection) if applied else set()
-    with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(ASKED).fetchall()
-    return database_replication(bool(rows[0]["follows"]), str(rows[0]["names"]), standbys_of(rows, behind))
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        applied = commit_of(self._connection, config) == "remote_apply"
+        behind = _behind(self._connection) if applied else set()
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(ASKED).fetchall()
+        return database_replication(bool(rows[0]["follows"]), str(rows[0]["names"]), standbys_of(rows, behind))
 
 
-def _behind(connection: psycopg.Connection[Any]) -> set[int]:
+def _behind(connection: Connection) -> set[int]:
     """The processes that send to standbys which do not apply what is written by now, however long it is waited for."""
     ((written,),) = connection.execute(WRITTEN).fetchall()
     deadline = time.monotonic() + APPLY_SECONDS

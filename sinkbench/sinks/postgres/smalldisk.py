@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from sinkbench.services.failures import map_exceptions
+from sinkbench.sinks.postgres.session import Connection
 from sinkbench.stack.smalldisk import SmallDisk
 
-__all__ = ["on_small_disk"]
+__all__ = ["DiskToFill"]
 
 SPACE = "sinkbench_small_disk"
 """The table space. Only one trial at a time has one."""
@@ -31,34 +31,28 @@ PARTS = """
 """
 THERE = "SELECT FROM pg_tablespace WHERE spcname = %s"
 
-Connection = psycopg.Connection[Any]
 
+class DiskToFill:
+    """Has a table, with its indexes, on a small disk of the server's machine; the server's account owns it."""
 
-@contextmanager
-def on_small_disk(
-    connection: Connection, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
-) -> Iterator[SmallDisk]:
-    """Has the table, with its indexes, on a small disk as long as the context lasts, and then where it was.
+    def __init__(self, connection: Connection) -> None:
+        """`connection` is of a superuser."""
+        self._connection = connection
 
-    Args:
-        connection: commits by itself, of a superuser.
-        target: the table.
-        small_disk: mounts an empty disk on the server's machine, which belongs to the server's account.
-
-    Raises:
-        ServiceError: it cannot be moved there, or back.
-    """
-    with small_disk() as disk:
-        disk.used = True
-        try:
-            with map_exceptions(psycopg.Error):
-                _move_to(connection, target, disk.path)
-            yield disk
-        finally:
-            with map_exceptions(psycopg.Error):
-                _move_back(connection)
-            # A server that is dead now looks for it when it is started again.
-            disk.used = False
+    @contextmanager
+    def disk(self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]) -> Iterator[SmallDisk]:
+        """Raises ServiceError if the table cannot be moved there, or back."""
+        with small_disk() as disk:
+            disk.used = True
+            try:
+                with map_exceptions(psycopg.Error):
+                    _move_to(self._connection, target, disk.path)
+                yield disk
+            finally:
+                with map_exceptions(psycopg.Error):
+                    _move_back(self._connection)
+                # A server that is dead now looks for it when it is started again.
+                disk.used = False
 
 
 def _move_to(connection: Connection, target: str, directory: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from loadgen.reading import read_text
 from sinkbench.analysis.replication import waited_for
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions
-from sinkbench.services.servercert import POSTGRES, certificates_until
 from sinkbench.services.versions import numbers_of
 from sinkbench.sinks.postgres import jdbc, replication
-from sinkbench.sinks.postgres.sink import APPLICATION, UNSAFE_IF_OFF
+from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF
 from sinkbench.sinks.state import Checkup, Database, Pooler, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
 
@@ -33,16 +31,12 @@ ASKED = """
     SELECT current_setting('max_connections')::int AS most,
         current_setting('superuser_reserved_connections')::int
             + coalesce(current_setting('reserved_connections', true), '0')::int AS reserved,
-        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only,
         pg_has_role('pg_read_all_stats', 'USAGE') AS sees,
         (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database) AS backends,
-        (SELECT count(*) FROM pg_stat_replication) AS replicas,
         (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS waited_for
 """
 SESSIONS = """
-    SELECT application_name AS name, client_port AS port,
-        extract(epoch FROM clock_timestamp() - backend_start)::float8 AS seconds
-    FROM pg_stat_activity WHERE backend_type = 'client backend'
+    SELECT application_name AS name, client_port AS port FROM pg_stat_activity WHERE backend_type = 'client backend'
 """
 SETTINGS = "SELECT name, current_setting(name) AS value FROM pg_settings WHERE name = ANY(%s)"
 UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
@@ -76,22 +70,6 @@ def look(endpoints: Endpoints) -> SinkState:
     return SinkState(database_of(asked, sessions, pooled, following), pooler, unsafe=unsafe, unseen=unseen)
 
 
-def certificates(endpoints: Endpoints) -> dict[str, datetime]:
-    """Until when that of each server, and of PgBouncer, is valid; none of one without TLS."""
-    postgres = endpoints.sinks["postgres"]
-    servers = dict(postgres.nodes) or {"postgres": postgres}
-    if "pgbouncer" in endpoints.sinks:
-        servers["pgbouncer"] = endpoints.sinks["pgbouncer"]
-    parts = {name: conninfo_to_dict(server.address) for name, server in servers.items()}
-    places = {
-        name: (str(each["host"]).split(",")[0], int(str(each.get("port") or 5432).split(",")[0]))
-        for name, each in parts.items()
-        # Not a socket of this machine.
-        if each.get("host") and not str(each["host"]).startswith(("/", "@"))
-    }
-    return certificates_until(places, POSTGRES)
-
-
 def _connected(address: str) -> psycopg.Connection[DictRow]:
     # PgBouncer's console knows no prepared statements.
     return psycopg.connect(
@@ -111,18 +89,15 @@ def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int], fol
     served last.
     """
     seen = bool(asked["sees"])
-    ages = [float(row["seconds"]) for row in sessions if row["name"] == DRIVER and row["port"] not in pooled]
+    by_jdbc = sum(row["name"] == DRIVER and row["port"] not in pooled for row in sessions)
     used = sum(row["name"] != APPLICATION for row in sessions) if seen else int(asked["backends"])
     return Database(
         most_connections=int(asked["most"]),
         reserved=int(asked["reserved"]),
         used=used,
-        by_jdbc=len(ages) if seen else None,
-        oldest_jdbc_seconds=max(ages, default=None) if seen else None,
-        replicas=int(asked["replicas"]),
+        by_jdbc=by_jdbc if seen else None,
         # Of those in a quorum it waits for some, whichever answer first.
         waited_for=waited_for(str(following[0]["names"])) if following else int(asked["waited_for"]),
-        read_only=bool(asked["read_only"]),
         waits_for=str(following[0]["names"]) if following else "",
         standbys=tuple(replication.standbys_of(following)),
     )
@@ -142,19 +117,16 @@ def _pooler(endpoint: Endpoint, database: str) -> tuple[Pooler, set[int]]:
 def pooler_of(address: str, version: str, asked: Mapping[str, list[Any]], database: str) -> Pooler:
     """PgBouncer by its answers to SHOW CONFIG, DATABASES and POOLS, as it serves the database."""
     config = {str(row["key"]): str(row["value"]) for row in asked["CONFIG"]}
-    # One that is reached by the entry "*" is shown once somebody has asked for it.
+    # One that is reached by the entry "*" is shown once a client has asked for it.
     served: Row = next((row for row in asked["DATABASES"] if row["name"] == database), {})
     pools = [row for row in asked["POOLS"] if row["database"] == database]
-    waits = (int(row["maxwait"]) + int(row.get("maxwait_us") or 0) / 1e6 for row in pools)
     return Pooler(
         address=address,
         mode=str(served.get("pool_mode") or config["pool_mode"]),
         pool=int(served.get("pool_size") or config["default_pool_size"]),
         most_clients=int(config["max_client_conn"]),
         clients=sum(int(row["cl_active"]) + int(row["cl_waiting"]) for row in pools),
-        waiting=sum(int(row["cl_waiting"]) for row in pools),
         servers=sum(int(row[column]) for row in pools for column in SERVERS),
-        waits_seconds=max(waits, default=0.0),
         prepared=numbers_of(version) >= PREPARES and int(config.get("max_prepared_statements", 0)) > 0,
     )
 
@@ -183,4 +155,4 @@ def _known(endpoints: Endpoints) -> list[str]:
     return [endpoints.sinks[name].address for name in ("postgres", "pgbouncer") if name in endpoints.sinks]
 
 
-CHECKUP = Checkup(look, target_of, "postgres/schema.sql", read_only, certificates=certificates)
+CHECKUP = Checkup(look, target_of, "postgres/schema.sql", read_only)

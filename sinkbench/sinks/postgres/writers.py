@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from sinkbench.services.failures import map_exceptions, maps_exceptions
-from sinkbench.sinks.postgres.sink import APPLICATION
+from sinkbench.sinks.postgres.session import APPLICATION
 from sinkbench.sinks.writing import Destination, Refused
 
 __all__ = ["SINGLY", "Copy", "Insert", "InsertSingly"]

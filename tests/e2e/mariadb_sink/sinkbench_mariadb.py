@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from sinkbench.bottleneck.rules import Finding, share_of_tasks
 from sinkbench.errors import StackError
 from sinkbench.services.access import Access
 from sinkbench.services.failures import in_one_line, maps_exceptions
-from sinkbench.sinks import Arrivals, Destination, SinkKind, SinkReading, SinkSettings
+from sinkbench.sinks import Arrivals, Capabilities, Created, Destination, SinkKind, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import Secret, SinkSection
@@ -73,10 +73,9 @@ def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | Non
 class MariaDb:
     """One database."""
 
-    name = "mariadb"
-
     def __init__(self, endpoint: Endpoint) -> None:
         self._connection = connect(endpoint)
+        self.capabilities = Capabilities(times=Times(self))
 
     def _ask(self, question: str, *values: object) -> Sequence[tuple[Any, ...]]:
         """All rows of the answer."""
@@ -88,7 +87,7 @@ class MariaDb:
     def version(self) -> str:
         return str(self._ask("SELECT VERSION()")[0][0])
 
-    def create(self, target: str) -> None:
+    def create(self, target: str, file: Path | None = None) -> Created:
         try:
             self._ask(
                 f"CREATE TABLE `{target}` (id BIGINT AUTO_INCREMENT PRIMARY KEY, payload LONGTEXT NOT NULL,"
@@ -96,6 +95,7 @@ class MariaDb:
             )
         except pymysql.MySQLError as error:
             raise StackError(f"MariaDB did not make the table {target}: {in_one_line(error)}") from None
+        return Created()
 
     def _comments(self, prefix: str) -> dict[str, str]:
         rows = self._ask(
@@ -105,9 +105,6 @@ class MariaDb:
             prefix,
         )
         return {str(name): str(comment) for name, comment in rows}
-
-    def notes(self, target: str) -> list[str]:
-        return []
 
     def drop(self, target: str) -> None:
         if self._comments(target).get(target, MARK) != MARK:
@@ -121,9 +118,6 @@ class MariaDb:
         ((_, locked),) = self._ask("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
         return SinkReading(self.count(target), int(backends), signs={"mariadb_wait_lock": float(locked)})
 
-    def arrivals(self, target: str, interval_seconds: float) -> AbstractContextManager[Stamps]:
-        return Stamps(self, target)
-
     def stamps(self, target: str, run: str, one_in: int) -> Arrivals:
         rows = self._ask(
             "SELECT JSON_VALUE(payload, '$.bench.due_us'),"
@@ -135,12 +129,6 @@ class MariaDb:
         times = np.array(rows, dtype=np.float64).reshape(-1, 2)
         return Arrivals(due_us=times[:, 0], stored_us=times[:, 1], resolution_us=1.0)
 
-    def diverted(self, target: str) -> str | None:
-        return None
-
-    def stamped_rate(self, target: str, records: int) -> float | None:
-        return None
-
     def settle(self, target: str) -> None:
         """Nothing to do: what is committed is visible."""
 
@@ -150,7 +138,7 @@ class MariaDb:
     def connection_limit(self) -> int | None:
         return int(self._ask("SELECT @@max_connections")[0][0])
 
-    def settings(self, target: str) -> SinkSettings:
+    def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         found = {str(name): str(value) for name, value in self._ask("SHOW GLOBAL VARIABLES")}
         return SinkSettings(*({name: found.get(name) for name in names} for names in (DURABILITY, TUNING)))
 
@@ -173,12 +161,25 @@ class MariaDb:
     def leftovers(self, prefix: str) -> list[str]:
         return sorted(name for name, comment in self._comments(prefix).items() if comment == MARK)
 
-    def offer_by_hand(self) -> None:
+    def offer_default(self) -> None:
         if "tides" not in self._comments("tides"):
             self.create("tides")
 
     def close(self) -> None:
         self._connection.close()
+
+
+class Times:
+    """The capability `times`: when records arrived, for the latency."""
+
+    def __init__(self, sink: MariaDb) -> None:
+        self._sink = sink
+
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[Stamps]:
+        return Stamps(self._sink, target)
+
+    def rate(self, target: str, records: int) -> float | None:
+        return None
 
 
 class Stamps(AbstractContextManager["Stamps"]):

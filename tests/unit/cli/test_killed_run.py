@@ -169,7 +169,7 @@ Damage = Callable[[Path], object]
         (lambda run: (run / "summary.json").write_text(""), "summary.json: is not JSON"),
         (
             lambda run: (run / "summary.json").write_text('{"format": 2}'),
-            "has format 2, but only 1 is known; use a newer",
+            "has format 2, this sinkbench reads format 1; race again",
         ),
         (lambda run: (run / "trials.jsonl").write_text("{}\n"), "trials.jsonl:1: is not a trial"),
         (lambda run: [(run / name).unlink() for name in ("summary.json", "trials.jsonl")], EMPTY),

@@ -39,3 +39,8 @@ def test_a_short_command_does_not_wait_for_what_a_race_needs(module: str) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_option_that_was_renamed_is_refused_with_its_new_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "a", "b", "--fail-if-dearer=5%"]) == 2
+    assert "No such option: --fail-if-dearer; it was renamed to --fail-if-cpu-higher" in capsys.readouterr().err

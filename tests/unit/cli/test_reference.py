@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from sinkbench.cli.main import MODULES
-from sinkbench.cli.reference import env_example, keys_of, reference
+from sinkbench.cli.reference import env_example, keys_of, plan_keys, reference
 from sinkbench.plan.plan import Plan
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.tables.markdown import markdown_table
@@ -61,7 +61,8 @@ def test_every_key_and_every_setting_is_there_and_described() -> None:
     sections["load"] = {"changes": {"inserts": 1, "updates": 0}}
     plan = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **sections})
     load = {"records_per_second": 1, "seconds": 20}
-    broken = {"mode": "faults", "sustain": load, "faults": [{"what": "none"}]}
+    del sections["load"]
+    broken = {**sections, "mode": "faults", "sustain": load, "faults": [{"what": "none"}]}
     faults = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **broken})
 
     def dotted(content: object, above: str) -> set[str]:
@@ -71,8 +72,11 @@ def test_every_key_and_every_setting_is_there_and_described() -> None:
             found |= {f"{above}{key}", *dotted(inner, f"{above}{key}{mark}.")}
         return found
 
-    keys = {key.name: key for key in keys_of(Plan)}
-    assert keys.keys() == dotted(plan.whole(), "") | dotted(faults.whole(), "")
+    keys = {key.name: key for key in plan_keys()}
+    assert len(keys) == len(plan_keys())
+    assert {name for name, key in keys.items() if "drain" in key.modes} == dotted(plan.whole(), "")
+    assert {name for name, key in keys.items() if "faults" in key.modes} == dotted(faults.whole(), "")
+    assert keys["sustain.seconds"].modes == ["sustain", "capacity", "faults"]
     settings = {key.name: key for key in keys_of(Settings)}
     assert settings.keys() == Settings.model_fields.keys()
     assert [key.name for key in (*keys.values(), *settings.values()) if not key.row[-1]] == []

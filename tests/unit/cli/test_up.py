@@ -19,8 +19,7 @@ def test_a_stack_that_is_raced_on_is_left_as_it_is(
     started: list[object] = []
     raced = SimpleNamespace(
         lock_file=tmp_path / "race.lock",
-        running=lambda: runs,
-        start_id=lambda: "1",
+        start_id=lambda: "1" if runs else None,
         up=started.append,
         endpoints=SimpleNamespace(shared=True),
     )

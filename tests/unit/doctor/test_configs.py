@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sinkbench.doctor.configs import Pool, leads_to, one_by_one, pool_of, sink_of
-from sinkbench.doctor.connectors import driver_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks.jdbcurl import JdbcUrl, jdbc_url
 
@@ -79,9 +78,3 @@ def test_an_aggregate_that_is_none_is_known() -> None:
     assert "max.poll.records is 1" in str(
         one_by_one({**config_of("postgres/jdbc"), "consumer.override.max.poll.records": "1"})
     )
-
-
-def test_the_driver_is_known_by_its_jar() -> None:
-    assert driver_of(["a.jar", "postgresql-42.7.11.jar"]) == "42.7.11"
-    assert driver_of(["postgresql-42.2.18.jre7.jar"]) == "42.2.18.jre7"
-    assert driver_of(["postgresql.jar", "my-postgresql-1.jar"]) is None

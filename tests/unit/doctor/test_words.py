@@ -23,17 +23,17 @@ def finding(code: str, subject: str, what: str = "it is so") -> Finding:
 
 def test_a_finding_is_printed_with_all_of_its_parts() -> None:
     said = "\n".join(lines(diagnosis(facts(connectors=(jdbc(read_only=True),)))))
-    assert "would spoil a race: jdbc: 127.0.0.1:15432 takes no writes" in said
+    assert "invalidates a race: jdbc: 127.0.0.1:15432 takes no writes" in said
     assert "\n    why: every insert fails" in said
-    assert "\n    mend: name the primary" in said
+    assert "\n    fix: name the primary" in said
     assert f"\n    {DOCS}#read-only-database" in said
-    assert f"{len(RULES)} of {len(RULES)} rules saw all that they need: 1 would spoil a race" in said
+    assert f"{len(RULES)} of {len(RULES)} rules saw all that they need: 1 invalidates a race" in said
 
 
 def test_nothing_found_says_what_was_looked_at_and_what_was_not() -> None:
-    *_, last, unseen = lines(diagnosis(facts(unseen={Area.DISK: "these machines are somebody else's"})))
+    *_, last, unseen = lines(diagnosis(facts(unseen={Area.DISK: "these machines belong to others"})))
     assert last == f"{len(RULES) - 1} of {len(RULES)} rules saw all that they need: nothing found"
-    assert unseen == "not looked at: little-disk: these machines are somebody else's"
+    assert unseen == "not checked: little-disk: these machines belong to others"
 
 
 def test_watching_tells_what_is_new_and_what_is_gone_but_no_figures_that_change() -> None:
@@ -41,10 +41,10 @@ def test_watching_tells_what_is_new_and_what_is_gone_but_no_figures_that_change(
     after = Diagnosis((finding("a", "x", "4"), finding("a", "y")), ("a", "b"), {"c": "it died"})
     new, gone, told = changes_since(before, after)
     assert [each.key for each in new] == [("a", "y")]
-    # What is not looked at any more may be there still.
+    # What is not checked any more may be there still.
     assert [each.key for each in gone] == [("b", "x")]
-    assert told == ["not looked at any more: c: it died"]
-    assert changes_since(after, before)[2] == ["looked at again: c"]
+    assert told == ["not checked any more: c: it died"]
+    assert changes_since(after, before)[2] == ["checked again: c"]
     assert changes_since(after, after) == ([], [], [])
 
 
@@ -62,9 +62,9 @@ def test_tasks_that_are_being_dealt_out_may_be_uneven_for_a_moment() -> None:
 
 def test_a_program_gets_the_same() -> None:
     found = json.loads(json.dumps(as_values(diagnosis(facts(connectors=(jdbc(read_only=True),))))))
-    assert found["spoilt"] is True
+    assert found["invalid"] is True
     assert [each["code"] for each in found["findings"]] == ["read-only-database"]
-    assert set(found["looked_at"]) == {rule.code for rule in RULES}
+    assert set(found["checked"]) == {rule.code for rule in RULES}
 
 
 PAGE = (CHECKOUT / DOCS).read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from sinkbench.environment.services import jvms
 from sinkbench.report.tables import environment
 from sinkbench.sinks import SinkSettings
 from sinkbench.sinks.elasticsearch.service import about_of
-from sinkbench.sinks.elasticsearch.sink import settings_of
+from sinkbench.sinks.elasticsearch.settings import settings_of
 from sinkbench.stack import Allowance, Endpoint
 from sinkbench.stack.containers import by_service
 from sinkbench.stack.engine import allowance_of, command_of

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sinkbench.errors import PlanError
-from sinkbench.plan.beside import most_blocks
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.plan.schedule import is_enough
 
@@ -25,7 +24,7 @@ def plan(trials: int = 5, percent: float | None = 10, most: int = 20) -> Plan:
 
 def test_without_until_a_run_takes_its_trials() -> None:
     fixed = plan(3, None)
-    assert most_blocks(fixed) == 3
+    assert fixed.most_blocks == 3
     assert [is_enough(fixed, done, {"a": NARROW}) for done in (0, 2, 3)] == [False, False, True]
 
 
@@ -37,7 +36,7 @@ def test_it_goes_on_until_every_interval_is_narrow() -> None:
 def test_it_never_ends_before_the_least_or_after_the_most() -> None:
     assert not is_enough(plan(8), 7, {"a": NARROW})
     assert is_enough(plan(), 20, {"a": WIDE})
-    assert most_blocks(plan()) == 20
+    assert plan().most_blocks == 20
 
 
 @pytest.mark.parametrize("rates", [[], NARROW[:4], [0.0] * 5])

@@ -80,9 +80,9 @@ def test_a_fault_that_cannot_be_is_refused_with_its_line(tmp_path: Path, fault: 
 
 def test_faults_are_for_their_mode_and_the_mode_for_faults(tmp_path: Path) -> None:
     fault = "  - {what: pause}\n"
-    with pytest.raises(PlanError, match="faults are for mode faults, found mode sustain; set mode: faults"):
+    with pytest.raises(PlanError, match="unknown key 'faults' in plan; only for mode faults"):
         read(tmp_path, BARE.replace("mode: faults", "mode: sustain") + fault)
-    with pytest.raises(PlanError, match="it lists nothing; add one"):
+    with pytest.raises(PlanError, match="faults must not be empty"):
         read(tmp_path, f"{BARE.rstrip()} []\n")
     with pytest.raises(PlanError, match="mode faults offers postgres/jdbc a rate, but none is given"):
         read(tmp_path, BARE.replace("records_per_second: 1000, ", "") + fault)
@@ -217,7 +217,7 @@ def test_a_pipeline_may_be_offered_a_rate_where_others_drain(tmp_path: Path) -> 
             "two loads; leave",
         ),
         ("backlog_records: 5_000", "backlog_records: 9, records_per_second: 5", 4, "two loads; leave"),
-        ("mode: faults", "mode: drain", 4, "backlog_records is for mode faults; mode drain"),
+        ("mode: faults", "mode: sustain", 4, "unknown key 'backlog_records' in pipelines; only for mode faults"),
         ("backlog_records: 90_000, ", "", 1, "mode faults offers postgres/jdbc a rate, but none is given"),
         ("backlog_records: 5_000", "records_per_second: 5", 7, "'kill worker' begins 1 s into a load of 20 s"),
     ],

@@ -246,7 +246,7 @@ def test_a_pipeline_that_cannot_take_its_form_is_refused_with_its_line(
         (["pipelines: [postgres/jdbc]", "load: {records: a.ndjson, form: row}"], "'form' is for the records of noaa"),
         (
             ["queries: queries", "pipelines:", "  - {pipeline: postgres/jdbc, form: row-schema}"],
-            r"mine\.yaml:3: queries ask for the members of documents, which form row-schema has not",
+            r"mine\.yaml:3: queries need members of documents, which form row-schema has not",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.plan import Plan, SustainPlan, load_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.suggest import did_you_mean, nearest
 
@@ -101,7 +101,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ),
         (
             "pipelines: [postgres/jdbc]\nload:\n  records: kafka://h:1/t\n  pace: recorded",
-            "mine.yaml:4: pace: recorded is for a constant load; mode drain fills the topic",
+            "mine.yaml:4: unknown key 'pace' in load; only for mode sustain, capacity",
         ),
         (
             "pipelines: [postgres/jdbc]\ndrain: {stall: 3}",
@@ -117,11 +117,11 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ),
         (
             "pipelines: [postgres/jdbc]\nload:\n  changes: {inserts: 1, updates: 0}\nmode: capacity",
-            "mine.yaml:3: changes need mode drain, found capacity",
+            "mine.yaml:3: unknown key 'changes' in load; only for mode drain",
         ),
         (
             "pipelines: [{pipeline: postgres/jdbc, probes: false}]\nload:\n  changes: {inserts: 1, updates: 0}",
-            "mine.yaml:1: probes: false takes the rate from the times of rows, which updates do not change",
+            "mine.yaml:1: probes: false takes the rate from the times of rows; leave it out, or load.changes",
         ),
         (
             "pipelines:\n  - pipeline: postgres/jdbc\n    lable: x",
@@ -172,7 +172,19 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ("mode: soak\npipelines: [postgres/jdbc]", "mine.yaml:1: mode must be"),
         (
             "pipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 5",
-            "mine.yaml:3: records_per_second is for modes sustain and faults; mode drain finds the rate itself",
+            "mine.yaml:2: unknown key 'sustain' in plan; only for mode sustain, capacity, faults",
+        ),
+        (
+            "mode: capacity\npipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 5",
+            "mine.yaml:4: unknown key 'records_per_second' in sustain; only for mode sustain, faults",
+        ),
+        (
+            "mode: sustain\npipelines:\n  - {pipeline: postgres/jdbc, rows_before: 5}",
+            "mine.yaml:3: unknown key 'rows_before' in pipelines; only for mode drain",
+        ),
+        (
+            "mode: faults\npipelines: [postgres/jdbc]\nfaults: [{what: kill, whom: worker}]",
+            "mine.yaml:3: unknown key 'whom' in faults; it was renamed to 'target'",
         ),
         (
             "mode: sustain\npipelines: [postgres/jdbc]\nsustain:\n  records_per_second: 0",
@@ -184,7 +196,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ),
         (
             "mode: capacity\npipelines: [postgres/jdbc]\nuntil: {interval_percent: 5, trials: 9}",
-            "mine.yaml:3: until is for trials in blocks",
+            "mine.yaml:3: unknown key 'until' in plan; only for mode drain, sustain, rescale, faults",
         ),
         ("- postgres/jdbc", "mine.yaml:1: a plan must be a mapping of keys to values; found a list"),
         ("", "mine.yaml:1: a plan must be a mapping of keys to values; the file is empty"),
@@ -202,7 +214,9 @@ def test_a_pipeline_listed_twice_needs_a_label(folder: Path, connectors: Path) -
     refused = refusal(
         folder, connectors, "pipelines:\n  - postgres/jdbc\n  - pipeline: postgres/jdbc\n    label: postgres/jdbc"
     )
-    assert refused.startswith("mine.yaml:4: 'postgres/jdbc' names two entries of pipelines; give one of them a label")
+    assert refused.startswith(
+        "mine.yaml:4: 'postgres/jdbc' names two entries of pipelines; give one of them another label"
+    )
 
 
 def test_several_mistakes_are_told_in_the_order_of_the_file_five_at_most(folder: Path, connectors: Path) -> None:
@@ -349,11 +363,11 @@ def test_limits_that_are_neither_true_nor_false_are_refused(folder: Path, connec
         ),
         (
             "pipelines:\n- {pipeline: elasticsearch/camel-bulk, probes: false}",
-            "mine.yaml:2: probes: false needs mode drain and a sink that keeps the time of every insertion (postgres)",
+            "mine.yaml:2: probes: false needs a sink that stores the time of every insertion (postgres)",
         ),
         (
             "mode: capacity\npipelines:\n- {pipeline: postgres/jdbc, probes: false}",
-            "mine.yaml:3: probes: false needs mode drain",
+            "mine.yaml:3: unknown key 'probes' in pipelines; only for mode drain",
         ),
     ],
 )
@@ -377,6 +391,8 @@ def test_a_plan_of_ones_own_records_has_no_keys_of_noaas(folder: Path, connector
 def test_a_plan_at_the_pace_of_its_records_takes_their_rate(folder: Path, connectors: Path) -> None:
     text = "mode: sustain\npipelines: [postgres/jdbc]\nload: {records: 'kafka://h:1/t', pace: recorded}"
     plan = read(folder, connectors, text)
+    assert isinstance(plan, SustainPlan)
     assert plan.at_pace(12.5).sustain.records_per_second == (12.5,)
     given = read(folder, connectors, f"{text}\nsustain: {{records_per_second: 70}}")
+    assert isinstance(given, SustainPlan)
     assert given.at_pace(12.5) == given

@@ -50,7 +50,7 @@ def test_a_target_beside_the_plan_comes_first(checkout: Path) -> None:
 
 
 def test_a_target_that_is_not_there_is_named_with_its_line(checkout: Path) -> None:
-    with pytest.raises(PlanError, match=r"plan\.yaml:2: target: there is no file 'gone\.sql', beside the plan or in"):
+    with pytest.raises(PlanError, match=r"plan\.yaml:2: target: there is no file 'gone\.sql', next to the plan or in"):
         read(checkout, "{pipeline: postgres/jdbc, target: gone.sql}")
 
 

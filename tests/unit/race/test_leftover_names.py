@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sinkbench.race.leftovers import Book, is_leftover, sweep
+from sinkbench.sinks import Capabilities
 
 OWN: Any = SimpleNamespace(endpoints=SimpleNamespace(shared=False))
 
@@ -35,7 +36,8 @@ def bench_with(sinks: dict[str, Any], *, shared: bool) -> Any:
 
 
 def sink(reverted: list[str]) -> Any:
-    return SimpleNamespace(leftovers=lambda prefix: [], revert=lambda: reverted)
+    settings: Any = SimpleNamespace(revert=lambda: reverted)
+    return SimpleNamespace(leftovers=lambda prefix: [], capabilities=Capabilities(service_settings=settings))
 
 
 def test_what_a_killed_race_has_set_is_set_back_and_told() -> None:

@@ -434,7 +434,7 @@ def test_how_a_sink_is_set_for_one_cell_alone_is_not_how_it_is_set(tmp_path: Pat
         def sink(self, name: str) -> FakeSink:
             value = self.set_to.get("postgres", {}).get("synchronous_commit", "on")
             sink = FakeSink(self)
-            sink.settings = lambda target: SinkSettings(  # type: ignore[method-assign]
+            sink.settings = lambda target, config: SinkSettings(  # type: ignore[method-assign]
                 {"synchronous_commit": value, "fsync": "on"}, {"shared_buffers": "1GB"}
             )
             return sink

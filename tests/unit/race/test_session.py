@@ -18,6 +18,7 @@ from sinkbench.race.resume import load_unfinished
 from sinkbench.race.session import resume_run, run_plan
 from sinkbench.race.starter import StarterNote
 from sinkbench.settings import CHECKOUT
+from sinkbench.stack import Usage
 from tests.support.fakebench import FakeBench
 from tests.support.trials import connectors_in
 
@@ -38,9 +39,6 @@ class FakeStack:
         self.own_container: str | None = None
         self.id = "7 100.00"
 
-    def running(self) -> bool:
-        return self.runs
-
     def start_id(self) -> str | None:
         return self.id if self.runs else None
 
@@ -51,8 +49,8 @@ class FakeStack:
     def down(self) -> None:
         self.calls.append("down")
 
-    def free_bytes(self) -> int | None:
-        return None
+    def usage(self) -> Usage:
+        return Usage()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from sinkbench.race.vendors import ARCHIVES, Archive, how_to_install
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack.local import PLUGINS
+from sinkbench.stack.localnodes import PLUGINS
 
 FILES = sorted((CHECKOUT / "connectors").glob("*/*.json"))
 PAGE = (CHECKOUT / "docs" / "pipelines.md").read_text(encoding="utf-8")

@@ -528,12 +528,6 @@ def test_records_of_somebodys_own_are_alike_if_their_digests_are() -> None:
     assert "records" in [each.what for each in record_differences(one, kept({CELL: FAST}))]
 
 
-def test_an_earlier_sinkbench_loaded_the_records_of_noaa() -> None:
-    now = kept({CELL: FAST})
-    load = {key: value for key, value in now.plan["load"].items() if key not in ("records", "key", "pace", "cluster")}  # type: ignore[union-attr]
-    assert record_differences(replace(now, plan={**now.plan, "load": load}), now) == []
-
-
 def replicated(said: int | None, became: int | None) -> StoredRun:
     kafka = {} if became is None else {"replication": became}
     return kept({CELL: FAST}, {"durability": {"kafka": kafka}}, plan={"load": {"replication": said}})

@@ -115,7 +115,7 @@ def test_latest_moves_on_to_the_newest_run(folder: RunFolder, tmp_path: Path, co
     [
         ("{", "is not JSON"),
         ("[]", "is not the summary of a run"),
-        ('{"format": 2}', "has format 2, but only 1 is known"),
+        ('{"format": 2}', "has format 2, this sinkbench reads format 1"),
         ('{"format": 1, "run": "r"}', "is not the summary of a run"),
     ],
 )

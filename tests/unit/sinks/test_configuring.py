@@ -153,11 +153,11 @@ def test_a_setting_that_this_pgbouncer_lacks_is_told_with_its_version_and_what_t
     )
 
 
-def test_who_is_no_admin_of_pgbouncer_is_told_to_start_it_anew() -> None:
+def test_a_user_who_is_no_admin_of_pgbouncer_is_refused() -> None:
     said = refusal_of_pooler(Console(admins="root, bench2"), {"pool_mode": "session"})  # type: ignore[arg-type]
     assert said is not None
     assert "does not let bench set anything" in said
-    assert "`sinkbench down`, then `sinkbench up`" in said
+    assert "add it there, and restart PgBouncer" in said
 
 
 def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:

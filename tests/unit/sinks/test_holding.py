@@ -5,7 +5,7 @@ from __future__ import annotations
 from sinkbench.analysis.durability import promise_in_words
 from sinkbench.analysis.replication import ShardCopy, Standby
 from sinkbench.sinks.elasticsearch.replication import TIER, copies_of, is_kept_from_some, nodes_of
-from sinkbench.sinks.elasticsearch.sink import settings_of
+from sinkbench.sinks.elasticsearch.settings import settings_of
 from sinkbench.sinks.postgres.replication import standbys_of
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sinkbench.sinks import needed
 from sinkbench.sinks.elasticsearch import sink as module
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.stack import Endpoint
@@ -23,11 +24,13 @@ class Cluster:
         self.bodies: list[dict[str, Any]] = []
         self.indices = SimpleNamespace(
             create=lambda index, body, wait_for_active_shards: self.bodies.append(body),
+            get_settings=lambda index, **how: {index: self._made()},
             get=lambda index, **how: {index: self._made()},
             get_mapping=lambda index: {},
             update_aliases=lambda actions: None,
         )
         self.cat = SimpleNamespace(shards=lambda index, **how: [])
+        self.options = lambda **how: self
         self.nodes = SimpleNamespace(info=lambda **how: {"nodes": {}})
 
     def _made(self) -> dict[str, Any]:
@@ -47,10 +50,11 @@ def test_what_a_plan_sets_comes_before_what_the_file_says(cluster: Cluster, tmp_
     endpoint = Endpoint("http://nowhere", "nowhere", options={"index": "tides"})
     sink = ElasticsearchSink(endpoint, tmp_path / "index.json")
     given = {"index.number_of_shards": "1", "index.translog.durability": "async"}
-    assert sink.refuses_settings({"elasticsearch": given}) is None
-    sink.apply({"elasticsearch": given})
+    settings = needed(sink.capabilities.service_settings, "service_settings")
+    assert settings.refusal({"elasticsearch": given}) is None
+    settings.apply({"elasticsearch": given})
     sink.create("tides_ab12cd_001")
     assert cluster.bodies[-1]["settings"] == {**given, "index.refresh_interval": "1s"}
-    assert sink.revert() == []
+    assert settings.revert() == []
     sink.create("tides_ab12cd_002")
     assert cluster.bodies[-1]["settings"] == FILE["settings"]

@@ -1,4 +1,4 @@
-"""What the sinks' answers mean to whoever looks before a race."""
+"""What the sinks' answers mean to the doctor."""
 
 from __future__ import annotations
 
@@ -14,32 +14,29 @@ from sinkbench.sinks.elasticsearch import state as elasticsearch
 from sinkbench.sinks.postgres import state as postgres
 from sinkbench.sinks.postgres.jdbc import read_only
 
-ASKED = {
-    **{"most": 100, "reserved": 3, "read_only": False, "sees": True, "backends": 12, "replicas": 1, "waited_for": 0},
-}
+ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12, "waited_for": 0}
 SESSIONS = [
-    {"name": "PostgreSQL JDBC Driver", "port": 1, "seconds": 12.5},
-    {"name": "PostgreSQL JDBC Driver", "port": 2, "seconds": 3.0},
-    {"name": "PostgreSQL JDBC Driver", "port": 3, "seconds": 50.0},
-    {"name": "sinkbench", "port": 4, "seconds": 1.0},
-    {"name": "psql", "port": -1, "seconds": 99.0},
+    {"name": "PostgreSQL JDBC Driver", "port": 1},
+    {"name": "PostgreSQL JDBC Driver", "port": 2},
+    {"name": "PostgreSQL JDBC Driver", "port": 3},
+    {"name": "sinkbench", "port": 4},
+    {"name": "psql", "port": -1},
 ]
 
 
 def test_connections_of_jdbc_are_told_from_those_of_a_pooler_and_our_own() -> None:
     found = postgres.database_of(ASKED, SESSIONS, pooled={3, 7})
-    assert (found.used, found.by_jdbc, found.oldest_jdbc_seconds) == (4, 2, 12.5)
-    assert postgres.database_of(ASKED, SESSIONS, pooled={1, 2, 3}).oldest_jdbc_seconds is None
+    assert (found.used, found.by_jdbc) == (4, 2)
     hidden = postgres.database_of({**ASKED, "sees": False}, [], pooled=())
     assert (hidden.used, hidden.by_jdbc) == (12, None)
 
 
 POOLS = [
     {
-        **{"database": "bench", "cl_active": "4", "cl_waiting": "2", "maxwait": "1", "maxwait_us": "500000"},
+        **{"database": "bench", "cl_active": "4", "cl_waiting": "2"},
         **dict.fromkeys(postgres.SERVERS, "1"),
     },
-    {"database": "pgbouncer", "cl_active": "1", "cl_waiting": "0", "maxwait": "0"},
+    {"database": "pgbouncer", "cl_active": "1", "cl_waiting": "0"},
 ]
 CONFIG = {"pool_mode": "transaction", "default_pool_size": "10", "max_client_conn": "2000"}
 
@@ -57,7 +54,7 @@ def test_a_pooler_is_read_as_it_serves_the_database(version: str, setting: dict[
     served = [{"name": "bench", "pool_mode": None, "pool_size": 7}]
     found = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": served, "POOLS": POOLS}, "bench")
     assert (found.mode, found.pool, found.most_clients) == ("transaction", 7, 2_000)
-    assert (found.clients, found.waiting, found.servers, found.waits_seconds) == (6, 2, 5, 1.5)
+    assert (found.clients, found.servers) == (6, 5)
     assert found.prepared is prepared
     own = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": [{"name": "other"}], "POOLS": []}, "bench")
     assert (own.mode, own.pool, own.clients) == ("transaction", 10, 0)
@@ -79,32 +76,25 @@ def test_a_connection_that_cannot_be_tried_from_here_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "shards", "replicas", "refresh", "unsafe"),
+    ("settings", "shards", "replicas", "unsafe"),
     [
-        ({}, 1, 1, None, 0),
-        ({"number_of_shards": 3, "index": {"refresh_interval": "500ms"}}, 3, 1, 0.5, 0),
-        ({"index.number_of_replicas": "0", "refresh_interval": -1}, 1, 0, -1.0, 0),
-        ({"index": {"translog": {"durability": "ASYNC"}}}, 1, 1, None, 1),
+        ({}, 1, 1, 0),
+        ({"number_of_shards": 3}, 3, 1, 0),
+        ({"index.number_of_replicas": "0"}, 1, 0, 0),
+        ({"index": {"translog": {"durability": "ASYNC"}}}, 1, 1, 1),
     ],
 )
 def test_an_index_is_known_by_its_file(
-    tmp_path: Path, settings: object, shards: int, replicas: int, refresh: float | None, unsafe: int
+    tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int
 ) -> None:
     file = tmp_path / "a.json"
     file.write_text(json.dumps({"settings": settings}))
     found = elasticsearch.target_of(file)
-    assert (found.shards, found.replicas, found.refresh_seconds, len(found.unsafe)) == (
-        *(shards, replicas, refresh, unsafe),
-    )
+    assert (found.shards, found.replicas, len(found.unsafe)) == (shards, replicas, unsafe)
     assert found.index is None
     file.write_text("[1]")
     with pytest.raises(TargetError, match="cannot be used as an index"):
         elasticsearch.target_of(file)
-
-
-def test_a_default_is_no_refresh_interval_that_somebody_has_set() -> None:
-    answer = {"settings": {"index.number_of_shards": "3"}, "defaults": {"index.refresh_interval": "1s"}}
-    assert elasticsearch.index_of("tides", "tides_1", answer).refresh_seconds is None
 
 
 def test_watermarks_that_are_switched_off_are_none() -> None:
@@ -118,21 +108,12 @@ def test_watermarks_that_are_switched_off_are_none() -> None:
 
 
 def test_a_node_that_tells_little_is_read_as_far_as_it_does() -> None:
-    assert elasticsearch.node_of({"name": "a"}, {}) == DataNode("a", None, None, None, None)
+    assert elasticsearch.node_of({"name": "a"}) == DataNode("a", None, None)
 
 
 def test_a_commit_waits_for_some_of_a_quorum() -> None:
-    both = [
-        {
-            "follows": False,
-            "names": "ANY 1 (a, b)",
-            "pid": pid,
-            "name": name,
-            "state": "streaming",
-            "sync_state": "quorum",
-        }
-        for pid, name in enumerate("ab", start=1)
-    ]
+    usual = {"follows": False, "names": "ANY 1 (a, b)", "state": "streaming", "sync_state": "quorum"}
+    both = [{**usual, "pid": pid, "name": name} for pid, name in enumerate("ab", start=1)]
     found = postgres.database_of({**ASKED, "waited_for": 2}, [], (), both)
     assert (found.waited_for, found.waits_for, len(found.standbys)) == (1, "ANY 1 (a, b)", 2)
 

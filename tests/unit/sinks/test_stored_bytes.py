@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sinkbench.sinks.elasticsearch.sink import stored_bytes
+from sinkbench.sinks.elasticsearch.audited import stored_bytes
 
 
 def shard(*sizes: int, primary: bool = True) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""The containers' command lines and files, and what is made of what the engine tells; no engine is asked."""
+"""The containers' command lines and files, and what is made of the engine's answers; no engine is asked."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,23 +13,39 @@ import pytest
 from ruamel.yaml import YAML
 
 from sinkbench.errors import StackError
-from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Allowance, compose
+from sinkbench.settings import CHECKOUT, Settings, load_settings
+from sinkbench.stack import compose, composecli, composemeter
 from sinkbench.stack.compose import ComposeStack
-from sinkbench.stack.composecli import DOWN, compose_command, end_of_build, too_old, up_arguments
+from sinkbench.stack.composecli import ComposeCli, end_of_build, too_old
 from sinkbench.stack.composeendpoints import endpoints_of
-from sinkbench.stack.containers import SERVICES, by_service, check_nodes, names_of, state_of
-from sinkbench.stack.engine import Container, Usage
-from sinkbench.stack.hostlimits import Granted
+from sinkbench.stack.containers import SERVICES, by_service, check_nodes, check_security, names_of, state_of
+from sinkbench.stack.engine import Container
+from sinkbench.stack.nodes import node_environment
+from sinkbench.stack.protocol import Allowance
 from sinkbench.stack.readiness import checks
-from sinkbench.topology import Topology, load_topology
+from sinkbench.stack.security import OF_CONTAINERS, Security
+from sinkbench.topology import Node, Topology, load_topology
 
 HERE = Path("/a b/checkout")
-COMPOSE: dict[str, Any] = YAML(typ="safe").load((CHECKOUT / "docker-compose.yml").read_text())
+BASE, PUBLISHED_FILE, SECURE_FILE = (f"docker-compose.{name}yml" for name in ("", "published.", "secure."))
 VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+SECURITY = Security(Path("/kept"), {name: f"password of {name}" for name in OF_CONTAINERS})
+PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
 
 
-def container(service: str, number: int = 1, state: str = "running", status: str = "", **ports: int) -> Container:
+def services(name: str) -> dict[str, Any]:
+    """The services of a compose file; the tags only say how compose joins it with another one."""
+    text = (CHECKOUT / name).read_text().replace("!override ", "").replace("!reset ", "")
+    found: dict[str, Any] = YAML(typ="safe").load(text)["services"]
+    return found
+
+
+COMPOSE, CLUSTERS_FILE = services(BASE), services(PUBLISHED_FILE)
+
+
+def container(
+    service: str, number: int = 1, state: str = "running", status: str = "", secured: bool = False, **ports: int
+) -> Container:
     return Container(
         id=f"{service}{number}".ljust(64, "0"),
         service=service,
@@ -35,6 +53,8 @@ def container(service: str, number: int = 1, state: str = "running", status: str
         state=state,
         status=status or "Up 5 seconds (healthy)",
         ports={int(inside[1:]): outside for inside, outside in ports.items()},
+        name=f"ours-{service}-{number}",
+        secured=secured,
     )
 
 
@@ -48,12 +68,8 @@ STACK = [
     container("pgbouncer", p6432=16432),
     container("postgres", p5432=15432),
 ]
-
-
-PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
 CLUSTERS = [
     *(container("connect", number, p8083=18082 + number) for number in range(1, 7)),
-    container("controller", 1),
     container("elasticsearch", p9200=19200),
     container("elasticsearch-2", p9200=19201),
     container("elasticsearch-3", p9200=19202),
@@ -67,28 +83,89 @@ CLUSTERS = [
 ]
 
 
-def test_up_starts_everything_but_the_controller_and_waits() -> None:
-    assert up_arguments({"connect": 3, "loadgen": 1}) == [
-        *("up", "--detach", "--wait", "--wait-timeout", "240", "--scale", "connect=3", "--scale", "loadgen=1"),
-        *("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen"),
-    ]
+# --- the command `docker compose` ---
+
+Made = Callable[..., ComposeCli]
 
 
-def test_up_starts_the_nodes_of_an_overlay_too() -> None:
-    assert up_arguments({}, ["kafka-2", "postgres-2"])[-3:] == ["loadgen", "kafka-2", "postgres-2"]
+class Ran(list[tuple[list[str], dict[str, str]]]):
+    """What `docker` was asked, and with which environment; it answers with its version."""
+
+    version = "2.26.1"
+
+    def __call__(self, command: list[str], env: dict[str, str], **_: Any) -> Any:
+        self.append((command, env))
+        return SimpleNamespace(returncode=0, stdout=self.version, stderr="")
 
 
-def test_every_command_names_the_project_by_its_folder() -> None:
-    start = ["docker", "compose", "--project-directory", "/a b/checkout", "--progress", "plain"]
-    assert compose_command(HERE, "build") == [*start, "build"]
-    assert compose_command(HERE, *DOWN) == [*start, "down", "--remove-orphans"]
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
+    found = Ran()
+    monkeypatch.setattr(composecli.subprocess, "run", found)
+    monkeypatch.setattr(composecli.shutil, "which", lambda name: name)
+    return found
+
+
+@pytest.fixture
+def cli(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Makes a command for settings with these values, and none of the machine's."""
+    for name in [name for name in os.environ if name.startswith(("SINKBENCH_", "COMPOSE_"))]:
+        monkeypatch.delenv(name)
+
+    def made(**given: str) -> ComposeCli:
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        return ComposeCli(load_settings(tmp_path), tmp_path)
+
+    return made
 
 
 @pytest.mark.parametrize(
-    ("version", "old"), [("2.26.1-4\n", False), ("v2.20.0", False), ("2.19.9", True), ("1.29.2", True), ("5.1", False)]
+    ("given", "files"),
+    [
+        ({}, []),
+        ({"SINKBENCH_TOPOLOGY": "published"}, [BASE, PUBLISHED_FILE, "compose.override.yml"]),
+        ({"SINKBENCH_SECURITY": "on"}, [BASE, "compose.override.yml", SECURE_FILE]),
+        ({"SINKBENCH_TOPOLOGY": "published", "COMPOSE_FILE": "docker-compose.yml:mine.yml"}, []),
+    ],
+)  # fmt: skip
+def test_settings_choose_the_files_unless_the_user_names_them(
+    given: dict[str, str], files: list[str], cli: Made, ran: Ran, tmp_path: Path
+) -> None:
+    (tmp_path / "compose.override.yml").write_text("services: {}\n")
+    cli(**given).run("down")
+    named = [part for file in files for part in ("--file", file)]
+    assert ran[-1][0] == ["docker", "compose", *named, "--progress", "plain", "down"]
+
+
+def test_files_that_env_names_count_too(cli: Made, ran: Ran, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SINKBENCH_SECURITY=on\nCOMPOSE_FILE=docker-compose.yml:docker-compose.secure.yml\n")
+    cli().run("down")
+    assert "--file" not in ran[-1][0]
+
+
+def test_the_settings_in_force_reach_compose_with_the_ports_of_further_nodes(cli: Made, ran: Ran) -> None:
+    given = {"KAFKA_PORT": "21000", "PORT_OFFSET": "100", "TOPOLOGY": "published", "POSTGRES_MEMORY": "5g"}
+    cli(**{f"SINKBENCH_{name}": value for name, value in given.items()}).run("up")
+    environment = ran[-1][1]
+    assert environment["SINKBENCH_KAFKA_PORT"] == "21100"
+    assert (environment["KAFKA_2_PORT"], environment["KAFKA_3_PORT"]) == ("21102", "21104")
+    assert (environment["ELASTICSEARCH_3_PORT"], environment["POSTGRES_2_PORT"]) == ("19302", "15533")
+    assert (environment["SINKBENCH_WORKERS"], environment["SINKBENCH_KAFKA_HEAP"]) == ("6", "512m")
+    assert environment["SINKBENCH_POSTGRES_MEMORY"] == "5g"
+
+
+@pytest.mark.parametrize(
+    ("version", "old"), [("2.26.1-4\n", False), ("v2.24.4", False), ("2.24.3", True), ("1.29.2", True), ("5.1", False)]
 )
-def test_a_version_of_compose_without_attach_is_too_old(version: str, old: bool) -> None:
+def test_a_version_of_compose_that_cannot_override_is_too_old(version: str, old: bool, cli: Made, ran: Ran) -> None:
     assert too_old(version) is old
+    ran.version = version
+    if old:
+        with pytest.raises(StackError, match=r"docker compose is .*, 2\.24\.4 or newer is needed"):
+            cli()
+    else:
+        cli()
 
 
 def test_the_step_that_failed_is_what_is_shown_of_a_build() -> None:
@@ -101,16 +178,16 @@ def test_the_step_that_failed_is_what_is_shown_of_a_build() -> None:
 Dockerfile:7
 failed to solve: process "/bin/sh -c apt-get install nonsense" did not complete successfully: exit code: 100
 """
-    shown = end_of_build(output)
-    assert shown.splitlines()[0] == " > [programs 5/8] RUN apt-get install nonsense:"
-    assert "Unable to locate package nonsense" in shown
-    assert "DONE" not in shown
-    assert len(shown.splitlines()) == 2
+    shown = end_of_build(output).splitlines()
+    assert shown == [*(" > [programs 5/8] RUN apt-get install nonsense:", "0.512 E: Unable to locate package nonsense")]
     many = output.replace("0.512 E:", "\n".join(f"0.{n} line {n}" for n in range(100)) + "\n0.512 E:")
-    assert end_of_build(many).splitlines()[0] == shown.splitlines()[0]
-    assert end_of_build(many).splitlines()[-1] == shown.splitlines()[-1]
+    assert end_of_build(many).splitlines()[0] == shown[0]
+    assert end_of_build(many).splitlines()[-1] == shown[-1]
     assert len(end_of_build(many).splitlines()) == 16
     assert end_of_build("no such thing as an engine\n") == "no such thing as an engine"
+
+
+# --- how the services are reached ---
 
 
 def test_from_outside_services_are_reached_by_their_published_ports() -> None:
@@ -139,6 +216,9 @@ def test_from_inside_they_are_reached_by_their_names() -> None:
 def test_workers_are_known_by_the_names_that_they_give_themselves(inside: bool) -> None:
     found = endpoints_of(STACK, inside)
     assert found.worker_ids == {"connect10000:8083": "connect-1", "connect20000:8083": "connect-2"}
+    # As the certificate has it.
+    secured = endpoints_of(STACK, inside, security=SECURITY)
+    assert secured.worker_ids == {"ours-connect-1:8083": "connect-1", "ours-connect-2:8083": "connect-2"}
 
 
 def test_a_service_without_a_published_port_is_named() -> None:
@@ -146,76 +226,80 @@ def test_a_service_without_a_published_port_is_named() -> None:
         endpoints_of([container("elasticsearch")], inside=False)
 
 
-def test_the_controller_is_no_part_of_the_stack_it_races_on() -> None:
-    assert list(names_of(STACK)) == [
-        *("kafka", "elasticsearch", "postgres", "pgbouncer", "connect-1", "connect-2", "loadgen-1")
-    ]
-
-
-# --- several nodes ---
-
-
-def test_each_node_has_a_name_of_its_own_in_starting_order() -> None:
-    assert list(names_of(CLUSTERS)) == [
-        *("kafka", "kafka-2", "kafka-3", "elasticsearch", "elasticsearch-2", "elasticsearch-3"),
-        *("postgres", "postgres-2", "pgbouncer", *(f"connect-{n}" for n in range(1, 7)), "loadgen-1"),
-    ]
-
-
-def test_from_outside_each_node_is_reached_by_its_published_port() -> None:
-    found = endpoints_of(CLUSTERS, False, PUBLISHED)
+def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None:
+    found, inside = endpoints_of(CLUSTERS, False, PUBLISHED), endpoints_of(CLUSTERS, True, PUBLISHED)
     assert found.kafka == "127.0.0.1:19092,127.0.0.1:19094,127.0.0.1:19096"
+    assert inside.kafka == found.loadgen_kafka == "kafka:9092,kafka-2:9092,kafka-3:9092"
     assert found.brokers["kafka-3"] == "127.0.0.1:19096"
     assert found.replication == 3
-    assert found.loadgen_kafka == "kafka:9092,kafka-2:9092,kafka-3:9092"
     elasticsearch, postgres = found.sinks["elasticsearch"], found.sinks["postgres"]
     assert [each.address for each in elasticsearch.nodes.values()] == [f"http://127.0.0.1:1920{n}" for n in range(3)]
+    assert inside.sinks["elasticsearch"].nodes["elasticsearch-2"].address == "http://elasticsearch-2:9200"
     assert elasticsearch.options == {"index": "tides", "shards": "3", "replicas": "1"}
     assert "port=15433" in postgres.nodes["postgres-2"].address
     assert postgres.nodes["postgres-2"].options == {"role": "replica"}
     assert postgres.address == postgres.nodes["postgres"].address
-
-
-def test_from_inside_each_node_is_reached_by_its_name() -> None:
-    found = endpoints_of(CLUSTERS, True, PUBLISHED)
-    assert found.kafka == "kafka:9092,kafka-2:9092,kafka-3:9092"
-    assert found.sinks["elasticsearch"].nodes["elasticsearch-2"].address == "http://elasticsearch-2:9200"
-    assert "host=postgres-2" in found.sinks["postgres"].nodes["postgres-2"].address
-
-
-def test_every_node_and_worker_is_checked() -> None:
-    assert list(checks(endpoints_of(CLUSTERS, False, PUBLISHED))) == [
+    names = [
         *("kafka", "kafka-2", "kafka-3", "elasticsearch", "elasticsearch-2", "elasticsearch-3"),
         *("postgres", "postgres-2", "pgbouncer", *(f"connect-{n}" for n in range(1, 7))),
     ]
+    assert list(checks(found)) == names
+    assert list(names_of(CLUSTERS)) == [*names, "loadgen-1"]
 
 
-def test_a_broker_that_does_not_run_is_none_that_clients_begin_with() -> None:
+def test_a_node_that_is_gone_is_neither_asked_first_nor_waited_for() -> None:
     others = [each for each in CLUSTERS if each.service != "kafka"]
-    found = endpoints_of(others, False, PUBLISHED)
+    found = endpoints_of(others, False, PUBLISHED, {"elasticsearch-3"})
     assert found.kafka == "127.0.0.1:19094,127.0.0.1:19096"
     assert found.brokers["kafka"] == "127.0.0.1:0"
-
-
-def test_a_node_that_starts_alone_waits_for_none_that_is_gone() -> None:
-    found = endpoints_of(CLUSTERS, False, PUBLISHED, {"elasticsearch-3"})
     assert {each.options["nodes"] for each in found.sinks["elasticsearch"].nodes.values()} == {"2"}
 
 
+def test_clients_of_secured_containers_have_passwords_and_none_is_shown() -> None:
+    found = endpoints_of(STACK, inside=False, security=SECURITY)
+    assert found.sinks["elasticsearch"].address == "https://127.0.0.1:19200"
+    assert found.connect["connect-1"] == "https://127.0.0.1:18083"
+    assert found.kafka_settings["sasl.password"] == "password of kafka"
+    asked = {
+        "connect": found.connect_access,
+        "elasticsearch": found.sinks["elasticsearch"].access,
+        "loadgen": found.loadgen_access,
+    }
+    for service, access in asked.items():
+        assert (access.user, access.password, access.ca) == (
+            *("sinkbench", f"password of {service}", Path("/kept/ca.pem")),
+        )
+    for name in ("postgres", "pgbouncer"):
+        assert "sslmode=verify-full" in found.sinks[name].address
+        assert "password of" in found.sinks[name].address
+        assert "password" not in found.sinks[name].shown
+
+
+# --- what is there ---
+
+
 def test_containers_of_other_nodes_than_the_topologys_are_refused() -> None:
-    check_nodes(STACK, Topology())
-    check_nodes(CLUSTERS, PUBLISHED)
+    check_nodes(names_of(STACK), Topology(), "there", "do")
+    check_nodes(names_of(CLUSTERS), PUBLISHED, "there", "do")
     # Workers and load generators may be any number, and what is not there is started.
-    check_nodes([each for each in STACK if each.service not in ("kafka", "connect")], Topology())
+    check_nodes(["elasticsearch", "postgres", "loadgen-7"], Topology(), "there", "do")
     with pytest.raises(
-        StackError, match=r"there are kafka, kafka-2, kafka-3, and the topology small has kafka; run `sinkbench down"
+        StackError, match=r"^here there are kafka, kafka-2, kafka-3, and the topology small has kafka; do$"
     ):
-        check_nodes(CLUSTERS, Topology())
-    with pytest.raises(StackError, match=r"there are kafka, and the topology published has kafka, kafka-2, kafka-3;"):
-        check_nodes(STACK, PUBLISHED)
+        check_nodes(names_of(CLUSTERS), Topology(), "here", "do")
 
 
-def test_what_containers_of_a_service_may_use_alike_is_told_once() -> None:
+def test_containers_with_other_security_than_is_asked_for_are_refused() -> None:
+    secured, plain = {"kafka": container("kafka", secured=True)}, {"kafka": container("kafka")}
+    check_security(secured, wanted=True)
+    check_security(plain, wanted=False)
+    with pytest.raises(StackError, match=r"kafka wants TLS and a password; set SINKBENCH_SECURITY=on, or run `sinkbe"):
+        check_security(secured, wanted=False)
+    with pytest.raises(StackError, match=r"kafka has no TLS and no users, and SINKBENCH_SECURITY=on; unset it, or run"):
+        check_security(plain, wanted=True)
+
+
+def test_an_allowance_that_all_containers_of_a_service_have_is_given_once() -> None:
     little, much = Allowance(1.0, 2**30), Allowance(2.0, 2**30)
     found = by_service({"kafka": little, "kafka-east-1": little, "connect-1": little, "connect-2": much})
     assert found == {"kafka": little, "connect-1": little, "connect-2": much}
@@ -239,138 +323,175 @@ def test_the_state_of_a_container(state: str, status: str, expected: str) -> Non
     assert state_of("kafka", container("kafka", state=state, status=status)).state == expected
 
 
-# --- docker-compose.yml and .env.example against the settings ---
+# --- the driver, with an engine and a command that stand in for Docker's ---
 
 
-def defaults() -> dict[str, str]:
-    return {f"SINKBENCH_{name.upper()}": str(field.default) for name, field in Settings.model_fields.items()}
-
-
-class FakeEngine:
-    """What runs and what it uses, without an engine."""
+class Engine:
+    """An engine with these containers; each has used 1.5 CPU seconds."""
 
     project = ""
 
-    def __init__(self, project: str) -> None:
-        pass
+    def __init__(self, found: list[Container], errors: dict[str, str] | None = None) -> None:
+        self.found = found
+        self._errors = errors or {}
 
     def project_of(self, host: str) -> str | None:
         return None
 
     def containers(self) -> list[Container]:
-        return [container("kafka"), container("postgres", state="exited", status="Exited (137)")]
+        return self.found
 
-    def usage(self, each: Container) -> Usage:
-        return Usage(cpu_seconds=1.5)
+    def used(self, each: Container) -> tuple[float | None, float | None]:
+        return 1.5, 2.0
 
     def out_of_memory(self, since: float, until: float) -> set[str]:
         return set()
 
-    def was_out_of_memory(self, each: Container) -> bool:
-        return False
+    def inspect(self, each: Container) -> dict[str, Any]:
+        return {"State": {"Error": self._errors.get(each.service, "")}}
+
+    def log_tail(self, each: Container, lines: int) -> str:
+        return "its log"
+
+    def process_id(self, each: Container) -> int | None:
+        return None
+
+    def data_root(self) -> str:
+        return "/"
 
 
-class FakeCli:
-    """A project of some name."""
+class Cli:
+    """The command of a project with these services; `up` fails, and leaves these containers."""
 
-    def __init__(self, settings: Settings, checkout: Path) -> None:
-        pass
+    def __init__(self, config: dict[str, Any], engine: Engine, left: list[Container]) -> None:
+        self._config, self._engine, self._left = config, engine, left
 
-    def project(self) -> str:
-        return "fake"
+    def config(self) -> dict[str, Any]:
+        return {"name": "ours", "services": self._config}
 
-
-def test_what_was_read_for_troubles_is_told_with_the_next_cpu_times_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compose, "DockerEngine", FakeEngine)
-    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
-    monkeypatch.setattr(compose, "LOOK_SECONDS", 0.0)
-    stack = ComposeStack(Settings(), HERE)
-    assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
-    assert stack.troubles() == {}
-    # Whoever died must not stay unknown because somebody else has just looked.
-    monkeypatch.setattr(compose, "LOOK_SECONDS", 600.0)
-    assert stack.cpu_seconds() == {"kafka": 1.5, "postgres": None}
-    assert stack.cpu_seconds() == {}
+    def run(self, *arguments: str) -> Any:
+        failed = arguments[0] == "up"
+        self._engine.found = self._left if failed else self._engine.found
+        return SimpleNamespace(returncode=int(failed), stdout="", stderr="started\nthe end")
 
 
-class NothingThere(FakeEngine):
-    def containers(self) -> list[Container]:
-        return []
+Opened = Callable[..., ComposeStack]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    def made(
+        found: list[Container],
+        layout: Topology = Topology(),  # noqa: B008
+        config: dict[str, Any] = COMPOSE,
+        left: list[Container] | None = None,
+        errors: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> ComposeStack:
+        engine = Engine(found, errors)
+        monkeypatch.setattr(compose, "DockerEngine", lambda project: engine)
+        monkeypatch.setattr(compose, "ComposeCli", lambda *_: Cli(config, engine, left or []))
+        return ComposeStack(Settings(**settings).with_layout(layout), HERE)
+
+    return made
+
+
+def test_a_reading_is_given_out_once_so_that_no_difference_is_of_nothing(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = opened([container("kafka"), container("postgres", state="exited", status="Exited (1)")])
+    monkeypatch.setattr(composemeter, "LEAST_SECONDS", 600.0)
+    first, again = stack.usage(), stack.usage()
+    assert first.cpu_seconds == {"kafka": 1.5, "postgres": None}
+    assert first.memory_bytes == again.memory_bytes == {"kafka": 2.0, "postgres": None}
+    assert again.cpu_seconds == {}
 
 
 @pytest.mark.parametrize(
-    ("found", "bytes_free", "said"),
+    ("limit", "bytes_free", "said"),
     [
-        (Granted(maps=65_530, files=1 << 20, here=True), 1 << 40, r"vm\.max_map_count is 65530"),
-        (Granted(maps=1 << 20, files=1 << 20, here=True), 1 << 30, r"the topology published needs .* of memory"),
+        ("vm.max_map_count is 65530", 1 << 40, r"vm\.max_map_count is 65530"),
+        ("", 1 << 30, r"the topology published needs .* of memory"),
     ],
 )
 def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
-    found: Granted, bytes_free: int, said: str, monkeypatch: pytest.MonkeyPatch
+    limit: str, bytes_free: int, said: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # This project's commands cannot be run: whoever tried would fail otherwise.
-    monkeypatch.setattr(compose, "DockerEngine", NothingThere)
-    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
-    monkeypatch.setattr(compose, "granted", lambda: found)
+    def check(topology: Topology) -> None:
+        if limit:
+            raise StackError(limit)
+
+    monkeypatch.setattr(compose, "check_host", check)
+    monkeypatch.setattr(compose, "engine_is_here", lambda: True)
     monkeypatch.setattr(compose.psutil, "virtual_memory", lambda: SimpleNamespace(available=bytes_free))
-    stack = ComposeStack(Settings().with_layout(PUBLISHED), HERE)
+    with pytest.raises(StackError, match=said):
+        opened([], PUBLISHED, {**COMPOSE, **CLUSTERS_FILE}).up(print)
+
+
+@pytest.mark.parametrize(
+    ("found", "layout", "config", "settings", "said"),
+    [
+        ([], PUBLISHED, COMPOSE, {}, "^in the compose files there are kafka, and the topology pub"),
+        (STACK, PUBLISHED, CLUSTERS_FILE, {}, "^the containers are those of another topology: there are kafka, "),
+        ([], Topology(), COMPOSE, {"security": "on"}, "COMPOSE_FILE lacks docker-compose.secure.yml; add it there"),
+        ([container("kafka", secured=True)], Topology(), COMPOSE, {}, "kafka wants TLS and a password"),
+        (STACK, Topology(), services(SECURE_FILE), {"security": "on"}, "kafka has no TLS and no users"),
+    ],
+)  # fmt: skip
+def test_files_containers_and_settings_that_do_not_agree_are_refused(
+    found: list[Container], layout: Topology, config: dict[str, Any], settings: dict[str, str], said: str,
+    opened: Opened,
+) -> None:  # fmt: skip
+    stack = opened(found, layout, config, **settings)
     with pytest.raises(StackError, match=said):
         stack.up(print)
+
+
+def test_containers_of_another_topology_are_shown_as_they_are(opened: Opened) -> None:
+    stack = opened([container("kafka")], PUBLISHED, CLUSTERS_FILE)
+    assert stack.layout is None
+    assert {state.name: state.detail for state in stack.services()}["kafka-2"] == "no container"
 
 
 @pytest.mark.parametrize(
     ("states", "said"),
     [
         # Waits for the one that cannot be started.
-        (
-            {"connect": "created", "kafka": "starting", "postgres": "created: no rlimit"},
-            "postgres could not be started",
-        ),
+        ({"connect": "created", "kafka": "starting", "postgres": "created"}, "postgres could not be started: no rl"),
         ({"elasticsearch": "starting", "kafka": "unhealthy", "postgres": "exited"}, "postgres did not start"),
         ({"elasticsearch": "starting", "kafka": "unhealthy"}, "kafka did not start"),
         ({"elasticsearch": "starting"}, "elasticsearch did not start"),
         ({"connect": "created"}, "docker compose up failed: the end"),
     ],
-)
+)  # fmt: skip
 def test_the_container_is_named_because_of_which_the_others_wait(
-    states: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+    states: dict[str, str], said: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def made(service: str, state: str) -> Container:
-        seen = "running" if state in ("starting", "unhealthy") else state.partition(":")[0]
-        health = {"starting": "Up 5 seconds (health: starting)", "unhealthy": "Up 5 seconds (unhealthy)"}.get(state)
-        return container(service, state=seen, status=health or seen)
-
-    class Engine(NothingThere):
-        up = False
-
-        def containers(self) -> list[Container]:
-            return [made(*each) for each in states.items()] if Engine.up else []
-
-        def start_error(self, found: Container) -> str:
-            return states[found.service].partition(": ")[2]
-
-        def log_tail(self, found: Container, lines: int) -> str:
-            return "its log"
-
-    class Cli(FakeCli):
-        def run(self, *arguments: str) -> Any:
-            Engine.up = arguments[0] == "up"
-            return SimpleNamespace(returncode=int(Engine.up), stdout="", stderr="started\nthe end")
-
-    monkeypatch.setattr(compose, "DockerEngine", Engine)
-    monkeypatch.setattr(compose, "ComposeCli", Cli)
+    seen = {
+        "created": ("created", "Created"),
+        "starting": ("running", "Up 5 seconds (health: starting)"),
+        "unhealthy": ("running", "Up 5 seconds (unhealthy)"),
+        "exited": ("exited", "Exited (1) 3 seconds ago"),
+    }
+    left = [container(name, state=seen[state][0], status=seen[state][1]) for name, state in states.items()]
+    monkeypatch.setattr(compose, "check_memory", lambda *_: None)
+    errors = {"postgres": "no rlimit"} if "created" in states.values() else {}
     with pytest.raises(StackError, match=said):
-        ComposeStack(Settings(), HERE).up(print)
+        opened([], left=left, errors=errors).up(print)
 
 
-def test_containers_of_another_topology_are_told_as_they_are_and_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compose, "DockerEngine", FakeEngine)
-    monkeypatch.setattr(compose, "ComposeCli", FakeCli)
-    stack = ComposeStack(Settings().with_layout(PUBLISHED), HERE)
-    assert stack.layout is None
-    assert {state.name: state.detail for state in stack.states()}["kafka-2"] == "no container"
-    with pytest.raises(StackError, match="the containers are those of another topology"):
-        stack.up(print)
+def test_a_proxy_before_a_secured_sink_is_refused(opened: Opened) -> None:
+    proxies = opened([container("kafka", secured=True)]).faults.proxies
+    assert proxies is not None
+    with pytest.raises(StackError, match="the containers are secured: no proxy can stand before a sink"):
+        proxies.check()
+
+
+# --- docker-compose*.yml and .env.example against settings and topologies ---
+
+
+def defaults() -> dict[str, str]:
+    return {f"SINKBENCH_{name.upper()}": str(field.default) for name, field in Settings.model_fields.items()}
 
 
 def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
@@ -389,21 +510,49 @@ def test_the_example_shows_every_setting_with_its_default() -> None:
     assert shown == defaults()
 
 
-def test_every_port_is_published_on_loopback_only() -> None:
-    for name, service in COMPOSE["services"].items():
+def test_the_published_file_has_the_nodes_and_sizes_of_the_published_topology() -> None:
+    settings = Settings.model_construct(topology="published", _fields_set={"topology"}).with_layout(PUBLISHED)
+    assert {name for name in CLUSTERS_FILE if name.startswith(("kafka", "elasticsearch", "postgres"))} == {
+        node.name for node in PUBLISHED.nodes if node.service in ("kafka", "elasticsearch", "postgres")
+    }
+    ports = {"kafka_port": 9092, "kafka_controller_port": 9093, "elasticsearch_port": 9200,
+             "elasticsearch_transport_port": 9300, "postgres_port": 5432}  # fmt: skip
+
+    def address(node: Node, port: str) -> str:
+        return f"{node.name}:{ports[port]}"
+
+    wanted = node_environment(PUBLISHED, address)
+    for name, service in CLUSTERS_FILE.items():
+        given = {key: str(value) for key, value in service["environment"].items()}
+        assert {key: value for key, value in given.items() if key in wanted} == {
+            key: value for key, value in wanted.items() if key in given
+        }, name
+        node = next((each for each in PUBLISHED.nodes if each.name == name), None)
+        if node is None:
+            continue
+        assert set(service.get("extends", {"service": node.service}).values()) >= {node.service}
+        heap = settings.layout.heaps().get(node.service)
+        assert heap is None or given[f"{node.service.upper()}_HEAP"].endswith(f":-{heap}}}")
+        if node.number > 1:
+            port = f"{settings.port(f'{node.service}_port', node.number)}"
+            assert f"_PORT:-{port}}}:" in service["ports"][0]
+    assert CLUSTERS_FILE["connect"]["scale"] == f"${{SINKBENCH_WORKERS:-{PUBLISHED.connect.nodes}}}"
+
+
+@pytest.mark.parametrize("file", sorted(CHECKOUT.glob("docker-compose*.yml")), ids=lambda file: file.name)
+def test_every_port_is_published_on_loopback_only(file: Path) -> None:
+    for name, service in services(file.name).items():
         for port in service.get("ports", []):
             assert port.startswith("127.0.0.1:"), name
 
 
 def test_every_container_is_limited_checked_and_started_by_the_folders_own_run_script() -> None:
-    assert set(COMPOSE["services"]) == {*SERVICES, "controller"}
-    for name, service in COMPOSE["services"].items():
+    assert set(COMPOSE) == {*SERVICES, "controller"}
+    for name, service in COMPOSE.items():
         assert service["init"] is True, name
         assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
-        assert (
-            service["mem_limit"]
-            == f"${{SINKBENCH_{name.upper()}_MEMORY:-{defaults()[f'SINKBENCH_{name.upper()}_MEMORY']}}}"
-        )
+        memory = f"SINKBENCH_{name.upper()}_MEMORY"
+        assert service["mem_limit"] == f"${{{memory}:-{defaults()[memory]}}}"
         assert service["cpus"].startswith(f"${{SINKBENCH_{name.upper()}_CPUS")
         assert service["cap_drop"] == ["ALL"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack import NetworkBytes
 from sinkbench.stack.composecli import LEAST_COMPOSE
-from sinkbench.stack.engine import LEAST_ENGINE, Container, Usage, refusal, too_old, usage_of
+from sinkbench.stack.engine import LEAST_ENGINE, Container, refusal, too_old, used_by
 
 WHERE = "unix:///var/run/docker.sock"
 
@@ -34,10 +34,6 @@ def test_health_and_exit_code_are_read_from_the_status(status: str, health: str 
     assert container(status).exit_code == exit_code
 
 
-def test_a_container_calls_itself_by_the_beginning_of_its_id() -> None:
-    assert container("").hostname == "0123456789ab"
-
-
 def test_an_engine_that_is_too_old_is_named_with_its_version_and_the_reason() -> None:
     said = too_old({"Version": "20.10.24", "ApiVersion": "1.41"}, WHERE)
     assert said is not None
@@ -60,16 +56,19 @@ def test_the_bootstrap_script_asks_for_the_same_versions() -> None:
 STATS = {
     "cpu_stats": {"cpu_usage": {"total_usage": 2_500_000_000}},
     "memory_stats": {"usage": 900, "stats": {"anon": 500, "file": 300, "file_mapped": 40, "inactive_file": 200}},
-    "networks": {"eth0": {"rx_bytes": 10, "tx_bytes": 1}, "eth1": {"rx_bytes": 5, "tx_bytes": 2}},
 }
+OLDER = {"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}}
 
 
-def test_one_answer_tells_what_a_container_uses() -> None:
-    assert usage_of(STATS) == Usage(2.5, 540.0, NetworkBytes(15.0, 3.0))
-    older = {"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}}
-    assert usage_of(older) == Usage(None, 540.0, None)
-
-
-def test_a_container_that_does_not_run_uses_nothing_that_is_told() -> None:
-    assert usage_of({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == Usage()
-    assert usage_of({}) == Usage()
+@pytest.mark.parametrize(
+    ("stats", "used"),
+    [
+        (STATS, (2.5, 540.0)),
+        (OLDER, (None, 540.0)),
+        # One that does not run.
+        ({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}, (None, None)),
+        ({}, (None, None)),
+    ],
+)
+def test_one_answer_has_cpu_time_and_memory(stats: dict[str, Any], used: tuple[float | None, float | None]) -> None:
+    assert used_by(stats) == used

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from sinkbench.race.preparation import preflight
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectorStatus, Task, placement
 from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.sinks import Capabilities
 from sinkbench.stack import readiness
 from sinkbench.stack.choice import open_stack
 from sinkbench.stack.external import ExternalStack, advice
@@ -55,10 +56,10 @@ def bench(stack: ExternalStack, tmp_path: Path) -> Bench:
 
 
 def test_it_always_runs_and_is_never_started_or_stopped(stack: ExternalStack) -> None:
-    assert stack.running()
-    for refused in (stack.down, lambda: stack.kill("kafka"), lambda: stack.stop("kafka"), lambda: stack.start("kafka")):
-        with pytest.raises(StackError, match="belong to somebody else: nothing is started or stopped"):
-            refused()
+    assert stack.start_id() is not None
+    assert stack.faults is None
+    with pytest.raises(StackError, match="nothing is started or stopped"):
+        stack.down()
     with pytest.raises(StackError, match="their logs are with them"):
         stack.log_command("kafka", 10, follow=False)
 
@@ -69,11 +70,11 @@ def test_endpoints_that_do_not_answer_are_all_named_with_their_lines(stack: Exte
     lines = str(raised.value).splitlines()
     assert [line.split(": ")[0].split(":")[-1] for line in lines] == ["2", "8", "5", "6"]
     assert all(re.search("refused.*; check host and port, and that it runs$", line) for line in lines), lines
-    assert [(state.name, state.state) for state in stack.states()] == [(name, "dead") for name in SERVICES]
+    assert [(state.name, state.state) for state in stack.services()] == [(name, "dead") for name in SERVICES]
 
 
 def test_nothing_but_the_controller_is_measured_and_nobody_seems_to_have_died(stack: ExternalStack) -> None:
-    used = stack.cpu_seconds()
+    used = stack.usage().cpu_seconds
     assert used == dict.fromkeys(SERVICES)
     watch = DrainWatch(100, 2, Timeouts(5, 60))
     samples = [
@@ -94,15 +95,15 @@ def test_nothing_but_the_controller_is_measured_and_nobody_seems_to_have_died(st
 
 
 def test_it_says_what_cannot_be_measured(stack: ExternalStack) -> None:
-    assert stack.unmeasured == (
+    assert stack.facts().unmeasured == (
         "CPU time of Kafka",
         "CPU time of PostgreSQL",
         "CPU time of Connect",
-        "memory and network traffic of the services",
+        "memory of the services",
         "free disk space of the services",
         "connections through a pooler",
     )
-    assert stack.free_bytes() is None
+    assert stack.usage().free_bytes is None
 
 
 def test_its_lock_is_in_a_folder_that_no_other_account_can_enter(stack: ExternalStack, tmp_path: Path) -> None:
@@ -168,7 +169,9 @@ def test_what_a_sink_refuses_to_be_set_to_is_told_before_anything_is_created(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "PgBouncer 1.18.0 has no setting max_prepared_statements"
-    monkeypatch.setattr(bench, "sink", lambda name: SimpleNamespace(refuses_settings=lambda given: said))
+    settings: Any = SimpleNamespace(refusal=lambda given: said)
+    sink = SimpleNamespace(capabilities=Capabilities(service_settings=settings))
+    monkeypatch.setattr(bench, "sink", lambda name: sink)
     cell = replace(JDBC, settings={"pgbouncer": {"max_prepared_statements": "100"}})
     with pytest.raises(StackError, match=f"^postgres/jdbc: cannot be set as the plan says: {said}$"):
         preflight(bench, [cell])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sinkbench.stack.memory import Resident, resident_bytes, resident_of, together
 from sinkbench.stack.processes import CpuClock
 
-BACKEND = """\
+BACKEND = b"""\
 Name:	postgres
 State:	S (sleeping)
 VmPeak:	  221212 kB
@@ -26,7 +26,7 @@ RssShmem:	   25024 kB
 VmData:	    3396 kB
 Threads:	1
 """
-ZOMBIE = "Name:\tpostgres\nState:\tZ (zombie)\nThreads:\t1\n"
+ZOMBIE = b"Name:\tpostgres\nState:\tZ (zombie)\nThreads:\t1\n"
 KB = 1024
 
 residents = st.lists(st.builds(Resident, *([st.integers(min_value=0, max_value=2**40)] * 3)), min_size=1, max_size=8)
@@ -55,7 +55,7 @@ def test_together_is_at_most_the_sum_and_at_least_each_of_them(parts: list[Resid
 def test_processes_that_have_ended_hold_nothing(tmp_path: Path) -> None:
     for pid, text in ((1, BACKEND), (2, BACKEND), (3, ZOMBIE)):
         (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "status").write_text(text)
+        (tmp_path / str(pid) / "status").write_bytes(text)
     assert resident_bytes([1, 2, 3, 4], tmp_path) == (2 * 3396 + 14380 + 25024) * KB
     assert resident_bytes([3, 4], tmp_path) is None
 

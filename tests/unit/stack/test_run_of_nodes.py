@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
 from pathlib import Path
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack.securityfiles import shell_lines
 
 # Prints what it is called with, and what it is told.
 SAYS = '#!/bin/sh\necho "$(basename "$0") $*"\nenv | grep -E "^(KAFKA|CONNECT|ELASTICSEARCH|PGPASSWORD)" | sort\n'
@@ -114,8 +114,8 @@ def secured(folder: Path, **told: str) -> dict[str, str]:
     for name in ("ca.pem", "node.pem", "node.key", "users"):
         (folder / name).write_text(f"{name} of it")
     variables = {"TLS_CA": "ca.pem", "TLS_CERTIFICATE": "node.pem", "TLS_KEY": "node.key"}
-    lines = shell_lines({**{name: str(folder / file) for name, file in variables.items()}, **told})
-    (folder / "environment").write_text(lines)
+    given = {**{name: str(folder / file) for name, file in variables.items()}, **told}
+    (folder / "environment").write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items()))
     return {"SECRETS": str(folder / "environment")}
 
 

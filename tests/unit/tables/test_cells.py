@@ -116,7 +116,8 @@ def test_failed_tasks_are_counted_with_their_cause_below_the_table() -> None:
 
 def test_lost_and_duplicated_records_are_loud() -> None:
     lossy = Audit(produced=5000, stored=3770, lost=1234, duplicates=4)
-    text = render(summary(cell("a/b", 5, audit=lossy, passed=False, verdict="LOST 1,234; DUPLICATED 4")))
+    faults = [because("LOST 1,234", ReasonCode.LOST), because("DUPLICATED 4", ReasonCode.DUPLICATED)]
+    text = render(summary(cell("a/b", 5, audit=lossy, passed=False, faults=faults, verdict="LOST 1,234; DUPLICATED 4")))
     assert line_of(text, "a/b")[-3:] == ["1,234", "4", "LOST"]
     assert " DUPLICATED\n" in text
     assert "a/b: LOST 1,234; DUPLICATED 4\n" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import CellSummary, Cost, Memory, Network, Prices, Reason, Spread
+from sinkbench.results import CellSummary, Cost, Memory, Prices, Reason, Spread
 from sinkbench.summary.cost import with_prices
 from sinkbench.tables.cells import render
 from sinkbench.tables.format import megabytes, money
@@ -53,20 +53,6 @@ def test_a_row_has_memory_in_all_and_by_service_and_bytes_a_record() -> None:
         *("connect:2,400", "es:1,500", "kafka:910", "connect:1,200", "es:600"),
         *("410", "612"),
     ]
-
-
-def test_networks_have_a_column_where_they_were_seen() -> None:
-    idle = Network(received=0.1, sent=0.2)
-    carried = {"kafka": Network(received=12.0), "connect": Network(received=620, sent=700), "postgres": idle}
-    cell = held(network_bytes_per_record=carried)
-    assert row_of(render(run_summary(cell)), "memory and disk")[-3:] == ["410", "connect:620/700", "kafka:12/-"]
-
-
-def test_what_came_from_kafka_is_shown_where_the_network_of_a_cell_was_not_seen() -> None:
-    seen = held(network_bytes_per_record={"kafka": Network(received=5.0, sent=620.0)})
-    unseen = held(cell="b@3x1", label="b")
-    row = row_of(render(run_summary(seen, unseen)), "memory and disk")
-    assert row[-2:] == ["612", "kafka:5/620"]
 
 
 def test_a_narrow_table_has_no_figures_by_service() -> None:

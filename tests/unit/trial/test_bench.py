@@ -17,8 +17,8 @@ from sinkbench.errors import PlanError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
-from sinkbench.sinks import SinkPooling
-from sinkbench.stack import Stack
+from sinkbench.sinks import Capabilities, Created, SinkPooling
+from sinkbench.stack import Stack, Usage
 from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.names import Names
 from tests.support.endpoints import endpoints
@@ -36,8 +36,8 @@ class Nowhere:
         self._free_bytes = free_bytes
         self.endpoints = endpoints()
 
-    def free_bytes(self) -> int | None:
-        return self._free_bytes
+    def usage(self) -> Usage:
+        return Usage(free_bytes=self._free_bytes)
 
 
 def bench_of(folder: Path, free_bytes: int | None = None) -> Bench:
@@ -122,7 +122,11 @@ class Set:
     """A sink whose services can be set, and that tells what was done."""
 
     def __init__(self) -> None:
+        self.capabilities = Capabilities(service_settings=self)
         self.done: list[str] = []
+
+    def refusal(self, given: Given) -> str | None:
+        return None
 
     def apply(self, given: Given) -> None:
         self.done.append(f"set {dict(given['postgres'])['synchronous_commit']}")
@@ -133,8 +137,9 @@ class Set:
         self.done.append("back")
         return []
 
-    def create(self, target: str) -> None:
+    def create(self, target: str, file: Path | None) -> Created:
         self.done.append("create")
+        return Created()
 
     def drop(self, target: str) -> None:
         self.done.append("drop")
@@ -215,9 +220,11 @@ def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(bench: Bench, mo
     def kept_back() -> SinkPooling:
         raise ServiceError("not allowed")
 
-    for sink in (SimpleNamespace(pooling=kept_back), SimpleNamespace()):
+    told = SinkPooling("session", 20, None)
+    for pooler in (SimpleNamespace(read=kept_back), None):
+        sink = SimpleNamespace(capabilities=Capabilities(pooler=pooler))
         monkeypatch.setattr(bench, "sink", lambda name, sink=sink: sink)
         assert bench.pooling(CELL) is None
-    told = SinkPooling("session", 20, None)
-    monkeypatch.setattr(bench, "sink", lambda name: SimpleNamespace(pooling=lambda: told))
+    sink = SimpleNamespace(capabilities=Capabilities(pooler=SimpleNamespace(read=lambda: told)))
+    monkeypatch.setattr(bench, "sink", lambda name: sink)
     assert bench.pooling(CELL) == told

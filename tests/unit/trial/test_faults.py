@@ -220,7 +220,9 @@ def test_roles_are_changed_back_also_where_nothing_could_be_promoted(
     def fail() -> tuple[str, int]:
         raise StackError("postgres-2 was not promoted")
 
-    monkeypatch.setattr(bench.stack, "promote", fail)
+    promotion = bench.stack.faults.promotion("postgres")
+    promotion.promote = fail
+    monkeypatch.setattr(bench.stack.faults, "promotion", lambda sink: promotion)
     record = take(bench)
     assert "postgres-2 was not promoted" in record.reasons[0].text
     assert "restore roles" in bench.calls

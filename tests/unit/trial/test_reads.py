@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.errors import ServiceError
-from sinkbench.sinks import Sink
+from sinkbench.sinks import Capabilities, Sink
 from sinkbench.stack import Endpoints
 from sinkbench.trial.readorders import Order
 from sinkbench.trial.readprocess import ask_until
@@ -23,8 +23,9 @@ class Slow:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.asked: list[str] = []
+        self.capabilities = Capabilities(queries=self)
 
-    def ask(self, target: str, query: Query, *, explain: bool) -> Answer:
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         assert (target, explain) == ("t", False)
         self.asked.append(query.name)
         time.sleep(self.seconds)

@@ -8,6 +8,7 @@ import pytest
 
 from sinkbench.errors import ServiceError
 from sinkbench.sinks import SinkReading
+from sinkbench.stack import MachineCpu, Usage
 from sinkbench.trial import sampler
 from sinkbench.trial.sampler import Sampler, Sources, throttled
 
@@ -75,26 +76,27 @@ def test_a_sink_that_answers_late_tells_of_the_end() -> None:
     assert sample.seconds >= 0.49
 
 
-def test_memory_is_read_after_the_cpu_time_that_it_may_come_with_and_becomes_a_sign() -> None:
-    asked: list[str] = []
-
-    def cpu() -> dict[str, float | None]:
-        asked.append("cpu")
-        return {"kafka": 1.0}
-
-    def memory() -> dict[str, float]:
-        asked.append("memory")
-        return {"kafka_memory_bytes": 5e8}
-
-    sources = Sources(
-        sink=lambda: SinkReading(stored=0, backends=None), in_topic=lambda: 0, cpu_seconds=cpu, memory=memory
+def test_what_the_services_use_becomes_signs_by_service() -> None:
+    used = Usage(
+        cpu_seconds={"kafka": 1.0},
+        jvm_cpu_seconds={"connect-1": {"gc": 1.0}, "connect-2": {"gc": 2.0, "compiler": 4.0}},
+        memory_bytes={"kafka": 5e8, "connect-1": 2.0, "connect-2": None},
+        troubles={"kafka": "became unhealthy"},
+        machine=MachineCpu(7.0, 1.0, 2),
     )
+    sources = Sources(sink=lambda: SinkReading(stored=0, backends=None), in_topic=lambda: 0, usage=lambda: used)
     reading = Sampler(sources, 60.0)
     reading.start()
     (sample,) = reading.wait(0, 30.0)
     reading.stop()
-    assert asked == ["cpu", "memory"]
-    assert sample.signs == {"kafka_memory_bytes": 5e8}
+    assert sample.cpu_seconds["kafka"] == 1.0
+    assert sample.troubles == {"kafka": "became unhealthy"}
+    assert sample.signs == {
+        **{"connect_gc_cpu_seconds_total": 3.0, "connect_compiler_cpu_seconds_total": 4.0},
+        # Of Connect a part was not seen.
+        "kafka_memory_bytes": 5e8,
+        **{"machine_cpu_seconds_total": 7.0, "machine_stolen_seconds_total": 1.0},
+    }
 
 
 def test_a_moment_is_told_on_the_clock_of_the_samples() -> None:

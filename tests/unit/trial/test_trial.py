@@ -20,9 +20,8 @@ from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Bloat, Network, Pool, TrialRecord
+from sinkbench.results import Bloat, Pool, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
-from sinkbench.stack import NetworkBytes
 from sinkbench.trial.bench import Loaded, TopicLoad
 from sinkbench.trial.deadletters import DeadLetters
 from sinkbench.trial.drain import Drain, take_pilot
@@ -31,9 +30,12 @@ from sinkbench.trial.others import Others
 from sinkbench.trial.rescale import LiveRescale
 from sinkbench.trial.sustain import Sustain, records_offered
 from sinkbench.trial.trial import Trial
-from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, Quiet
+from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, FakeWatch, Quiet
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "sustain": {"seconds": 20}})
+PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+LOADED = Plan.model_validate(
+    {"name": "p", "pipelines": ["postgres/jdbc"], "mode": "capacity", "sustain": {"seconds": 20}}
+)
 CELL = expand(PLAN, 3)[0]
 RECORDS = 20_000
 CODES = ReasonCode
@@ -68,9 +70,8 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
 
-def test_what_a_sink_notes_of_its_target_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeSink, "notes", lambda sink, target: [f"added to {target}"], raising=False)
-    assert drain(FakeBench(PLAN)).notes == ["added to tides_abcdef_001"]
+def test_what_a_sink_notes_of_its_target_is_in_the_record() -> None:
+    assert drain(FakeBench(PLAN, notes_of_target=("added to it",))).notes == ["added to it"]
 
 
 def test_a_sink_that_stood_still_is_noted_with_its_length_and_moment() -> None:
@@ -83,7 +84,7 @@ def test_a_sink_that_stood_still_is_noted_with_its_length_and_moment() -> None:
 
 
 def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(sink: FakeSink, target: str) -> None:
+    def refused(sink: FakeSink, target: str, file: object = None) -> None:
         raise TargetError("schema.sql: no table")
 
     monkeypatch.setattr(FakeSink, "create", refused)
@@ -184,8 +185,8 @@ def test_a_connector_that_makes_no_progress_is_not_waited_for_once_more() -> Non
 
 @pytest.mark.parametrize("refuses", [None, TrialFailed("Kafka took no more")])
 def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_end(refuses: Exception | None) -> None:
-    bench = FakeBench(PLAN, dies=5.0, refuses=refuses)
-    trial = trial_on(bench, records=records_offered(PLAN, 500))
+    bench = FakeBench(LOADED, dies=5.0, refuses=refuses)
+    trial = trial_on(bench, records=records_offered(LOADED, 500))
     record = trial.take(Sustain(500), 1, bench.revive)
     assert (record.audit is None) == (refuses is not None)
     if refuses is None:
@@ -253,7 +254,7 @@ class Shared(FakeSink):
     def exclude_existing(self) -> None:
         self._bench.calls.append("set apart")
 
-    def read(self, run: str, one_in: int = 0) -> SinkReading:
+    def read(self, target: str) -> SinkReading:
         return SinkReading(0, 7 + self.unattributed, signs={OTHER_CONNECTIONS: 7})
 
 
@@ -311,8 +312,8 @@ def test_a_pilot_that_stores_nothing_says_why() -> None:
 
 
 def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_missing() -> None:
-    bench = FakeBench(PLAN)
-    record = trial_on(bench, records=records_offered(PLAN, 500)).take(Sustain(500), 2)
+    bench = FakeBench(LOADED)
+    record = trial_on(bench, records=records_offered(LOADED, 500)).take(Sustain(500), 2)
     assert record.records == 10_000
     assert bench.calls == ["check", "start", "load", "stop", "audit"]
     assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
@@ -352,13 +353,13 @@ def test_a_topic_that_runs_dry_before_the_new_tasks_run_is_a_reason(monkeypatch:
 def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
     class Leaving(FakeSink):
         @contextmanager
-        def arrivals(self, target: str, interval_seconds: float) -> Iterator[FakeSink]:
-            yield self
+        def watch(self, target: str, interval_seconds: float) -> Iterator[FakeWatch]:
+            yield FakeWatch(self._bench)
             raise OSError("the watch is gone")
 
-    bench = FakeBench(PLAN)
+    bench = FakeBench(LOADED)
     bench.sink = lambda name: Leaving(bench)  # type: ignore[method-assign]
-    record = trial_on(bench, records=records_offered(PLAN, 500)).take(Sustain(500), 1)
+    record = trial_on(bench, records=records_offered(LOADED, 500)).take(Sustain(500), 1)
     assert codes(record) == [CODES.SERVICE_ERROR]
 
 
@@ -371,22 +372,6 @@ def test_a_size_that_the_sink_does_not_tell_spoils_nothing() -> None:
     bench.sink = lambda name: Silent(bench)  # type: ignore[method-assign]
     record = trial_on(bench).take(Drain(), 1)
     assert (record.reasons, record.disk_bytes_per_record) == ([], None)
-    assert record.records_per_second is not None
-
-
-def test_a_trial_knows_what_went_through_the_network_for_each_record() -> None:
-    record = trial_on(FakeBench(PLAN)).take(Drain(), 1)
-    assert record.network_bytes_per_record == {"kafka": Network(received=0.0, sent=500.0)}
-
-
-def test_network_counters_that_cannot_be_read_spoil_nothing() -> None:
-    def silent() -> dict[str, NetworkBytes | None]:
-        raise StackError("the program ss is missing")
-
-    bench = FakeBench(PLAN)
-    bench.stack.network_bytes = silent
-    record = trial_on(bench).take(Drain(), 1)
-    assert (record.reasons, record.network_bytes_per_record) == ([], {})
     assert record.records_per_second is not None
 
 

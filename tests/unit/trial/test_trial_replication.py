@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,9 +112,12 @@ def test_tasks_that_are_uneven_before_the_fault_make_its_trial_invalid(monkeypat
     assert codes(faulted(FakeBench(FAULTS), monkeypatch)) == [CODES.TASKS_UNEVEN]
 
 
-def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(FakeSink, "replication")
-    record = drain(FakeBench(PLAN))
+def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
+    bench = FakeBench(PLAN)
+    sink = FakeSink(bench)
+    sink.capabilities = replace(sink.capabilities, replication=None)
+    bench.sink = lambda name: sink  # type: ignore[method-assign]
+    record = drain(bench)
     assert record.reasons == []
     assert record.notes == ["not checked what must hold in postgres: this sink does not tell"]
 
@@ -130,10 +134,10 @@ def test_what_may_not_be_seen_is_not_checked_with_the_reason() -> None:
 
 
 def test_a_service_that_does_not_answer_the_look_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(sink: FakeSink, target: str) -> ReplicationState:
+    def refused(sink: FakeSink, target: str, config: object) -> ReplicationState:
         raise ServiceError("no answer")
 
-    monkeypatch.setattr(FakeSink, "replication", refused)
+    monkeypatch.setattr(FakeSink, "check", refused)
     assert drain(FakeBench(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
 
 
@@ -143,7 +147,8 @@ def test_what_one_node_holds_alone_is_asked_for_once() -> None:
     class Counted(FakeBench):
         def sink(self, name: str) -> Any:
             found = super().sink(name)
-            found.replication = lambda target: asked.append(target) or ReplicationState(copies=1, asked=1, alone=True)
+            state = ReplicationState(copies=1, asked=1, alone=True)
+            found.check = lambda target, config: asked.append(target) or state
             return found
 
     bench = Counted(PLAN)

@@ -1,0 +1,267 @@
+"""What the plans of all modes have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from loadgen.forms import DOCUMENT, Form, is_row
+from sinkbench.errors import PlanError
+from sinkbench.plan.entries import Acks, DrainEntry, Multiples, PipelineEntry, named_path
+from sinkbench.plan.prices import Prices
+from sinkbench.plan.sections import PlanChanges, PlanDrain, PlanLoad, PlanSustain, Until
+from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
+
+__all__ = ["LOAD", "MODES", "PIPELINES", "BlocksPlan", "Mode", "Plan"]
+
+_FEWEST_SAMPLES_A_WINDOW = 10
+
+# What a mode that has its own kind of a section says of it.
+PIPELINES = Field(
+    strict=False,
+    min_length=1,
+    description="the pipelines to measure: names, or mappings with the keys of a pipeline",
+)
+LOAD = Field(description="the records and how they are produced")
+
+MODES: dict[str, type[Plan]] = {}
+"""The model of each mode; `plan.plan` has them."""
+
+
+ModeName = Literal["drain", "sustain", "capacity", "rescale", "faults"]
+
+
+class Mode(Section):
+    """The key of a plan that selects its model."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mode: ModeName = "drain"
+
+
+class Plan(Section):
+    """A plan with every default filled in: the keys that all modes have.
+
+    `load_plan` and `model_validate` choose the model by `mode`.
+    """
+
+    name: str = Field(max_length=60, description="the plan's name, part of its runs' names (default: its file's name)")
+    pipelines: Annotated[tuple[PipelineEntry, ...], PIPELINES]
+    mode: ModeName = Field(
+        default="drain",
+        description="drain: how fast a full topic empties; sustain: whether a constant rate is kept up with, and the"
+        " latency; capacity: the highest rate that is kept up with; rescale: what it costs to give a running connector"
+        " another number of tasks; faults: what happens to a load while a fault is injected",
+    )
+    multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
+    trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
+        default=3, description="trials of each cell, one in each block; with 'until' the fewest"
+    )
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
+        default=None, description="seed of the order of trials; null: drawn at random and recorded"
+    )
+    load: Annotated[PlanLoad, LOAD] = PlanLoad()
+    drain: PlanDrain = Field(default=PlanDrain(), description="how long a drain trial takes")
+    limits: bool = Field(
+        default=False,
+        description="whether the limits of Kafka, Connect and the sinks are measured, those of sinks in each block",
+    )
+    queries: str | None = Field(
+        default=None,
+        min_length=1,
+        description="folder of queries that run against every index and table after a trial; next to the plan or in the"
+        " checkout; null: none",
+    )
+    prices: Prices | None = Field(
+        default=None, description="prices of cores, memory and disk; null: records have no cost"
+    )
+    probe_interval_ms: Annotated[int, Field(gt=0, le=60_000)] = Field(
+        250, description="time between two readings of the services, in milliseconds"
+    )
+
+    _source: YamlFile | None = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_mode(cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Any:
+        if cls is not Plan or not isinstance(value, Mapping):
+            return handler(value)
+        return MODES[Mode.model_validate(dict(value)).mode].model_validate(value, context=info.context)
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise mistake(f"{{name}} may hold only letters, digits, '.', '_' and '-', found {shown(value)}")
+        return value
+
+    @field_validator("queries")
+    @classmethod
+    def _are_there(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else named_path(value, info, Path.is_dir)
+
+    @model_validator(mode="after")
+    def _pipelines_are_distinct(self) -> Self:
+        labels: set[str] = set()
+        targets: dict[tuple[str, str], str] = {}
+        for index, entry in enumerate(self.pipelines):
+            if entry.shown_name in labels:
+                text = f"'{entry.shown_name}' names two entries of pipelines; give one of them another label"
+                raise mistake(text, "pipelines", index, "label")
+            labels.add(entry.shown_name)
+            # A run keeps targets by the names of their files.
+            if entry.target is not None:
+                other = targets.setdefault((entry.sink, Path(entry.target).name), entry.target)
+                if other != entry.target:
+                    text = f"two targets of one name, {other} and {entry.target}; give one of the files another name"
+                    raise mistake(text, "pipelines", index, "target")
+        return self
+
+    @model_validator(mode="after")
+    def _queries_and_forms_fit_the_records(self) -> Self:
+        others = {"load.records": self.load.own, "load.changes": self.changes is not None}
+        found = next((key for key, given in {**others, "rows_before": self._has_rows_before}.items() if given), None)
+        if self.queries is not None and found is not None:
+            text = f"queries are checked against noaa's own records, each stored once; leave out queries or {found}"
+            raise mistake(text, "queries")
+        for index, entry in enumerate(self.pipelines):
+            form, place = self.form_of(entry), ("load",) if entry.form is None else ("pipelines", index)
+            if form == DOCUMENT:
+                continue
+            found = next((key for key, given in others.items() if given), None)
+            found = "rows_before" if found is None and isinstance(entry, DrainEntry) and entry.rows_before else found
+            if found is not None:
+                text = f"form: {form} is made of noaa's records alone, each stored once; leave out form or {found}"
+                raise mistake(text, *place, "form")
+            if self.queries is not None and is_row(form):
+                text = f"queries need members of documents, which form {form} has not; leave out queries or form"
+                raise mistake(text, *place, "form")
+        return self
+
+    @model_validator(mode="after")
+    def _window_is_sampled(self) -> Self:
+        samples = int(self.drain.window_seconds * 1000 / self.probe_interval_ms)
+        if samples < _FEWEST_SAMPLES_A_WINDOW:
+            window = f"a window of {self.drain.window_seconds:g} s; at least {_FEWEST_SAMPLES_A_WINDOW} are needed"
+            text = f"probe_interval_ms {self.probe_interval_ms} gives {samples} samples in {window}"
+            raise mistake(text, "probe_interval_ms")
+        return self
+
+    @property
+    def _has_rows_before(self) -> bool:
+        return any(isinstance(entry, DrainEntry) and entry.rows_before for entry in self.pipelines)
+
+    @property
+    def changes(self) -> PlanChanges | None:
+        """Changes of keys, instead of records that are only added."""
+        return None
+
+    @property
+    def constant_load(self) -> PlanSustain:
+        """The constant load of its trials. Raises TypeError if its mode has none."""
+        raise TypeError(f"mode {self.mode} has no constant load")
+
+    @property
+    def drains(self) -> bool:
+        """Whether its trials drain a full topic."""
+        return True
+
+    @property
+    def most_blocks(self) -> int:
+        """How many blocks a run takes at most."""
+        return self.trials
+
+    def multiples_of(self, entry: PipelineEntry) -> tuple[int, ...]:
+        """An entry's own multiples, else the plan's."""
+        return self.multiples if entry.multiples is None else entry.multiples
+
+    def form_of(self, entry: PipelineEntry) -> Form:
+        """The form of an entry's records: its own, else the load's."""
+        return self.load.form if entry.form is None else entry.form
+
+    def acks_of(self, entry: PipelineEntry) -> Acks:
+        """Who must acknowledge an entry's records: its own value, else the load's."""
+        return self.load.acks if entry.acks is None else entry.acks
+
+    def where(self, *path: str | int) -> str:
+        """`file:line` of a key or item, such as `where("pipelines", 0)`; the plan's name if it has no file."""
+        return f"plan {self.name}" if self._source is None else self._source.where(*path)
+
+    def with_source(self, source: YamlFile) -> Self:
+        """The plan with the file that it was read from."""
+        self._source = source
+        return self
+
+    def seeded(self) -> Self:
+        """The plan with its own seed, or one drawn at random."""
+        return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})
+
+    def with_records(self, records: str | None, key: str | None) -> Self:
+        """The plan with other records, or another path to their key; None keeps the plan's.
+
+        Keys that do not apply to them are left out, and so are queries, whose answers are known only of noaa's records.
+        Raises PlanError if the path is for records that have no such keys, or the plan makes some of its own.
+        """
+        load = self.load if records is None else self.load.of(records)
+        made = "load.changes" if self.changes is not None else "rows_before" if self._has_rows_before else None
+        if any(self.form_of(entry) != DOCUMENT for entry in self.pipelines):
+            made = "form"
+        if load.own and made is not None:
+            raise PlanError(f"--records: {made} of the plan makes records as noaa's are; name a plan without it")
+        if key is not None:
+            if not load.own:
+                raise PlanError("--key: is for records of your own; name them: --records")
+            load = load.model_copy(update={"key": key})
+        return self.model_copy(update={"load": load, **({"queries": None} if load.own else {})})
+
+    def whole(self) -> dict[str, Any]:
+        """Every key with its value, as plain values."""
+        whole = self.model_dump(mode="json")
+        for printed, entry in zip(whole["pipelines"], self.pipelines, strict=True):
+            printed["label"] = entry.shown_name
+            printed["multiples"] = list(self.multiples_of(entry))
+        whole["load"] = self.load.whole
+        return whole
+
+    def show(self) -> str:
+        """The plan as YAML with every key; reading it gives the same plan."""
+        return to_yaml(self.whole())
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of `show()` without what changes no result: the seed orders trials, and prices come after them."""
+        measured = {**self.whole(), "seed": None, "prices": None}
+        return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
+
+
+class BlocksPlan(Plan):
+    """A plan whose trials are taken in blocks, of which there may be more than `trials`."""
+
+    until: Until | None = Field(
+        default=None, description="take more trials until the intervals are narrow; null: take as many as 'trials' says"
+    )
+
+    @model_validator(mode="after")
+    def _until_goes_beyond_trials(self) -> Self:
+        if self.until is not None and self.until.trials < self.trials:
+            text = f"until.trials {self.until.trials} is less than trials {self.trials}, which is the least; raise it"
+            raise mistake(text, "until", "trials")
+        return self
+
+    @property
+    def most_blocks(self) -> int:
+        return self.trials if self.until is None else self.until.trials

@@ -1,0 +1,197 @@
+"""The pipelines of a plan file: the keys that every mode has, and those that some have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from loadgen.forms import Form
+from sinkbench.suggest import did_you_mean
+from sinkbench.yamlfile import Section, mistake, shown
+
+__all__ = [
+    "Acks",
+    "Backlog",
+    "Count",
+    "DrainEntry",
+    "FaultsEntry",
+    "Multiples",
+    "PipelineEntry",
+    "RatedEntry",
+    "Rates",
+    "Reads",
+    "Seconds",
+    "Share",
+    "named_path",
+]
+
+# Keys of a connector that a plan must not override, and what to use instead.
+_SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
+
+Number = TypeVar("Number", int, float)
+
+
+def _as_text(value: object) -> object:
+    # In a connector's configuration every value is text.
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return value
+    raise mistake(f"{{name}} must be text, a number, true or false, found {shown(value)}")
+
+
+def _number_as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _one_or_more(value: object) -> object:
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise mistake(f"{{name}} lists {value:.15g} {count} times; use 'trials' to measure a cell more often")
+    return values
+
+
+Acks = Annotated[Literal["all", "1", "0"], BeforeValidator(_number_as_text)]
+Text = Annotated[str, BeforeValidator(_as_text)]
+Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Backlog = Annotated[int, Field(gt=0, le=10**9)]
+Rate = Annotated[float, Field(gt=0, le=10**8)]
+Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+Rates = Annotated[
+    tuple[Rate, ...], BeforeValidator(_one_or_more), Field(strict=False, min_length=1), AfterValidator(_distinct)
+]
+Reads = Annotated[
+    tuple[Annotated[float, Field(ge=0, le=10_000)], ...],
+    BeforeValidator(_one_or_more),
+    Field(strict=False),
+    AfterValidator(_distinct),
+]
+
+
+def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool]) -> str:
+    """The path that a plan names: relative to the checkout if it lies there, else absolute.
+
+    It is searched in the context's folders: that of the plan, then the checkout. Without a context it stays as it is.
+    Raises a mistake of the plan if there is nothing there that `is_one`.
+    """
+    folders: tuple[Path, ...] = (info.context or {}).get("folders", ())
+    if not folders:
+        return value
+    found = next((path for folder in folders if is_one(path := (folder / value).resolve())), None)
+    if found is None:
+        what = "folder" if is_one == Path.is_dir else "file"
+        raise mistake(f"{{name}}: there is no {what} {shown(value)}, next to the plan or in {folders[-1]}")
+    # So that another checkout finds it, too.
+    checkout = folders[-1].resolve()
+    return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
+
+
+class PipelineEntry(Section):
+    """One pipeline to measure. A name stands for a mapping with only `pipeline`."""
+
+    pipeline: str = Field(description="name of the pipeline: connectors/<sink>/<name>.json without folder and ending")
+    multiples: Multiples | None = Field(default=None, description="multiples for this pipeline, instead of the plan's")
+    overrides: dict[str, Text] = Field(
+        default_factory=dict, description="keys of the connector's configuration to change, with their values"
+    )
+    target: str | None = Field(
+        default=None,
+        min_length=1,
+        description="file that defines the index or table: an index body, or SQL that creates the table `tides`; next"
+        " to the plan or in the checkout (default: the sink's own)",
+    )
+    form: Form | None = Field(default=None, description="form of the records of this pipeline, instead of the load's")
+    acks: Acks | None = Field(
+        default=None, description="replicas that must acknowledge a record of this pipeline, instead of the load's"
+    )
+    settings: dict[str, dict[str, Text]] = Field(
+        default_factory=dict,
+        description="settings of the sink's services during a trial, by service: of postgres synchronous_commit, of"
+        " pgbouncer its mode and pools, of elasticsearch the index's settings",
+    )
+    label: str | None = Field(
+        default=None,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        max_length=60,
+        description="name shown in tables (default: the pipeline's); needed where a pipeline is listed twice",
+    )
+
+    @property
+    def shown_name(self) -> str:
+        return self.label if self.label is not None else self.pipeline
+
+    @property
+    def sink(self) -> str:
+        return self.pipeline.split("/")[0]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"pipeline": value}
+        if not isinstance(value, dict | PipelineEntry):
+            raise mistake(f"a pipeline must be a name or a mapping, found {shown(value)}")
+        return value
+
+    @field_validator("pipeline")
+    @classmethod
+    def _is_known(cls, value: str, info: ValidationInfo) -> str:
+        known = (info.context or {}).get("pipelines")
+        if known is not None and value not in known:
+            raise mistake(f"unknown pipeline '{value}'{did_you_mean(value, known)}")
+        return value
+
+    @field_validator("target")
+    @classmethod
+    def _is_there(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else named_path(value, info, Path.is_file)
+
+    @field_validator("overrides")
+    @classmethod
+    def _leaves_ours_alone(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if key in _SET_BY_SINKBENCH:
+                instead = _SET_BY_SINKBENCH[key]
+                raise mistake(f"'{key}' is set by sinkbench" + (f"; use {instead} for it" if instead else ""), key)
+        return value
+
+
+class DrainEntry(PipelineEntry):
+    """A pipeline under `mode: drain`."""
+
+    rows_before: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        default=0, description="rows in the index or table before each trial, in addition to the trial's own"
+    )
+    probes: bool = Field(
+        default=True,
+        description="false: a trial reads nothing but the sink, every 2 s, to see whether all is stored; its rate comes"
+        " from the times that the sink stores with the records",
+    )
+
+
+class RatedEntry(PipelineEntry):
+    """A pipeline under `mode: sustain`."""
+
+    records_per_second: Rates | None = Field(
+        default=None, description="rates offered to this pipeline, instead of those under 'sustain'"
+    )
+
+
+class FaultsEntry(RatedEntry):
+    """A pipeline under `mode: faults`."""
+
+    backlog_records: Backlog | None = Field(
+        default=None, description="backlog of this pipeline, instead of that under 'sustain'"
+    )

@@ -1,0 +1,16 @@
+"""What a run leaves behind, as other programs may rely on it: the records of trials.jsonl and summary.json.
+
+A value that was not measured is None (`null` in the files), never 0. Unknown fields of a file are ignored.
+"""
+
+# ruff: noqa: F403 - each module says in `__all__` what it gives
+
+from sinkbench.results.audit import *
+from sinkbench.results.cell import *
+from sinkbench.results.change import *
+from sinkbench.results.limit import *
+from sinkbench.results.load import *
+from sinkbench.results.run import *
+from sinkbench.results.spread import *
+from sinkbench.results.usage import *
+from sinkbench.results.verdict import *

@@ -1,0 +1,214 @@
+"""A trial, and a cell over all its trials."""
+
+from __future__ import annotations
+
+from pydantic import computed_field
+
+from sinkbench.results.audit import Audit, Reconciliation
+from sinkbench.results.base import Amount, Record, Whole
+from sinkbench.results.change import Recovery, Rescale
+from sinkbench.results.load import Asked, Lag, LatencyMs, Reads, SearchStep
+from sinkbench.results.spread import RatePerSecond, RatioTo, Spread
+from sinkbench.results.usage import Bloat, Connections, Cost, JvmCpu, Memory, Pool
+from sinkbench.results.verdict import Bottleneck, Durability, Reason
+
+__all__ = ["CellSummary", "TrialRecord"]
+
+
+class _OfCell(Record):
+    """What a trial and the summary of its cell both say: which cell it is, what it used, and why it does not count."""
+
+    cell: str
+    """The key of the cell, as `postgres/jdbc@3x2`."""
+    label: str
+    pipeline: str
+    sink: str
+    mode: str
+    workers: Whole
+    tasks: Whole
+    tasks_per_worker: float
+    overrides: dict[str, str] = {}
+    target: str | None = None
+    """The file that said what the index or table was like; None: the sink's own."""
+    form: str = "document"
+    """What its records are on the topic: a document or a row, with an envelope and a schema or without."""
+    acks: str | None = None
+    """Who had to acknowledge a record before it counted as sent."""
+    settings: dict[str, dict[str, str]] = {}
+    """What the sink's services were set to for the time of a trial, by the service."""
+    pool: Pool | None = None
+    """None of what does not go through a pooler, and where it cannot be told."""
+    connector: str | None = None
+    """The class of the connector, as its configuration names it; None if none was made."""
+    records_per_write: Amount | None = None
+    placement: dict[str, int] = {}
+    """Tasks on each worker."""
+    failed_tasks: Whole = 0
+    failure: str | None = None
+    """The first line of the cause that a failed task gave."""
+    connections: Connections = Connections()
+    latency_ms: LatencyMs | None = None
+    """From due to stored, after the warm-up."""
+    searchable_ms: LatencyMs | None = None
+    """From due to found by a search; None in a sink where that is when it is stored."""
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    jvm_cpu_seconds_per_million: dict[str, JvmCpu] = {}
+    """By service; only those whose JVMs can be seen."""
+    compiling_share: Amount | None = None
+    """Share of the CPU time of all services that went into compiling; None if nothing tells."""
+    peak_memory: dict[str, Memory] = {}
+    """By service, of Kafka, Connect and the cell's own sink; only those that can be seen."""
+    fetched_bytes_per_record: Amount | None = None
+    """Bytes that the tasks' consumers received from Kafka."""
+    limit_records_per_second: Amount | None = None
+    efficiency: Amount | None = None
+    """The rate divided by the sink's limit."""
+    bottleneck: Bottleneck | None = None
+    reads_per_second: Amount | None = None
+    """The queries asked during the load, each second; None: none."""
+    reads: Reads | None = None
+    """What came of them."""
+    queries: list[Asked] = []
+    """What the index or table answered after the load; empty if nothing was asked."""
+    durability: Durability | None = None
+    """None if it could not be read; of a cell also where its trials did not agree."""
+    fault: str | None = None
+    """What was broken while the load was offered, by its name in the plan; None: nothing was to be."""
+    backlog_records: Whole | None = None
+    """Under a fault, records that were in the topic before the connector started; None: they came at a rate."""
+    reasons: list[Reason] = []
+    """Why the numbers must not be used; empty if they may be."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def invalid(self) -> list[str]:
+        """The texts of `reasons`."""
+        return [reason.text for reason in self.reasons]
+
+
+class TrialRecord(_OfCell):
+    """One trial: a line of trials.jsonl."""
+
+    trial: str
+    """The trial's id, which everything that it created was named after."""
+    block: Whole
+    """The number of its block, from 1; 0 for a pilot."""
+    started_at: str
+    """ISO 8601, in UTC."""
+    seconds: Amount
+    """How long the whole trial took, with its preparation and its audit."""
+    records: Whole
+    """How many records its topic was loaded with."""
+    records_per_second: Amount | None = None
+    stamped_records_per_second: Amount | None = None
+    """Of a drain from 10 % to 90 % of its records, by the times that the sink keeps; None where it keeps none."""
+    offered_records_per_second: Amount | None = None
+    """The rate at which records were offered; None of a drain."""
+    sent_share: Amount | None = None
+    """Share of them that was sent in time."""
+    lag: Lag | None = None
+    rescale: Rescale | None = None
+    """None of a connector that kept its tasks."""
+    recovery: Recovery | None = None
+    """None of a trial in which nothing was to be broken."""
+    window_seconds: Amount | None = None
+    """How long the drain took, from the first record to the last; the rate is that of a part of it."""
+    foreign_cores: Amount | None = None
+    """Cores that were busy with what is no part of the stack while the trial drained, or stolen; None if not known."""
+    stolen_cores: Amount | None = None
+    """Those of them that a hypervisor gave to other machines."""
+    read_ahead_records: Whole | None = None
+    """The most records at one moment that tasks had read and the sink had not stored; None if that is not known."""
+    stalled_seconds: Amount | None = None
+    """How long no new record was seen in the stalls of the drain, all together; None if they were not sought."""
+    monitoring_overhead_cores: Amount | None = None
+    """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
+    total_peak_memory_bytes: Amount | None = None
+    """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
+    disk_bytes_per_record: Amount | None = None
+    """What the sink's index or table took on its disk after a flush, for each stored row; None if it does not tell."""
+    warm: bool | None = None
+    """Whether the JVMs compiled little enough; None if that is not known."""
+    steady: bool | None = None
+    """Whether its throughput became steady; None if too few samples tell."""
+    warm_up_seconds: Amount | None = None
+    """How long it was not yet steady, which the rate leaves out; None if `steady` is not true."""
+    others: list[str] = []
+    """Who else was there: connectors that ran tasks on the same workers, and what was written by others meanwhile."""
+    audit: Audit | None = None
+    """None if the trial was not audited."""
+    not_audited: str = ""
+    """Why it was not; empty if it was."""
+    lost_ranges: str = ""
+    """The ranges of `seq` that were lost, as `17-516, 900`; of more than 10,000 the first, and ` and 7 more`."""
+    duplicated_ranges: str = ""
+    """The same of those that were stored more than once."""
+    altered_ranges: str = ""
+    """The same of those that are not as they were sent."""
+    wrong_keys: dict[str, list[str]] = {}
+    """The first keys that are stale, missing or not deleted, by these words."""
+    bloat: Bloat | None = None
+    """None of a load without changes."""
+    reconciliation: Reconciliation | None = None
+    notes: list[str] = []
+    """What a reader must know of numbers that may be used, such as counts that disagree."""
+    samples: str | None = None
+    """The file of its samples, relative to the run's folder."""
+    pilot: bool = False
+
+
+class CellSummary(_OfCell):
+    """One cell over all its trials: an item of `cells` in summary.json; `reasons` are those of its trials, if none of
+    them is valid."""
+
+    trials: Whole
+    """Trials that were taken, valid or not."""
+    offered_records_per_second: Amount | None = None
+    """The rate at which records were offered; of a capacity, that which was confirmed. None of a drain."""
+    lag: Lag | None = None
+    """Of the valid trial whose lag grew most."""
+    search: list[SearchStep] = []
+    """The way to a capacity."""
+    records_per_second: RatePerSecond | None = None
+    """Of the valid trials; None if there are none, or if no rate may be quoted (`at_least`). Of a constant load,
+    what was stored of it."""
+    total_cpu_seconds_per_million: Spread | None = None
+    """CPU seconds of all services together for a million records, without sinkbench's own; None if one was not seen."""
+    total_peak_memory_bytes: Spread | None = None
+    """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
+    disk_bytes_per_record: Spread | None = None
+    """What the sink's index or table took on its disk after a flush, for each stored row."""
+    bloat: Bloat | None = None
+    """Of a load of changes: medians of rows and bytes of the valid trials, and sums of deadlocks and rollbacks of all
+    trials, valid or not."""
+    cost: Cost | None = None
+    """By the run's prices; None without any, and if the rate may not be quoted."""
+    foreign_cores: Amount | None = None
+    """The most of the valid trials; `stolen_cores` and `monitoring_overhead_cores`, too."""
+    stolen_cores: Amount | None = None
+    monitoring_overhead_cores: Amount | None = None
+    at_least: Reason | None = None
+    """Why the rate may not be quoted, with the `records_per_second` that was reached: it was not warm, not steady, or
+    not alone, so that it may be faster, or it is not known whether the sink has what was sent. Such a rate is excluded
+    from ratios, answers, efficiencies and comparisons. Else None."""
+    efficiency_by_block: Spread | None = None
+    """The rate divided by the limit of the same block, whose median is `efficiency`; None where the limit was measured
+    once, or no block has both."""
+    ratio: RatioTo | None = None
+    """To the run's slowest cell; None for that one itself, and where no block has both."""
+    rescale: Rescale | None = None
+    """Medians of the valid trials."""
+    recovery: Recovery | None = None
+    """Over the valid trials; None of a cell without a fault."""
+    audit: Audit | None = None
+    """The sum over all trials that were audited, valid or not: a loss is not hidden by an invalid trial."""
+    not_audited: Whole = 0
+    """Trials without an audit, valid or not: what they lost is not known."""
+    notes: list[str] = []
+    """What a reader must know of numbers that may be used, such as trials that were left out."""
+    passed: bool
+    """Whether the numbers may be used and everything that is checked held."""
+    faults: list[Reason] = []
+    """What is wrong with the cell, the cause before its consequences; empty if it passed."""
+    verdict: str
+    """The faults in words, or why the rate must not be quoted (`at_least`), or "ok"."""

@@ -1,0 +1,139 @@
+"""A whole run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from loadgen.dataset.facts import DatasetFacts
+from sinkbench.results.base import Amount, Record, Whole
+from sinkbench.results.cell import CellSummary
+from sinkbench.results.limit import Limit
+from sinkbench.results.spread import Fit, Interval, RatioTo
+from sinkbench.results.usage import Prices
+
+__all__ = ["ALSO_THERE", "FILES", "RECORDS", "Noise", "Overhead", "PlanRef", "RunSummary", "Scaling", "ScalingPoint"]
+
+
+ALSO_THERE = "also_there"
+"""The key of an environment of other users of the cluster when the run began, a line each; absent without any."""
+
+FILES = "files"
+"""The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
+
+RECORDS = "records"
+"""The key of an environment that tells of the user's own records, as `DatasetFacts`; absent of those of noaa."""
+
+
+class ScalingPoint(Record):
+    """One number of tasks of a pipeline: what was measured there, and what the fitted law gives."""
+
+    tasks: Whole
+    measured: Amount
+    """The median, in records per second."""
+    fitted: Amount | None = None
+    added_worker: float | None = None
+    """What one more worker with as many tasks as each has here would add by the law, in records per second."""
+
+
+class Scaling(Record):
+    """How a pipeline's rate grows with its tasks: the universal scalability law over its cells."""
+
+    label: str
+    supported: bool
+    """Whether the law describes the data; if not, `why` says what is missing, and the fit must not be used."""
+    why: str | None = None
+    points: list[ScalingPoint]
+    one_task: Fit | None = None
+    """lambda: the rate of one task, in records per second."""
+    contention: Fit | None = None
+    """sigma: the share of the work that tasks cannot do at once."""
+    coherency: Fit | None = None
+    """kappa: the cost of each pair of tasks that must agree."""
+    r_squared: float | None = None
+    largest_residual: Amount | None = None
+    """The most by which a measured rate is off the fitted one, as a share of it."""
+    peak_tasks: Fit | None = None
+    """The tasks at which the rate is highest; None if there is no peak within the data."""
+
+
+class Noise(Record):
+    """What comparing a pipeline with itself has shown: the outcome of `sinkbench selftest noise`."""
+
+    blocks: Whole
+    """Blocks in which both have a valid rate."""
+    comparisons: Whole
+    claimed: Whole
+    """Comparisons whose interval of the ratio excluded 1: a difference where there is none."""
+    share: Interval
+    """Of claimed among the comparisons."""
+    ratio: RatioTo
+    """B to A over all blocks."""
+    smallest_difference_percent: Amount
+    """The half width of that interval: a difference below it is not seen."""
+    by_cpu: Noise | None = None
+    """The same by the CPU time for the same records, in place of the rate; None if that was not measured."""
+
+
+class Overhead(Record):
+    """Monitoring overhead: the outcome of `sinkbench selftest overhead`."""
+
+    blocks: Whole
+    """Blocks in which both have a valid rate."""
+    ratio: RatioTo
+    """The rate with probes to that without."""
+    lost_percent: float
+    """How much lower the rate is with probes; below 0 if it is higher."""
+    interval_percent: Interval
+    """Of that."""
+
+
+class PlanRef(Record):
+    """The plan that was run: its name, and the digest of what it measures (`Plan.sha256`)."""
+
+    name: str
+    sha256: str
+    seed: int | None = None
+    trials: Whole | None = None
+
+
+class RunSummary(Record):
+    """A whole run: summary.json.
+
+    `environment` is free; the table reads `stack` (its driver's name), `cpu_model` and `cpu_count` from it.
+    """
+
+    format: Literal[1] = 1
+    run: str
+    complete: bool
+    plan: PlanRef
+    environment: dict[str, JsonValue] = {}
+    cells: list[CellSummary]
+    limits: list[Limit] = []
+    """Empty if the plan asks for none."""
+    prices: Prices | None = None
+    """What the costs of the cells are made of; None without prices."""
+    scaling: list[Scaling] = []
+    """One for each label with cells at several numbers of tasks."""
+    noise: Noise | None = None
+    overhead: Overhead | None = None
+    resumed: list[str] = []
+    """When it was taken up again after it had been interrupted or killed: ISO 8601, in UTC."""
+
+    @property
+    def also_there(self) -> list[str]:
+        """Who else was there when the run began, a line each."""
+        found = self.environment.get(ALSO_THERE)
+        return [str(line) for line in found] if isinstance(found, list) else []
+
+    @property
+    def records(self) -> DatasetFacts | None:
+        """What the user's own records were like; None of those of noaa."""
+        found = self.environment.get(RECORDS)
+        return DatasetFacts.model_validate(found) if isinstance(found, dict) else None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the run is complete and every cell passed: exit code 0, else 1."""
+        return self.complete and all(cell.passed for cell in self.cells)

@@ -1,0 +1,145 @@
+"""What Elasticsearch's nodes count: their connections, how hard they work, and the requests that they have taken."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from elasticsearch import ApiError, Elasticsearch, TransportError
+from sinkbench.analysis.memory import HEAP
+from sinkbench.analysis.samples import OTHER_CONNECTIONS
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.services.http import USER_AGENT
+from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, highest_numbers, value_at
+from sinkbench.sinks.reading import SinkOthers, SinkReading
+
+__all__ = ["REJECTED", "Nodes"]
+
+# Requests that store records: one document, or many.
+WRITE_ROUTES = ("_doc", "_create", "_bulk")
+CLIENTS = "nodes.*.http.clients.id,nodes.*.http.clients.agent,nodes.*.http.clients.closed_time_millis"
+REJECTED = "es_write_rejected_total"
+HEAP_BYTES = f"elasticsearch{HEAP}"
+# How hard the nodes work: what the rules look at, each by the factor to its unit and where `_nodes/stats` has it, in
+# places that are added up. It is asked for once a second, since it costs the nodes more than their progress does.
+SIGNS_SECONDS = 1.0
+SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
+    "es_write_queue": (1.0, ("thread_pool.write.queue",)),
+    "es_write_active": (1.0, ("thread_pool.write.active",)),
+    # For want of room in the queue, or of memory for writes that are not finished.
+    REJECTED: (
+        1.0,
+        (
+            "thread_pool.write.rejected",
+            "indexing_pressure.memory.total.coordinating_rejections",
+            "indexing_pressure.memory.total.primary_rejections",
+        ),
+    ),
+    "es_indexing_throttled_seconds_total": (1e-3, ("indices.indexing.throttle_time_in_millis",)),
+    "es_merges": (1.0, ("indices.merges.current",)),
+    "es_merge_seconds_total": (1e-3, ("indices.merges.total_time_in_millis",)),
+    "es_merge_throttled_seconds_total": (1e-3, ("indices.merges.total_throttled_time_in_millis",)),
+    "es_refresh_seconds_total": (1e-3, ("indices.refresh.total_time_in_millis",)),
+    "es_pressure_bytes": (1.0, ("indexing_pressure.memory.current.all_in_bytes",)),
+    "es_pressure_limit_bytes": (1.0, ("indexing_pressure.memory.limit_in_bytes",)),
+    HEAP_BYTES: (1.0, ("jvm.mem.heap_used_in_bytes",)),
+}
+
+
+@maps_exceptions(ApiError, TransportError)
+class Nodes:
+    """The nodes of one cluster, as `OtherClients` and for `Sink.read`."""
+
+    def __init__(self, client: Elasticsearch, diverted: Callable[[str], str | None]) -> None:
+        """`diverted` is as in `OtherClients`."""
+        self._client = client
+        self._diverted = diverted
+        self._are_shown = True
+        self._signs_at = self._clients_at = -math.inf
+        self._seen: set[tuple[str, int]] | None = None
+        self._others: set[tuple[str, int]] = set()
+
+    def reading(self, target: str) -> SinkReading:
+        # Every indexing operation takes the next sequence number of its shard, counted from 0.
+        stored = sum(highest + 1 for _, highest in highest_numbers(self._client, target))
+        if time.monotonic() - self._clients_at >= SIGNS_SECONDS:
+            self._clients_at, self._seen = time.monotonic(), self._clients()
+        clients = self._seen
+        if clients is None:
+            return SinkReading(stored=stored, backends=None)
+        others = {OTHER_CONNECTIONS: float(len(clients & self._others))}
+        return SinkReading(stored=stored, backends=len(clients), signs={**others, **self._signs()})
+
+    def exclude_existing(self) -> None:
+        self._others = self._clients() or set()
+        self._clients_at = -math.inf
+
+    def seen(self) -> SinkOthers:
+        wanted = "indices.*.primaries.indexing.index_total"
+        indices = {}
+        with suppress(ApiError):
+            indices = self._client.indices.stats(metric="indexing", filter_path=wanted).body.get("indices", {})
+        # Names with a dot before them are Elasticsearch's own.
+        counts = {name: value_at(found, "primaries.indexing.index_total") for name, found in indices.items()}
+        written = {name: int(count) for name, count in counts.items() if not name.startswith(".") and count is not None}
+        clients = self._clients()
+        # The next reading counts who is left.
+        self._clients_at = -math.inf
+        return SinkOthers(None if clients is None else len(clients), written)
+
+    def diverted(self, target: str) -> str | None:
+        return self._diverted(target)
+
+    def writes(self) -> int | None:
+        """Requests that stored records; None if the nodes do not tell."""
+        nodes = self._stats("nodes.*.http.routes.*.requests.count")
+        if nodes is None:
+            return None
+        return sum(
+            int(route["requests"]["count"])
+            for node in nodes.get("nodes", {}).values()
+            for path, route in node["http"].get("routes", {}).items()
+            if any(part in WRITE_ROUTES for part in path.split("/"))
+        )
+
+    def _clients(self) -> set[tuple[str, int]] | None:
+        """The connections that are open but for sinkbench's own, by node and number; None if they are not shown."""
+        nodes = self._stats(CLIENTS)
+        if nodes is None:
+            return None
+        return {
+            (str(name), int(client["id"]))
+            for name, node in nodes.get("nodes", {}).items()
+            for client in node["http"].get("clients", [])
+            if client.get("agent") != USER_AGENT and "closed_time_millis" not in client
+        }
+
+    def _signs(self) -> dict[str, float]:
+        """How hard all nodes together work; empty if they were asked less than a second ago."""
+        if time.monotonic() - self._signs_at < SIGNS_SECONDS:
+            return {}
+        self._signs_at = time.monotonic()
+        wanted = ",".join(f"nodes.*.{path}" for _, paths in SIGNS.values() for path in paths)
+        stats = self._stats(wanted, "indices,thread_pool,indexing_pressure,jvm") or {}
+        found: dict[str, float] = {}
+        for node in stats.get("nodes", {}).values():
+            for name, (factor, paths) in SIGNS.items():
+                for path in paths:
+                    if (value := value_at(node, path)) is not None:
+                        found[name] = round(found.get(name, 0.0) + value * factor, 4)
+        return found
+
+    def _stats(self, wanted: str, metric: str = "http") -> Any:
+        """What the nodes count of their HTTP interface, or of another metric; None if they do not show it to us."""
+        if not self._are_shown:
+            return None
+        try:
+            return self._client.nodes.stats(metric=metric, filter_path=wanted)
+        except ApiError as error:
+            if error.status_code not in NOT_SHOWN:
+                raise
+            self._are_shown = False
+            return None

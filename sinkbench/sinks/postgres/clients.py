@@ -1,0 +1,157 @@
+"""Who is connected to a database, and to the PgBouncer before it."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+
+from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.configuring import pooling
+from sinkbench.sinks.postgres.session import APPLICATION, Connection
+from sinkbench.sinks.reading import SinkOthers, SinkPooling, SinkReading
+
+__all__ = ["Clients", "PgBouncer", "open_console"]
+
+# A connector's connections to PgBouncer are closed within this time after its tasks are gone: a put may still go on.
+CLOSING_SECONDS = 15.0
+# What PgBouncer has counted so far is asked for this often; a query costs it more than the count of its clients does.
+STATS_SECONDS = 1.0
+STATS = {
+    POOL_WAIT_SECONDS: ("total_wait_time", 1e-6),
+    POOL_QUERIES: ("total_query_count", 1.0),
+    POOL_TRANSACTIONS: ("total_xact_count", 1.0),
+}
+SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
+# What each backend does at this moment. WAL's waits have names of their own within LWLock and IO; a backend that waits
+# for its client while no transaction is open has nothing to do.
+ACTIVITY = {
+    "backends": "count(*)",
+    OTHER_CONNECTIONS: "count(*) FILTER (WHERE backend_start < %s::timestamptz)",
+    "pg_busy": "count(*) FILTER (WHERE state <> 'idle')",
+    "pg_wait_lock": "count(*) FILTER (WHERE wait_event_type = 'Lock')",
+    "pg_wait_wal": "count(*) FILTER (WHERE wait_event_type IN ('LWLock', 'IO') AND wait_event ILIKE 'wal%%')",
+    "pg_wait_lwlock": "count(*) FILTER (WHERE wait_event_type = 'LWLock' AND wait_event NOT ILIKE 'wal%%')",
+    "pg_wait_io": "count(*) FILTER (WHERE wait_event_type = 'IO' AND wait_event NOT ILIKE 'wal%%')",
+    "pg_wait_client": "count(*) FILTER (WHERE wait_event_type = 'Client' AND state <> 'idle')",
+}
+OF_CLIENTS = """
+    FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
+"""
+# The sequence counts an insertion that turns into an update, too, but no deletion; that is counted of the tables with a
+# key, whose rows connectors may delete.
+STORED = "coalesce(pg_sequence_last_value(%s), 0) + pg_stat_get_tuples_deleted(%s)"
+READ = f"SELECT {STORED}, {', '.join(ACTIVITY.values())} {OF_CLIENTS}".encode()
+BACKENDS = f"SELECT count(*) {OF_CLIENTS}".encode()
+# Of another schema a table has its name before it, as a trial's own may.
+WRITTEN = """
+    SELECT CASE schemaname WHEN 'public' THEN relname ELSE schemaname || '.' || relname END,
+        n_tup_ins + n_tup_upd + n_tup_del
+    FROM pg_stat_user_tables
+"""
+# A role that lacks this right sees of others' connections neither kind nor name.
+SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+
+
+def open_console(address: str) -> psycopg.Connection[DictRow]:
+    """PgBouncer's console, which knows no prepared statements; psycopg makes them of what is asked often."""
+    return psycopg.connect(address, autocommit=True, prepare_threshold=None, row_factory=dict_row)
+
+
+@maps_exceptions(psycopg.Error)
+class PgBouncer:
+    """The pools of one database, as the console tells of them."""
+
+    def __init__(self, console: psycopg.Connection[DictRow], database: str) -> None:
+        self._console = console
+        self._database = database
+        self._stats_at = -math.inf
+
+    def _rows(self, what: str) -> list[dict[str, Any]]:
+        return [row for row in self._console.execute(f"SHOW {what}".encode()) if row["database"] == self._database]
+
+    def read(self) -> SinkPooling:
+        return pooling(self._console, self._database)
+
+    def clients(self) -> set[tuple[str, str]]:
+        """The clients of this database, each by its address in PgBouncer's memory and its beginning."""
+        return {(str(row["ptr"]), str(row["connect_time"])) for row in self._rows("CLIENTS")}
+
+    def servers(self) -> int:
+        """Its connections to this database."""
+        return len(self._rows("SERVERS"))
+
+    def connections(self) -> tuple[int, int, dict[str, float]]:
+        """Its connections to clients, and to this database, and how long clients wait."""
+        pools = self._rows("POOLS")
+
+        def added(*columns: str) -> int:
+            return sum(int(pool[column]) for pool in pools for column in columns)
+
+        waits = (int(pool["maxwait"]) + int(pool["maxwait_us"]) / 1e6 for pool in pools)
+        signs = {POOL_WAITING: added("cl_waiting"), POOL_WORST_WAIT: max(waits, default=0.0), **self._stats()}
+        return added("cl_active", "cl_waiting"), added(*SERVERS), signs
+
+    def _stats(self) -> dict[str, float]:
+        """What it has counted of this database so far; empty if it was asked less than a second ago."""
+        if time.monotonic() - self._stats_at < STATS_SECONDS:
+            return {}
+        self._stats_at = time.monotonic()
+        rows = self._rows("STATS")
+        return {sign: sum(int(row[column]) for row in rows) * factor for sign, (column, factor) in STATS.items()}
+
+
+@maps_exceptions(psycopg.Error)
+class Clients:
+    """The connections of one database, those of the trial and those of others."""
+
+    def __init__(self, connection: Connection, pooler: PgBouncer | None) -> None:
+        self._connection = connection
+        self._pooler = pooler
+        self._sees_backends = bool(connection.execute(SEES_BACKENDS).fetchall()[0][0])
+        self._since = datetime.min.replace(tzinfo=UTC)
+        self._pool_others: set[tuple[str, str]] = set()
+
+    def reading(self, sequence: int, keyed: int) -> SinkReading:
+        """What is stored, by a table's sequence and, if it has a key, the table itself; and the connections."""
+        values = [sequence, keyed, self._since, APPLICATION]
+        ((stored, *seen),) = self._connection.execute(READ, values).fetchall()
+        signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
+        backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
+        if self._pooler is None:
+            return SinkReading(stored, backends, signs=signs)
+        clients, servers, of_pool = self._pooler.connections()
+        if self._pool_others:
+            signs[OTHER_POOL_CLIENTS] = len(self._pool_others & self._pooler.clients())
+        return SinkReading(stored, backends, clients, servers, {**signs, **of_pool})
+
+    def _pool_clients(self) -> set[tuple[str, str]]:
+        return set() if self._pooler is None else self._pooler.clients()
+
+    def seen(self) -> SinkOthers:
+        written = {str(table): int(rows) for table, rows in self._connection.execute(WRITTEN)}
+        if not self._sees_backends:
+            return SinkOthers(None, written)
+        ((backends,),) = self._connection.execute(BACKENDS, [APPLICATION]).fetchall()
+        servers = 0 if self._pooler is None else self._pooler.servers()
+        return SinkOthers(max(int(backends) - servers, 0) + len(self._pool_clients()), written)
+
+    def exclude_existing(self) -> None:
+        # Those of the trial before may not be closed yet: they belong to no client, and hide no figure of this one.
+        deadline = time.monotonic() + CLOSING_SECONDS
+        # Clients that were there at the last look stay.
+        while self._pool_clients() - self._pool_others and time.monotonic() < deadline:
+            time.sleep(0.1)
+        ((self._since,),) = self._connection.execute("SELECT clock_timestamp()").fetchall()
+        self._pool_others = self._pool_clients()
+
+    def diverted(self, target: str) -> str | None:
+        # The connectors name the table itself.
+        return None

@@ -1,0 +1,101 @@
+"""What can be done to single containers: ended, frozen, without their network, or behind a proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from sinkbench.errors import StackError
+from sinkbench.services.toxiproxy import Toxiproxy
+from sinkbench.stack.composeendpoints import PORTS
+from sinkbench.stack.protocol import Faults, Isolation, Proxies, ProxyTarget, Say
+from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, proxy_targets_at, running_proxy
+
+if TYPE_CHECKING:
+    from sinkbench.stack.compose import ComposeStack
+
+__all__ = ["ContainerFaults"]
+
+
+class ContainerFaults(Faults, Isolation):
+    """Of the containers of one stack."""
+
+    small_disks = None
+
+    def __init__(self, stack: ComposeStack) -> None:
+        self._stack = stack
+
+    def undo(self) -> None:
+        """Lets frozen containers go on and gives back networks, after a controller that was killed meanwhile."""
+        for container in self._stack.engine.containers():
+            if container.state == "paused":
+                self._stack.engine.act("unpause", container)
+            if container.isolated:
+                self._stack.engine.reconnect(container)
+
+    def kill(self, service: str) -> None:
+        self._act("kill", service)
+
+    def stop(self, service: str) -> None:
+        self._act("stop", service)
+
+    def start(self, service: str) -> None:
+        self._act("start", service)
+        self._stack.wait_until_ready([service])
+
+    def freeze(self, service: str) -> None:
+        self._act("pause", service)
+
+    def thaw(self, service: str) -> None:
+        self._act("unpause", service)
+        self._stack.wait_until_ready([service])
+
+    def _act(self, what: str, service: str) -> None:
+        self._stack.engine.act(what, self._stack.container(service))
+
+    @property
+    def isolation(self) -> Isolation:
+        return self
+
+    def isolate(self, service: str) -> None:
+        self._stack.engine.disconnect(self._stack.container(service))
+
+    def rejoin(self, service: str) -> None:
+        self._stack.engine.reconnect(self._stack.container(service))
+        self._stack.wait_until_ready([service])
+
+    @property
+    def proxies(self) -> Proxies | None:
+        # A container of the project has neither Go nor what it has built.
+        return None if self._stack.inside else _ContainerProxies(self._stack)
+
+    def promotion(self, sink: str) -> None:
+        return None
+
+
+class _ContainerProxies(Proxies):
+    def __init__(self, stack: ComposeStack) -> None:
+        self._stack = stack
+
+    @property
+    def targets(self) -> Mapping[str, ProxyTarget]:
+        running = {name: each for name, each in self._stack.named().items() if each.state == "running"}
+        return proxy_targets_at(
+            {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
+        )
+
+    def check(self) -> None:
+        if self._stack.secured:
+            raise StackError(
+                "the containers are secured: no proxy can stand before a sink, whose certificate is not for its"
+                " address; race on the stack local, or without SINKBENCH_SECURITY"
+            )
+        check_proxy(self._stack.checkout, self._stack.settings.dist)
+
+    def prepare(self, say: Say) -> None:
+        ensure_proxy(self._stack.checkout, self._stack.settings.dist, say)
+
+    def run(self) -> AbstractContextManager[Toxiproxy]:
+        program = ensure_proxy(self._stack.checkout, self._stack.settings.dist, lambda line: None)
+        return running_proxy(program, self._stack.settings.home / "log", {}, self._stack.engine.gateway())

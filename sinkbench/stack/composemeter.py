@@ -1,0 +1,85 @@
+"""What the containers use, and what is wrong with them, by what the engine and the kernel show."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sinkbench.stack.engine import Container, DockerEngine, allowance_of
+from sinkbench.stack.jvmthreads import JvmClock
+from sinkbench.stack.processes import machine_cpu
+from sinkbench.stack.protocol import Usage
+from sinkbench.topology import service_of
+
+__all__ = ["ContainerMeter"]
+
+LEAST_SECONDS = 0.5
+"""The engine is asked at most that often, since a reading is costly."""
+
+
+class ContainerMeter:
+    """Reads the containers of one project."""
+
+    def __init__(self, engine: DockerEngine) -> None:
+        self._engine = engine
+        self._last = Usage()
+        self._read = 0.0
+        self._read_at = time.time()
+        self._jvms: dict[str, JvmClock | None] = {}
+        self._data_root = ""
+
+    def forget(self) -> None:
+        """Containers may be others from now on."""
+        self._read, self._read_at = 0.0, time.time()
+        self._jvms.clear()
+
+    def read(self, named: Mapping[str, Container]) -> Usage:
+        """The usage of these containers; without CPU times if the last reading was just before."""
+        if time.monotonic() - self._read < LEAST_SECONDS:
+            return replace(self._last, cpu_seconds={})
+        used = {
+            name: self._engine.used(each) if each.state == "running" else (None, None) for name, each in named.items()
+        }
+        before, self._read_at = self._read_at, time.time()
+        starved = self._engine.out_of_memory(before, self._read_at)
+        troubles = {name: self._trouble(each, each.id in starved) for name, each in named.items()}
+        jvms = {name: self._jvm(each) for name, each in named.items() if each.state == "running"}
+        self._last = Usage(
+            cpu_seconds={name: seconds for name, (seconds, _) in used.items()},
+            jvm_cpu_seconds={name: parts for name, parts in jvms.items() if parts},
+            memory_bytes={name: resident for name, (_, resident) in used.items()},
+            troubles={name: text for name, text in troubles.items() if text is not None},
+            # Inside a container, too, these are the whole machine's times.
+            machine=machine_cpu(),
+            free_bytes=self._free_bytes(),
+        )
+        self._read = time.monotonic()
+        return self._last
+
+    def _jvm(self, container: Container) -> dict[str, float]:
+        if container.id not in self._jvms:
+            pid = self._engine.process_id(container)
+            self._jvms[container.id] = None if pid is None else JvmClock(pid)
+        clock = self._jvms[container.id]
+        return {} if clock is None else clock.seconds()
+
+    def _trouble(self, container: Container, starved: bool) -> str | None:
+        if starved or (container.exit_code == 137 and self._engine.inspect(container)["State"].get("OOMKilled")):
+            limit = (allowance_of(self._engine.inspect(container)["HostConfig"]).memory_bytes or 0) / 2**20
+            setting = f"SINKBENCH_{service_of(container.service).upper()}_MEMORY"
+            return f"was killed for memory, in part or whole: its limit is {limit:,.0f} MB ({setting})"
+        if container.health == "unhealthy":
+            return f"became unhealthy: {self._engine.last_check(container)}"
+        return None
+
+    def _free_bytes(self) -> int | None:
+        self._data_root = self._data_root or self._engine.data_root()
+        for folder in (self._data_root, "/"):
+            try:
+                # In a container that folder is missing, and the root file system lies on the engine's disk.
+                return shutil.disk_usage(folder).free
+            except OSError:
+                continue
+        return None

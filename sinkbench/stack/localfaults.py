@@ -1,0 +1,119 @@
+"""What can be done to single services of a local stack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.services.toxiproxy import Toxiproxy
+from sinkbench.stack import Faults, Promotion, Proxies, ProxyTarget, Say, SmallDisks
+from sinkbench.stack.localnodes import LocalNodes
+from sinkbench.stack.nodes import HOST
+from sinkbench.stack.processes import SERVICES_OF, resume, suspend
+from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
+from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk
+
+__all__ = ["LocalFaults"]
+
+# What is killed is gone at once, but for what the kernel has to write.
+GONE_SECONDS, POLL_SECONDS = 10.0, 0.05
+
+
+class LocalFaults(Faults):
+    """Signals to processes, a proxy before the sinks, and a small disk in memory."""
+
+    isolation = None
+
+    def __init__(self, nodes: LocalNodes, checkout: Path) -> None:
+        self._nodes = nodes
+        self._checkout = checkout
+
+    def kill(self, service: str) -> None:
+        self._nodes.supervisor.kill(service)
+        # Else a start right after it would find it running.
+        deadline = time.monotonic() + GONE_SECONDS
+        while service in self._nodes.pids() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+
+    def stop(self, service: str) -> None:
+        self._nodes.supervisor.stop(service)
+
+    def start(self, service: str) -> None:
+        self._nodes.log_file(service)
+        self._nodes.supervisor.start(service)
+        self._nodes.wait_for(service)
+
+    def freeze(self, service: str) -> None:
+        suspend(self._process_of(service))
+
+    def thaw(self, service: str) -> None:
+        resume(self._process_of(service))
+        self._nodes.wait_for(service)
+
+    def _process_of(self, service: str) -> int:
+        self._nodes.log_file(service)
+        if (found := self._nodes.pids().get(service)) is None:
+            raise StackError(f"{service} does not run; `sinkbench up` starts it")
+        return found
+
+    @property
+    def proxies(self) -> Proxies:
+        return _LocalProxies(self._nodes, self._checkout)
+
+    @property
+    def small_disks(self) -> SmallDisks | None:
+        # A replica would write to the same small disk.
+        return _LocalSmallDisks(self._nodes) if len(self._nodes.settings.layout.of("postgres")) == 1 else None
+
+    def promotion(self, sink: str) -> Promotion | None:
+        if sink != "postgres" or len(self._nodes.settings.layout.of(sink)) == 1:
+            return None
+        return _LocalPromotion(self._nodes)
+
+
+class _LocalProxies(Proxies):
+    def __init__(self, nodes: LocalNodes, checkout: Path) -> None:
+        self._home, self._dist, self._checkout = nodes.home, nodes.settings.dist, checkout
+
+    @property
+    def targets(self) -> Mapping[str, ProxyTarget]:
+        return self._home.proxy_targets
+
+    def check(self) -> None:
+        check_proxy(self._checkout, self._dist)
+
+    def prepare(self, say: Say) -> None:
+        ensure_proxy(self._checkout, self._dist, say)
+
+    def run(self) -> AbstractContextManager[Toxiproxy]:
+        program = ensure_proxy(self._checkout, self._dist, lambda line: None)
+        # `down` finds it by that.
+        return running_proxy(program, self._home.path / "log", {SERVICES_OF: str(self._home.path)})
+
+
+class _LocalSmallDisks(SmallDisks):
+    def __init__(self, nodes: LocalNodes) -> None:
+        self._nodes = nodes
+
+    def check(self) -> None:
+        check_small_disk()
+
+    def mounted(self, size_bytes: int) -> AbstractContextManager[SmallDisk]:
+        return small_disk(self._nodes.home.small_disk, size_bytes, self._nodes.settings.user)
+
+
+class _LocalPromotion(Promotion):
+    def __init__(self, nodes: LocalNodes) -> None:
+        self._roles = nodes.roles
+
+    def promote(self) -> tuple[str, int]:
+        return HOST, self._roles.promote()
+
+    def demote(self) -> None:
+        self._roles.demote()
+
+    def restore(self) -> None:
+        self._roles.restore(lambda line: None)

@@ -1,0 +1,388 @@
+"""What the code makes of the stored runs beside this file: summaries, answers, tables, exports and comparisons.
+
+    python -m tests.frozen.make        writes it anew into expected/, which is what `test_frozen.py` asks for
+
+Only that which is meant to change may be written anew; what was renamed belongs into `test_frozen.py`. All that is
+called of the code under test is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from ruamel.yaml import YAML
+
+from sinkbench.cli.schema import format_schema
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.race.resume import load_unfinished
+from sinkbench.report.overview import opening
+from sinkbench.report.page import sections_of
+from sinkbench.report.parts import Figure, Lines, PageSection
+from sinkbench.report.parts import Table as ReportTable
+from sinkbench.results import RunSummary
+from sinkbench.runs.compare import compare, gate
+from sinkbench.runs.listing import list_runs
+from sinkbench.runs.reader import StoredRun, load_run, load_summary
+from sinkbench.runs.store import RunFolder
+from sinkbench.settings import CHECKOUT
+from sinkbench.summary.cells import cpu_by_block, valid_by_block
+from sinkbench.summary.run import summary_of
+from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_of, overhead_lines, overhead_of
+from sinkbench.summary.thresholds import CellThresholds, Check, outcome
+from sinkbench.tables.answers import answer_lines
+from sinkbench.tables.cells import render
+from sinkbench.tables.comparison import as_markdown, as_text
+from sinkbench.tables.durability import durability_table
+from sinkbench.tables.export import export
+from sinkbench.tables.runs import runs_table
+from sinkbench.tables.text import plain_text
+
+__all__ = [
+    *(
+        "COMPARED",
+        "EXPECTED",
+        "NAMES",
+        "RUNS",
+        "bare",
+        "comparisons",
+        "fields",
+        "listing",
+        "outputs",
+        "trials",
+        "unpack",
+    ),
+]
+
+HERE = Path(__file__).parent
+RUNS, EXPECTED = HERE / "runs", HERE / "expected"
+NAMES = sorted(folder.name for folder in RUNS.iterdir() if folder.is_dir())
+WIDTH, NARROW = 140, 80
+# Runs that are printed on a narrow terminal, too.
+NARROWED = {"drain-quick", "sustain-bounded"}
+# Runs that are exported in formats other than JSON, too.
+EXPORTED = {
+    *("drain-quick", "drain-changes", "drain-limits", "sustain-bounded", "capacity", "faults-poison"),
+}
+# Runs of which the report's words and tables are kept, without its pictures.
+REPORTED = {"drain-quick", "drain-limits", "drain-scaling", "sustain-reads", "capacity", "faults-services"}
+# The same in every run, or what samples would be needed for.
+_NOT_REPORTED = {"environment", "configuration", "course", "left-out"}
+# Runs of which everything is asked that a file of thresholds can ask.
+ASKED = {"drain-limits", "sustain-bounded"}
+# Fields of trials that no cell has.
+_OF_TRIALS = {
+    *("trial", "block", "started_at", "seconds", "records", "stamped_records_per_second", "sent_share", "pilot"),
+    *("window_seconds", "read_ahead_records", "stalled_seconds", "warm", "steady", "warm_up_seconds", "others"),
+    *("lost_ranges", "duplicated_ranges", "altered_ranges", "wrong_keys", "reconciliation", "samples"),
+    # What a cell has in another form.
+    *("records_per_second", "total_peak_memory_bytes", "disk_bytes_per_record", "notes", "not_audited"),
+}
+COMPARED = {
+    "pair": ("pair-a", "pair-b"),
+    "pair-turned": ("pair-b", "pair-a"),
+    "same-run": ("pair-a", "pair-a"),
+    "few-trials": ("drain-cold", "drain-quick"),
+    "drain-and-sustain": ("drain-quick", "sustain-bounded"),
+    "sustain": ("sustain-bounded", "sustain-overload"),
+    "forms-and-settings": ("drain-forms", "drain-settings"),
+    "faults": ("faults-services", "faults-connector"),
+    "capacity": ("capacity", "capacity"),
+    "rescale": ("rescale", "rescale"),
+    "unfinished": ("pair-a", "unfinished"),
+}
+
+Change = Callable[[str, Any], Any]
+"""What becomes of the content of a stored file, by the file's name."""
+
+
+def unpack(name: str, folder: Path, change: Change = lambda _, content: content) -> Path:
+    """The stored run of that name as sinkbench would have kept it, in a new folder below `folder`.
+
+    Beside this file a run lacks what is null and what is empty; a trial lacks what is as in the first one of its cell,
+    and an environment what is as in environment.json. A summary has no cells: they are made from the trials.
+    """
+    source = RUNS / name
+    summary = _json(source / "summary.json")
+    summary["environment"] = {**_json(RUNS / "environment.json"), **summary["environment"]}
+    summary = change("summary.json", summary)
+    run = folder / str(summary["run"])
+    run.mkdir(parents=True)
+    (run / "summary.json").write_text(json.dumps(summary), "utf-8")
+    first: dict[str, dict[str, Any]] = {}
+    with (run / "trials.jsonl").open("w", encoding="utf-8") as file:
+        for line in (source / "trials.jsonl").read_text("utf-8").splitlines():
+            trial = json.loads(line)
+            whole = {**first.setdefault(trial["cell"], trial), **trial}
+            file.write(json.dumps(change("trials.jsonl", bare(whole)), ensure_ascii=False) + "\n")
+    # A plan in JSON is one in YAML, too.
+    plan = YAML(typ="safe", pure=True).load((source / "plan.yaml").read_text("utf-8"))
+    (run / "plan.yaml").write_text(json.dumps(change("plan.yaml", plan), ensure_ascii=False), "utf-8")
+    if (source / "connectors").exists():
+        shutil.copytree(source / "connectors", run / "connectors")
+    return run
+
+
+def outputs(name: str, run: Path) -> dict[str, str]:
+    """What becomes of the run of that name, unpacked, by the names of the files in expected/."""
+    plan, kept = read(run)
+    summary = kept.summary
+    found = {
+        "summary.json": export_of(summary, "json"),
+        "answers.txt": _lines(answer_lines(summary)),
+        "tables.txt": render(summary, WIDTH),
+        "more.txt": "\n\n".join(_more(name, plan, kept)) + "\n",
+    }
+    if name in EXPORTED:
+        found |= {"cells.csv": export_of(summary, "csv"), "cells.md": export_of(summary, "md")}
+    if name in REPORTED:
+        found["report.txt"] = _report(run, kept)
+    if not summary.complete:
+        found["unfinished.txt"] = _unfinished(run, kept)
+    return found
+
+
+def trials(run: Path) -> list[dict[str, Any]]:
+    """The trials of an unpacked run as they would be kept now."""
+    return [trial.model_dump(mode="json") for trial in read(run)[1].trials]
+
+
+def digests(run: Path) -> tuple[str, str]:
+    """The digest of an unpacked run's plan as it was kept, and as it is now."""
+    plan, kept = read(run)
+    return kept.summary.plan.sha256, plan.sha256
+
+
+def plan_text(run: Path) -> str:
+    """The plan of an unpacked run as it would be kept now."""
+    return read(run)[0].show()
+
+
+@cache
+def read(run: Path) -> tuple[Plan, StoredRun]:
+    """The plan of an unpacked run, and the run with the summary that follows from its trials."""
+    kept = load_run(run)
+    plan = Plan.model_validate(YAML(typ="safe", pure=True).load((run / "plan.yaml").read_text("utf-8")))
+    known = kept.summary
+    summary = summary_of(
+        known.run,
+        plan,
+        expand(plan, kept.trials[0].workers),
+        kept.trials,
+        complete=known.complete,
+        environment=known.environment,
+        limits=known.limits,
+        resumed=known.resumed,
+    )
+    # The plan's digest is a matter of its own: `digests`.
+    summary = summary.model_copy(update={"plan": known.plan})
+    if is_selftest(plan):
+        a, b = ([trial for trial in kept.trials if trial.label == label] for label in LABELS)
+        by_rate, by_cpu = (noise_of(measured(a), measured(b)) for measured in (valid_by_block, cpu_by_block))
+        noise = None if by_rate is None else by_rate.model_copy(update={"by_cpu": by_cpu})
+        summary = summary.model_copy(update={"noise": noise, "overhead": overhead_of(kept.trials) if not a else None})
+    return plan, replace(kept, summary=summary)
+
+
+def export_of(summary: RunSummary, form: str) -> str:
+    made = export(summary, form)
+    assert isinstance(made, str)
+    return made
+
+
+def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
+    """What a run's tables show on occasion only: an output each, below what it is."""
+    summary = kept.summary
+    names = [cell.cell for cell in summary.cells]
+    yield _titled("durability", durability_table(summary, names, always=True))
+    if name in NARROWED:
+        yield f"# in {NARROW} columns\n{render(summary, NARROW).rstrip()}"
+    if name in ASKED:
+        asked = [outcome(check, summary, kept.trials) for check in _checks(plan, summary)]
+        yield "# thresholds\n" + "\n".join(f"{'holds' if each.passed else 'fails'} {each.line}" for each in asked)
+    pipeline = plan.pipelines[0].pipeline
+    if summary.noise is not None:
+        yield "# noise\n" + "\n".join(noise_lines(summary.noise, pipeline))
+    if summary.overhead is not None:
+        yield "# overhead\n" + "\n".join(overhead_lines(summary.overhead, pipeline))
+
+
+def _report(run: Path, kept: StoredRun) -> str:
+    """A report in words: its first screen, then its sections with their tables, a line a row."""
+    first = opening(kept.summary)
+    lines = [*first.lead, *first.grounds, first.outcome]
+    for section in [*first.sections, *sections_of(kept, run)]:
+        if section.key not in _NOT_REPORTED and section.parts:
+            lines += ["", f"# {section.title}", *_said(section)]
+    return _lines(lines)
+
+
+def _said(section: PageSection) -> Iterator[str]:
+    for part in section.parts:
+        if isinstance(part, Lines):
+            yield from part.lines
+        elif isinstance(part, Figure | ReportTable):
+            table = part.table if isinstance(part, Figure) else part
+            yield from (f"- {part.caption}", *map(" | ".join, [table.headers, *table.rows]))
+
+
+def _checks(plan: Plan, summary: RunSummary) -> Iterator[Check]:
+    """All that can be asked of each cell: one bound that no figure fails, and one that none holds but 0."""
+    figures = [figure for figure in CellThresholds.model_fields if figure not in ("cell", "ratio")]
+    first, bounds = summary.cells[0].cell, ({"at_least": 0.0}, {"at_most": 0.0})
+    for number, cell in enumerate(summary.cells):
+        for place, figure in enumerate(figures):
+            asked = CellThresholds.model_validate({"cell": cell.cell, figure: bounds[(number + place) % 2]})
+            yield Check(cell.cell, figure, getattr(asked, figure))
+        asked = CellThresholds.model_validate({"cell": cell.cell, "ratio": {"to": first, "at_least": 1.0}})
+        if asked.ratio is not None:
+            yield Check(cell.cell, "ratio", asked.ratio)
+
+
+def _unfinished(run: Path, kept: StoredRun) -> str:
+    """What is read of a run that has not ended: from its summary, without one, and what is left of it."""
+    told = [f"complete: {kept.summary.complete}, passed: {kept.summary.passed}"]
+    with tempfile.TemporaryDirectory() as other:
+        copy = Path(other) / run.name
+        shutil.copytree(run, copy)
+        with (copy / "trials.jsonl").open("a", encoding="utf-8") as file:
+            file.write('{"trial": "cut o')
+        # Of a race that goes on: a part of a line, and a summary without the last trial.
+        told.append(f"read as it goes on: {_alike(load_summary(copy), kept.summary)}")
+        (copy / "summary.json").unlink()
+        bare = kept.summary.model_copy(update={"environment": {}, "limits": [], "resumed": []})
+        found = load_summary(copy).model_copy(update={"plan": bare.plan})
+        told.append(f"read without a summary: {_alike(found, bare)}")
+        RunFolder(copy).write_summary(kept.summary)
+        unfinished = load_unfinished(copy, CHECKOUT / "connectors")
+    told += ["left:", *(f"  {cell.key}" for cell in (unfinished.left if unfinished is not None else []))]
+    return _lines(told)
+
+
+def _alike(one: RunSummary, other: RunSummary) -> str:
+    return "the same" if one == other else "another"
+
+
+def comparisons(runs: Mapping[str, Path]) -> dict[str, str]:
+    """The comparisons of unpacked runs, by the names of the files in expected/compared/."""
+    found = {}
+    for name, (a, b) in COMPARED.items():
+        if a not in runs or b not in runs:
+            continue
+        comparison = compare(*(read(runs[each])[1] for each in (a, b)))
+        gates = []
+        for bounds in ((5.0, 5.0), (0.0, None), (None, 30.0)):
+            told = gate(comparison, *bounds)
+            gates += [f"slower {bounds[0]}, more CPU {bounds[1]}:"]
+            gates += [
+                f"  {kind}: {line}" for kind in ("failures", "remarks", "inconclusive") for line in getattr(told, kind)
+            ]
+        found[f"{name}.txt"] = f"{as_text(comparison)}\n{_lines(gates)}"
+        if name in ("pair", "forms-and-settings"):
+            found[f"{name}.md"] = as_markdown(comparison)
+    return found
+
+
+def listing(runs: Iterable[Path]) -> str:
+    """The list of unpacked runs, with their own summaries."""
+    with tempfile.TemporaryDirectory() as root:
+        for run in runs:
+            copy = Path(shutil.copytree(run, Path(root) / run.name))
+            RunFolder(copy).write_summary(read(run)[1].summary)
+        return runs_table(list_runs(Path(root)))
+
+
+def fields() -> str:
+    """The fields of summary.json and trials.jsonl, a line a record: also those that are null in all of the runs."""
+    definitions: dict[str, Any] = json.loads(format_schema())["$defs"]
+    return _lines([f"{name}: {' '.join(each.get('properties', {}))}" for name, each in sorted(definitions.items())])
+
+
+def write(root: Path) -> None:
+    """Writes all that is expected into the folder `root`."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {name: unpack(name, Path(folder)) for name in NAMES}
+        for name, run in runs.items():
+            found = outputs(name, run)
+            _write_all(root / name, {**found, "summary.json": compact(name, found["summary.json"])})
+        _write_all(root / "compared", comparisons(runs))
+        _write_all(root, {"runs.txt": listing(runs.values()), "fields.txt": fields()})
+
+
+def compact(name: str, summary: str) -> str:
+    """A summary as it is kept in expected/, a line for each of its members and each of its cells.
+
+    It is without its environment, which is as it was kept; without what is null, which `fields` names; and a cell lacks
+    what is as in its first trial.
+    """
+    found = bare(json.loads(summary))
+    del found["environment"]
+    first = _first_trials(name)
+    cells = [_beyond(first.get(cell["cell"], {}), cell) for cell in found["cells"]]
+    lines = [f"{json.dumps(key)}:{_short(value)}" for key, value in found.items() if key != "cells"]
+    return "{\n" + ",\n".join([*lines, '"cells":[\n' + ",\n".join(map(_short, cells)) + "\n]"]) + "\n}\n"
+
+
+def uncompacted(name: str, text: str) -> dict[str, Any]:
+    """The whole of what `compact` has made, but for the environment and what is null."""
+    found: dict[str, Any] = json.loads(text)
+    first = _first_trials(name)
+    cells = [{**first.get(cell["cell"], {}), **cell} for cell in found["cells"]]
+    return {**found, "cells": [bare(cell) for cell in cells]}
+
+
+def _first_trials(name: str) -> dict[str, dict[str, Any]]:
+    """The first trial of each cell, with those fields that cells have, too."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in (RUNS / name / "trials.jsonl").read_text("utf-8").splitlines():
+        trial = json.loads(line)
+        found.setdefault(trial["cell"], {key: trial[key] for key in trial if key not in _OF_TRIALS})
+    return found
+
+
+def _beyond(first: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
+    whole = {**dict.fromkeys(first), **cell}
+    return {key: value for key, value in whole.items() if key == "cell" or key not in first or first[key] != value}
+
+
+def _short(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def bare(content: Any) -> Any:
+    """JSON without the members of objects that are null."""
+    if isinstance(content, dict):
+        return {key: bare(value) for key, value in content.items() if value is not None}
+    return [bare(value) for value in content] if isinstance(content, list) else content
+
+
+def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+
+
+def _json(file: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return content
+
+
+def _titled(title: str, table: Table | None) -> str:
+    return f"# {title}\n{'no table' if table is None else plain_text([table], WIDTH).rstrip()}"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    shutil.rmtree(EXPECTED, ignore_errors=True)
+    write(EXPECTED)

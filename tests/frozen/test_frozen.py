@@ -1,0 +1,264 @@
+"""The code makes of stored runs what it made of them before: the same figures, in the same words.
+
+What has another name since stands in the tables below, and nowhere else: it is applied to the stored runs as they are
+read, and to what is expected. Where a word is longer now, columns of tables may be wider, but that is all.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.frozen.make import (
+    EXPECTED,
+    NAMES,
+    RUNS,
+    bare,
+    comparisons,
+    digests,
+    fields,
+    listing,
+    outputs,
+    plan_text,
+    trials,
+    uncompacted,
+    unpack,
+)
+
+FIELDS: dict[str, str] = {}
+"""Members of objects in JSON, keys of a plan and columns of an export: what a field was called, with the fields that it
+is in before it as far as that is needed, and its name now. As `"recovery.whom": "target"`."""
+
+VALUES: dict[tuple[str, str], str] = {}
+"""What a field held as a code, by the field and the code. As `("code", "undead"): "not_deleted"`."""
+
+WORDS: dict[str, str] = {}
+"""Words in texts, also in those that a run has kept, in the order in which they are replaced. As `"dearer": "more
+CPU"`."""
+
+MOST_LINES = 100
+
+
+class Renamed:
+    """Stored and expected content by today's names."""
+
+    def __init__(self, fields: dict[str, str], values: dict[tuple[str, str], str], words: dict[str, str]) -> None:
+        self._fields = {tuple(old.split(".")): new for old, new in fields.items()}
+        self._columns = {path[-1]: new for path, new in self._fields.items()}
+        self._values, self._words = values, words
+
+    def content(self, content: Any, path: tuple[str, ...] = ()) -> Any:
+        """JSON with today's fields, codes and words."""
+        if isinstance(content, dict):
+            return {self._field((*path, key)): self.content(value, (*path, key)) for key, value in content.items()}
+        if isinstance(content, list):
+            return [self.content(value, path) for value in content]
+        if isinstance(content, str):
+            return self._values.get((path[-1] if path else "", content), None) or self.text(content)
+        return content
+
+    def text(self, text: str) -> str:
+        for old, new in self._words.items():
+            text = text.replace(old, new)
+        return text
+
+    def rows(self, text: str) -> str:
+        """A table in CSV with today's columns and words."""
+        headers, *rows = csv.reader(io.StringIO(text))
+        named = [".".join([self._columns.get(first, first), *rest]) for first, *rest in (h.split(".") for h in headers)]
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([named, *([self.text(value) for value in row] for row in rows)])
+        return out.getvalue()
+
+    def names(self, text: str) -> str:
+        """The list of all fields with today's."""
+        return "".join(
+            " ".join(self._columns.get(word, word) for word in line.split(" ")) + "\n" for line in text.splitlines()
+        )
+
+    def _field(self, path: tuple[str, ...]) -> str:
+        for old, new in self._fields.items():
+            if path[-len(old) :] == old:
+                return new
+        return path[-1]
+
+
+NOW = Renamed(FIELDS, VALUES, WORDS)
+FILES = sorted(f"{name}/{file.name}" for name in NAMES for file in (EXPECTED / name).iterdir())
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Unpacks a stored run, with today's names."""
+    folder = tmp_path_factory.mktemp("runs")
+    found: dict[str, Path] = {}
+
+    def one(name: str) -> Path:
+        if name not in found:
+            found[name] = unpack(name, folder, lambda _, content: NOW.content(content))
+        return found[name]
+
+    return one
+
+
+@pytest.fixture(scope="module")
+def made(unpacked: Callable[[str], Path]) -> Callable[[str], dict[str, str]]:
+    """What is made of a stored run."""
+    found: dict[str, dict[str, str]] = {}
+
+    def one(name: str) -> dict[str, str]:
+        if name not in found:
+            found[name] = outputs(name, unpacked(name))
+        return found[name]
+
+    return one
+
+
+@pytest.fixture(scope="module")
+def compared(unpacked: Callable[[str], Path]) -> dict[str, str]:
+    return comparisons({name: unpacked(name) for name in NAMES})
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_run_gives_what_it_gave(
+    file: str, made: Callable[[str], dict[str, str]], unpacked: Callable[[str], Path]
+) -> None:
+    name, output = file.split("/")
+    found, expected = made(name).get(output), (EXPECTED / file).read_text("utf-8")
+    assert found is not None, f"nothing is made that is called {file}"
+    if output.endswith(".json"):
+        summary = json.loads(found)
+        environment = json.loads((unpacked(name) / "summary.json").read_text("utf-8"))["environment"]
+        _same_json(summary.pop("environment"), environment)
+        _same_json(summary, NOW.content(uncompacted(name, expected)))
+    elif output.endswith(".csv"):
+        _same(found, NOW.rows(expected), expected)
+    else:
+        _same(found, NOW.text(expected), expected)
+
+
+@pytest.mark.parametrize("file", sorted(file.name for file in (EXPECTED / "compared").iterdir()))
+def test_two_runs_compare_as_they_did(file: str, compared: dict[str, str]) -> None:
+    expected = (EXPECTED / "compared" / file).read_text("utf-8")
+    assert file in compared, f"no comparison is called {file}"
+    _same(compared[file], NOW.text(expected), expected)
+
+
+def test_the_runs_are_listed_as_they_were(unpacked: Callable[[str], Path]) -> None:
+    expected = (EXPECTED / "runs.txt").read_text("utf-8")
+    _same(listing(map(unpacked, NAMES)), NOW.text(expected), expected)
+
+
+def test_files_have_the_fields_that_they_had() -> None:
+    expected = (EXPECTED / "fields.txt").read_text("utf-8")
+    _same(fields(), NOW.names(expected), expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_stored_field_of_a_trial_is_read(name: str, unpacked: Callable[[str], Path]) -> None:
+    """A field that is not known is ignored, and a figure would be lost without a word."""
+    run = unpacked(name)
+    kept = [json.loads(line) for line in (run / "trials.jsonl").read_text("utf-8").splitlines()]
+    # `invalid` repeats the reasons.
+    again = [{key: value for key, value in trial.items() if key != "invalid"} for trial in trials(run)]
+    _same_json(_without_empty(again), _without_empty(kept))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_is_kept_as_it_was(name: str, unpacked: Callable[[str], Path]) -> None:
+    stored = (RUNS / name / "plan.yaml").read_text("utf-8")
+    plan = YAML(typ="safe", pure=True).load(stored)
+    if (now := NOW.content(plan)) != plan:
+        # Its digest is that of another text, then.
+        _same_json(YAML(typ="safe", pure=True).load(plan_text(unpacked(name))), now)
+        return
+    _same(plan_text(unpacked(name)), stored, stored)
+    kept, found = digests(unpacked(name))
+    assert found == kept
+
+
+def test_nothing_is_made_that_is_not_expected(made: Callable[[str], dict[str, str]], compared: dict[str, str]) -> None:
+    found = {f"{name}/{output}" for name in NAMES for output in made(name)} | {f"compared/{each}" for each in compared}
+    expected = {path.relative_to(EXPECTED).as_posix() for path in EXPECTED.glob("*/*")}
+    assert found == expected
+
+
+def test_every_new_name_is_of_something_that_is_there() -> None:
+    texts = [path.read_text("utf-8") for root in (RUNS, EXPECTED) for path in root.rglob("*") if path.is_file()]
+    old = [*(each.split(".")[-1] for each in FIELDS), *(code for _, code in VALUES), *WORDS]
+    assert [each for each in old if not any(each in text for text in texts)] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"recovery": {"whom": "sink"}, "whom": "x"}, {"recovery": {"target": "sink"}, "whom": "x"}),
+        ({"faults": [{"code": "undead", "text": "UNDEAD 3"}]}, {"faults": [{"code": "gone", "text": "NOT DELETED 3"}]}),
+        ({"a": [{"undead": 1, "b": None}]}, {"a": [{"not_deleted": 1, "b": None}]}),
+    ],
+)
+def test_names_are_replaced_where_they_stand(old: object, new: object) -> None:
+    renamed = Renamed(
+        {"recovery.whom": "target", "undead": "not_deleted"}, {("code", "undead"): "gone"}, {"UNDEAD": "NOT DELETED"}
+    )
+    assert renamed.content(old) == new
+    assert renamed.rows("cell,undead,cpu.undead\na,1,UNDEAD\n") == "cell,not_deleted,cpu.undead\na,1,NOT DELETED\n"
+    assert renamed.names("Audit: lost undead\n") == "Audit: lost not_deleted\n"
+
+
+def _same(found: str, expected: str, stored: str) -> None:
+    """Fails with the lines that differ; `stored` is what is expected before anything was renamed."""
+    lines, wanted = _text_lines(found), _text_lines(expected)
+    if expected != stored:
+        # Another word in a column makes it wider, or less wide.
+        lines, wanted = _squeezed(lines), _squeezed(wanted)
+    if lines != wanted:
+        pytest.fail(_difference(wanted, lines), pytrace=False)
+
+
+def _same_json(found: Any, expected: Any) -> None:
+    found, expected = _rounded(bare(found)), _rounded(bare(expected))
+    if found != expected:
+        lines = [
+            json.dumps(each, indent=1, sort_keys=True, ensure_ascii=False).splitlines() for each in (expected, found)
+        ]
+        pytest.fail(_difference(*lines), pytrace=False)
+
+
+def _difference(expected: list[str], found: list[str]) -> str:
+    lines = list(difflib.unified_diff(expected, found, "expected", "found", n=2, lineterm=""))
+    more = [f"and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    return "\n".join(["is not as it was:", *lines[:MOST_LINES], *more])
+
+
+def _text_lines(text: str) -> list[str]:
+    # Another processor may come to another last digit.
+    return re.sub(r"-?\d+\.\d{9,}(e-?\d+)?", lambda number: f"{float(number[0]):.10g}", text).split("\n")
+
+
+def _squeezed(lines: Iterable[str]) -> list[str]:
+    return [re.sub("─+", "─", re.sub(" {2,}", "  ", line).strip()) for line in lines]
+
+
+def _rounded(content: Any) -> Any:
+    if isinstance(content, float):
+        return float(f"{content:.10g}")
+    if isinstance(content, dict):
+        return {key: _rounded(value) for key, value in content.items()}
+    return [_rounded(value) for value in content] if isinstance(content, list) else content
+
+
+def _without_empty(content: Any) -> Any:
+    if isinstance(content, dict):
+        found = {key: _without_empty(value) for key, value in content.items()}
+        return {key: value for key, value in found.items() if value not in (None, "", [], {})}
+    return [_without_empty(value) for value in content] if isinstance(content, list) else content
