@@ -30,8 +30,7 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.analysis.intervals import ratio_by_block
-from sinkbench.limits.orders import MakeRecords
-from sinkbench.limits.process import make_records
+from sinkbench.limits.process import MakeRecords, make_records
 from sinkbench.limits.sinklimit import POOL_BYTES, SinkClient, sink_limit
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import Plan
@@ -41,8 +40,8 @@ from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_postgres
-from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
 # pgbench takes no more.
@@ -196,7 +195,7 @@ def prepared(to: Destination, point: Point, folder: Path) -> list[Path]:
     return files
 
 
-def report(bench: Bench, part: str, blocks: int, seconds: float, seed: int) -> None:
+def report(bench: Cluster, part: str, blocks: int, seconds: float, seed: int) -> None:
     """Measures one part and prints its line."""
     sink, way, tool, write = PARTS[part]
     to = Destination(sink, way, Names.of(f"benchmark_{part}").target, bench.stack.endpoints.sinks[sink])
@@ -251,7 +250,7 @@ def main() -> None:
         running = stack.running()
         try:
             stack.up(lambda line: None)
-            with closing(Bench(stack, PLAN, CHECKOUT)) as bench:
+            with closing(Cluster(stack, PLAN, CHECKOUT)) as bench:
                 check_alone(bench)
                 for part in given.parts or PARTS:
                     report(bench, part, given.blocks, given.seconds, given.seed)

@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block
+from sinkbench.metrics.standing import total_cpu_seconds
 from sinkbench.results import TrialRecord
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.summary.standing import total_cpu_seconds
 
 OFFSET = 3000
 SECURITY = ("off", "on")

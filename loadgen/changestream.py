@@ -1,4 +1,4 @@
-"""A load of changes: which keys its records insert, update and delete, drawn from a seed, and what is left of them.
+"""A load of changes: which keys its records insert, update and delete, drawn from a seed, and what remains in the end.
 
 All keys stand in one list, those that are there first. An insert takes one of the others, and moves it to the end of
 those that are there; a delete moves one of these behind the others; an update takes one that is there, and moves none.
@@ -7,14 +7,16 @@ So the draws of many records are one array, and only the moves are made one by o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from loadgen.changes import Changes
+from loadgen.options import Load
+from loadgen.records import Message, RecordMaker
 
-__all__ = ["DRAWN_AT_ONCE", "ChangeStream", "last_versions"]
+__all__ = ["DRAWN_AT_ONCE", "ChangeMaker", "ChangeStream", "last_versions"]
 
 # Records are drawn by so many: what a seed gives must not depend on how many are asked for at once.
 DRAWN_AT_ONCE = 4_096
@@ -118,3 +120,39 @@ def last_versions(changes: Changes, keys: int, records: int) -> tuple[Whole, npt
         there[numbers[:few]] = ~deletes[:few]
         first += few
     return last, there
+
+
+class ChangeMaker:
+    """Makes the records of one load, in the order of their `seq`, as `RecordMaker` makes those of other loads."""
+
+    def __init__(self, load: Load, changes: Changes) -> None:
+        """Raises OptionsError as `RecordMaker` does."""
+        self._records = RecordMaker(load)
+        self.mean_bytes, self.largest_bytes = self._records.mean_bytes, self._records.largest_bytes
+        self._next_seq = load.first_seq
+        self._blocks = ChangeStream(changes, load.keys).blocks()
+        self._numbers: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._deletes: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+
+    def longest_batch(self, seq: int) -> int:
+        """The most records from `seq` on for one call of `batch`."""
+        return self._records.longest_batch(seq)
+
+    def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
+        """Makes the records `seq` to `seq + count - 1`, which follow those of the call before; see `RecordMaker.batch`.
+
+        Raises ValueError for a `seq` that does not follow: what is there depends on all records before it.
+        """
+        if seq != self._next_seq:
+            raise ValueError(f"the next record is {self._next_seq}, found {seq}")
+        self._next_seq += count
+        while len(self._numbers) < count:
+            numbers, deletes = next(self._blocks)
+            self._numbers = np.concatenate([self._numbers, numbers])
+            self._deletes = np.concatenate([self._deletes, deletes])
+        numbers, self._numbers = self._numbers[:count], self._numbers[count:]
+        deletes, self._deletes = self._deletes[:count], self._deletes[count:]
+        made = self._records.batch_of(numbers, seq, due_us, sent_us)
+        for place in np.flatnonzero(deletes).tolist():
+            made[place]["value"] = None
+        return made

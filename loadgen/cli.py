@@ -6,31 +6,30 @@ Exit codes: 0 every record was acknowledged; 1 some were not; 2 the options, the
 
 from __future__ import annotations
 
-import ssl
+import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from loadgen.basicauth import read_users
 from loadgen.clientconfig import read_client_config
-from loadgen.dataset.held import Dataset
+from loadgen.dataset.store import Dataset
 from loadgen.engine import run as run_load
 from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from
-from loadgen.progress import Show, show_bar, show_json, show_lines
+from loadgen.progress import Show, show_json, show_lines
 from loadgen.reading import printable
-from loadgen.serve import DEFAULT_LISTEN, handle_signals, hosts_of, lacking
+from loadgen.serve import DEFAULT_LISTEN, hosts_of, lacking, tls_options
 from loadgen.serve import serve as serve_http
 from loadgen.server import make_app
 from loadgen.service import LoadService
 from loadgen.summary import Summary
+from loadgen.users import read_users
 
 __all__ = ["main"]
 
@@ -78,7 +77,7 @@ def run(
     summary: Annotated[
         Path | None, typer.Option(help="A file to write the summary to, besides standard output")
     ] = None,
-    progress: Annotated[bool, typer.Option(help="Show a bar on a terminal, else a line every 5 s")] = True,
+    progress: Annotated[bool, typer.Option(help="Show a line every 5 s")] = True,
     progress_json: Annotated[bool, typer.Option(help="Show one JSON object a second instead")] = False,
     client_config: ClientConfig = None,
     records_client_config: Annotated[
@@ -99,7 +98,8 @@ def run(
             raise KeyboardInterrupt
         stop.set()
 
-    with handle_signals(on_signal), _show(load, progress, progress_json) as show:
+    show = _show(load, progress, progress_json)
+    with _handle_signals(on_signal):
         result = run_load(load, on_progress=show, stop=stop, client_settings=settings, dataset=dataset)
     text = result.model_dump_json(indent=2)
     print(text, flush=True)
@@ -115,7 +115,7 @@ def serve(
     client_config: ClientConfig = None,
     host: Annotated[
         list[str] | None,
-        typer.Option(help="A name by which clients call this machine, besides its own and its addresses; repeatable"),
+        typer.Option(help="A further name or address by which clients call this machine; repeatable; * for any"),
     ] = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(help="A file (PEM) with its certificate, and those that sign it: it then speaks TLS")
@@ -134,33 +134,17 @@ def serve(
         bool,
         typer.Option(
             "--private-network",
-            help="Nobody else is on its network: it may listen elsewhere than on loopback without TLS and users",
+            help="Only your clients are on its network: it may listen elsewhere than on loopback without TLS and users",
         ),
     ] = False,
-    exit_on_eof: Annotated[bool, typer.Option("--exit-on-eof", help="End when standard input closes, too")] = False,
 ) -> None:
-    """Takes loads by HTTP, one at a time, until it is told to end."""
+    """Takes loads by HTTP, one at a time, until SIGTERM or Ctrl-C."""
     service = LoadService(_read_settings(client_config))
-    tls = _read_tls(tls_certificate, tls_key)
+    tls = tls_options(tls_certificate, tls_key)
     known = None if users is None else read_users(users)
     interface = make_app(service, bootstrap, hosts=[*hosts_of(listen), *(host or ())], users=known)
     lacks = lacking(tls=tls is not None, users=known is not None, private_network=private_network)
-    raise typer.Exit(serve_http(listen, interface, service, exit_on_eof=exit_on_eof, tls=tls, lacks=lacks))
-
-
-def _read_tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """The server's side of TLS; standard error tells if that will not do for long. None if nobody asks for it."""
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise OptionsError("tls-certificate, tls-key: found one without the other; give both")
-    # What reads certificates takes its time to be imported.
-    from loadgen.certificate import read_server_tls
-
-    tls = read_server_tls(certificate, key, datetime.now(UTC))
-    if tls.warning is not None:
-        print("loadgen:", printable(tls.warning), file=sys.stderr)
-    return tls.context
+    raise typer.Exit(serve_http(listen, interface, service, tls=tls, lacks=lacks))
 
 
 def _open_dataset(load: Load, client_config: Path | None) -> Dataset:
@@ -179,12 +163,20 @@ def _read_settings(path: Path | None) -> dict[str, str]:
     return {} if path is None else read_client_config(path)
 
 
-def _show(load: Load, progress: bool, progress_json: bool) -> AbstractContextManager[Show | None]:
+def _show(load: Load, progress: bool, progress_json: bool) -> Show | None:
     if progress_json:
-        return nullcontext(show_json)
-    if not progress:
-        return nullcontext()
-    return show_bar(load) if sys.stderr.isatty() else nullcontext(show_lines(load))
+        return show_json
+    return show_lines(load) if progress else None
+
+
+@contextmanager
+def _handle_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _exit_code(summary: Summary) -> int:

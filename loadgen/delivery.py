@@ -5,20 +5,16 @@ Reports of failures reach `_failed`, so that at any time
 
     acknowledged = handed over - failed - len(producer)
 
-Reports of successes call no Python code (`delivery.report.only.error`): that would take a tenth of all CPU time. So the
-latency is measured by a `_Probe`, the delivery callback of single records: the client drops the callback once it has
-served the report, and CPython then finalises the probe at once.
+Reports of successes call no Python code (`delivery.report.only.error`): that would take a tenth of all CPU time.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from loadgen.latency import Latency, LatencyHistogram
 from loadgen.records import Message
 
 __all__ = ["LEFT_OVER", "Delivery", "ProducerLike"]
@@ -40,14 +36,11 @@ class ProducerLike(Protocol):
 class Delivery:
     """The records of one load on their way to one topic."""
 
-    def __init__(self, producer: ProducerLike, topic: str, probe_every: int, record_bytes: int = 0) -> None:
-        """One record in `probe_every` has its latency measured; `record_bytes` is 0 if the size of records varies."""
+    def __init__(self, producer: ProducerLike, topic: str, record_bytes: int = 0) -> None:
+        """`record_bytes` is 0 if the size of records varies."""
         self._record_bytes = record_bytes
         self._producer = producer
         self._topic = topic
-        self._probe_every = probe_every
-        self._latencies_ns: list[int] = []
-        self._histogram = LatencyHistogram()
         self.sent = 0
         self.bytes = 0
         self.failed = 0
@@ -65,13 +58,9 @@ class Delivery:
     def hand_over(self, messages: list[Message]) -> None:
         """Hands records to the producer, in order; one that it refuses for good has failed. Empties `messages`."""
         self.bytes += self._record_bytes * len(messages) or sum(map(_value_bytes, messages))
-        now = time.monotonic_ns()
-        for index in range(-self.sent % self._probe_every, len(messages), self._probe_every):
-            messages[index]["callback"] = _Probe(self, now)
         while messages:
             accepted = self._producer.produce_batch(self._topic, messages, on_delivery=self._failed)
             self.sent += accepted
-            # Only the producer may refer to a probe.
             messages[:] = self._refused(messages) if accepted < len(messages) else ()
             if messages:
                 self._producer.poll(REFUSED_WAIT_SECONDS)
@@ -85,21 +74,17 @@ class Delivery:
                 again.append(message)
             elif error is not None:
                 self.sent += 1
-                report: Any = message.get("callback", self._failed)
-                report(error, None)
+                self._failed(error, None)
         return again
 
     def serve(self, timeout_seconds: float) -> None:
         """Serves delivery reports; returns after some, or after the timeout."""
         # Rounded up, since the client rounds down to whole ms: without a wait its caller would spin.
         self._producer.poll(math.ceil(timeout_seconds * 1000) / 1000)
-        self._record()
 
     def flush(self, timeout_seconds: float) -> int:
         """Waits until every record has a report, or for the timeout; returns how many have none."""
-        left = self._producer.flush(timeout_seconds)
-        self._record()
-        return left
+        return self._producer.flush(timeout_seconds)
 
     def abandon(self) -> None:
         """Counts every record still in flight as failed."""
@@ -107,16 +92,6 @@ class Delivery:
         if left := self.flush(1):
             self.failed += left
             self.errors[LEFT_OVER] += left
-
-    def latency(self) -> Latency:
-        """The latency from hand-over until the report was served."""
-        self._record()
-        return self._histogram.read(self._probe_every)
-
-    def _record(self) -> None:
-        for each in self._latencies_ns:
-            self._histogram.add(each // 1000)
-        self._latencies_ns.clear()
 
     def _failed(self, error: Any, _message: Any) -> None:
         self.failed += 1
@@ -128,22 +103,3 @@ def _value_bytes(message: Message) -> int:
     """The length of a record's value; texts are ASCII, and a tombstone has none."""
     value: Any = message["value"]
     return 0 if value is None else len(value)
-
-
-class _Probe:
-    """The delivery callback of one record: called if the record failed, finalised uncalled if it was acknowledged."""
-
-    __slots__ = ("_delivery", "_handed_over_ns")
-
-    def __init__(self, delivery: Delivery, handed_over_ns: int) -> None:
-        self._delivery: Delivery | None = delivery
-        self._handed_over_ns = handed_over_ns
-
-    def __call__(self, error: Any, message: Any) -> None:
-        if self._delivery is not None:
-            self._delivery._failed(error, message)
-            self._delivery = None
-
-    def __del__(self) -> None:
-        if self._delivery is not None:
-            self._delivery._latencies_ns.append(time.monotonic_ns() - self._handed_over_ns)

@@ -8,24 +8,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loadgen.changemaker import ChangeMaker
+from loadgen.changestream import ChangeMaker
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer
-from loadgen.dataset.held import Dataset
 from loadgen.dataset.maker import DatasetMaker
+from loadgen.dataset.store import Dataset
 from loadgen.delivery import Delivery
 from loadgen.forms import DOCUMENT
 from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, Maker, RecordMaker
-from loadgen.rhythm import schedule_of
-from loadgen.schedule import LATE_MS, Lateness
+from loadgen.schedule import LATE_MS, Lateness, schedule_of
 from loadgen.summary import Behind, Progress, Summary
 from loadgen.topic import prepare_topic
 
-__all__ = ["probe_every", "run"]
-
-PROBE_ALL_UP_TO = 100_000
-PROBES_PER_SECOND = 10_000
-UNTHROTTLED_PROBE_EVERY = 61  # a prime, so that the probes cover all keys
+__all__ = ["run"]
 
 PROGRESS_SECONDS = 1.0
 TICK_US = 1_000
@@ -62,7 +57,7 @@ def run(
     producer = open_producer(load, settings, maker.largest_bytes)
     # Tombstones have no bytes, and other forms than documents as many more as they need.
     record_bytes = load.record_bytes if load.changes is None and load.form == DOCUMENT else 0
-    delivery = Delivery(producer, load.topic, probe_every(load), record_bytes)
+    delivery = Delivery(producer, load.topic, record_bytes)
     return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before, dataset).to_the_end()
 
 
@@ -70,15 +65,6 @@ def _maker_of(load: Load, dataset: Dataset | None) -> Maker:
     if dataset is not None:
         return DatasetMaker(dataset, load.run)
     return RecordMaker(load) if load.changes is None else ChangeMaker(load, load.changes)
-
-
-def probe_every(load: Load) -> int:
-    """Of how many records one has its latency measured: 1 for few records, else so as to measure 10,000 a second."""
-    if load.asked is not None and load.asked <= PROBE_ALL_UP_TO:
-        return 1
-    if load.rate is None:
-        return UNTHROTTLED_PROBE_EVERY
-    return max(1, math.ceil(load.rate / PROBES_PER_SECOND))
 
 
 @dataclass
@@ -216,7 +202,6 @@ class _Run:
             records_per_second=round(acknowledged / elapsed_seconds, 1),
             megabytes_per_second=round(acknowledged * mean_bytes / elapsed_seconds / 1e6, 3),
             bytes=delivery.bytes,
-            ack_latency_ms=delivery.latency(),
             cpu_seconds=round(time.process_time() - self.cpu_before, 3),
             rate_asked=load.rate,
             behind=behind,

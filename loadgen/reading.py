@@ -57,7 +57,7 @@ def read_bytes(
             if kind != stat.S_IFREG and (kind != stat.S_IFIFO or path.resolve().exists()):
                 raise error(f"{path}: is {_KIND.get(kind, 'no file')}; name a file")
             if private and stat.S_IMODE(found.st_mode) & _OTHERS:
-                raise error(f"{path}: holds a secret and is not its owner's alone; run chmod 600 on it")
+                raise error(f"{path}: has a secret, which only its owner may use; run chmod 600 on it")
             os.set_blocking(descriptor, True)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 content = b"" if found.st_size > most_bytes else file.read(most_bytes + 1)

@@ -1,93 +1,111 @@
-"""The process of loadgen's HTTP interface: its socket, who can reach it, and how it is asked to end."""
+"""The process of loadgen's HTTP interface: its socket, who can reach it, and how it ends."""
 
 from __future__ import annotations
 
 import ipaddress
-import os
 import signal
 import socket
 import ssl
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from queue import SimpleQueue
-from types import FrameType
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import psutil
+import uvicorn
 from starlette.applications import Starlette
 
 from loadgen.errors import ExitCode, OptionsError
-from loadgen.httpthread import HttpThread, why_not_listening
-from loadgen.server import CANCEL_SECONDS
-from loadgen.service import LoadService
+from loadgen.reading import read_bytes
+from loadgen.service import CANCEL_SECONDS, LoadService
 
-__all__ = ["DEFAULT_LISTEN", "handle_signals", "hosts_of", "lacking", "serve"]
+__all__ = ["DEFAULT_LISTEN", "hosts_of", "lacking", "serve", "tls_options"]
 
 DEFAULT_LISTEN = "127.0.0.1:18090"
 GRACE_SECONDS = 3
-BACKLOG = 128
-STDIN = 0
-# Reasons to end, besides the numbers of signals.
-EOF, SERVER_ENDED = 0, -1
+MOST_CONNECTIONS = 64
+"""With more of them open a request gets 503."""
 
 
 def serve(
-    listen: str,
-    app: Starlette,
-    service: LoadService,
-    *,
-    exit_on_eof: bool,
-    tls: ssl.SSLContext | None = None,
-    lacks: Sequence[str] = (),
+    listen: str, app: Starlette, service: LoadService, *, tls: dict[str, Any] | None = None, lacks: Sequence[str] = ()
 ) -> int:
-    """Serves `app`, the HTTP interface of `service`, until it is asked to end, then stops a running load.
+    """Serves `app`, the HTTP interface of `service`, until SIGTERM or Ctrl-C, then stops a running load.
 
-    It listens on host:port, where port 0 is any free one, prints the address once it is ready, and returns the exit
-    code, 130 after Ctrl-C, else 0.
+    It listens on host:port, where port 0 is any free one, and prints the address. Returns the exit code.
 
     Args:
-        exit_on_eof: whether it ends when standard input closes, too.
-        tls: the server's side of TLS; None for plain HTTP.
-        lacks: options for want of which it may listen on loopback alone.
+        tls: uvicorn's options for TLS; None for plain HTTP.
+        lacks: options without which it may listen on loopback only.
 
-    Raises OptionsError if the address cannot be bound, or is none of loopback though something lacks.
+    Raises OptionsError if the address cannot be bound, or is not of loopback though something lacks.
     """
     listener = _listen(listen, lacks)
-    ends: SimpleQueue[int] = SimpleQueue()
-    server = HttpThread(app, listener, GRACE_SECONDS, at_end=lambda: ends.put(SERVER_ENDED), tls=tls)
-    seen: list[int] = []
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        # A second Ctrl-C ends at once.
-        if number == signal.SIGINT and number in seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-        # Of all queues only this kind is safe in a signal handler.
-        ends.put(number)
-
-    with handle_signals(on_signal):
-        if server.start():
-            _announce(listener, "http" if tls is None else "https")
-        if exit_on_eof:
-            threading.Thread(target=_await_eof, args=(ends,), name="stdin", daemon=True).start()
-        reason = ends.get()
-        server.stop()
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        # No proxy stands before it.
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        limit_concurrency=MOST_CONNECTIONS,
+        **(tls or {}),
+    )
+    host, port = listener.getsockname()[:2]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    print(f"loadgen: listening on {'http' if tls is None else 'https'}://{address}", flush=True)
+    # uvicorn ends in good order on a signal, then raises it again.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    finally:
         service.cancel(CANCEL_SECONDS)
-        server.join()
-    if reason == SERVER_ENDED:
-        raise RuntimeError("the HTTP server has ended by itself")
-    return ExitCode.INTERRUPTED if reason == signal.SIGINT else ExitCode.DONE
+    return ExitCode.DONE
+
+
+def tls_options(certificate: Path | None, key: Path | None) -> dict[str, Any] | None:
+    """uvicorn's options for TLS with these files (PEM); None without them. Raises OptionsError if they are no pair."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise OptionsError("tls-certificate, tls-key: found one without the other; give both")
+    for option, path in (("tls-certificate", certificate), ("tls-key", key)):
+        try:
+            read_bytes(path, lambda line, option=option: OptionsError(f"{option}: {line}"), private=path == key)  # type: ignore[misc]
+        except FileNotFoundError:
+            raise OptionsError(f"{option}: {path}: there is no such file; give another") from None
+
+    def no_passphrase() -> str:
+        raise OptionsError(f"tls-key: {key}: is encrypted; give one without a passphrase")
+
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key, no_passphrase)
+    except ssl.SSLError as error:
+        raise OptionsError(
+            f"tls-certificate, tls-key: {certificate} and {key} are no certificate and its key in PEM format"
+            f" ({error.reason or 'no reason given'}); give others"
+        ) from None
+    return {"ssl_certfile": certificate, "ssl_keyfile": key}
 
 
 def hosts_of(listen: str) -> list[str]:
-    """The names by which clients may call what listens there: the host's own, and this machine's."""
+    """The names and addresses by which clients may call what listens there: the host's, and this machine's."""
     name = socket.gethostname()
-    return ["localhost", listen.rpartition(":")[0].removeprefix("[").removesuffix("]"), name, name.partition(".")[0]]
+    host = listen.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    addresses = {each.address.partition("%")[0] for some in psutil.net_if_addrs().values() for each in some}
+    every = ["localhost", "127.0.0.1", "::1", host, name, name.partition(".")[0], *sorted(addresses)]
+    return [f"[{each}]" if ":" in each else each for each in every]
 
 
 def lacking(*, tls: bool, users: bool, private_network: bool) -> list[str]:
-    """The options for want of which it may listen on loopback alone: without them everybody may have it write to Kafka.
+    """The options without which it may listen on loopback only, since any client could have it write to Kafka.
 
-    On a private network, where nobody else is, none is needed.
+    On a private network none is needed.
     """
     if private_network:
         return []
@@ -101,45 +119,19 @@ def _listen(listen: str, lacks: Sequence[str]) -> socket.socket:
         raise OptionsError(f"listen: found {listen!r}; give HOST:PORT, such as {DEFAULT_LISTEN}")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
-        # The address that is looked at is the one that is bound: a name may stand for another one the next time.
-        if not lacks or _is_loopback(str(address[0])):
-            return socket.create_server(address, family=family, backlog=BACKLOG)
+        # The address that is checked is the one that is bound: a name may stand for another one the next time.
+        if not lacks or ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
+            listener = socket.create_server(address, family=family)
+            # asyncio sets it only where a socket names its protocol: each answer would wait for 40 ms.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return listener
     except OSError as error:
+        # create_server's own text repeats the address.
+        why = error.strerror.partition(" (while")[0] if error.strerror else str(error)
         raise OptionsError(
-            f"listen: {listen} cannot be listened on ({why_not_listening(error)}); stop what listens there, or give"
-            " another with --listen"
+            f"listen: {listen} cannot be listened on ({why}); stop what listens there, or give another with --listen"
         ) from None
     raise OptionsError(
-        f"listen: {listen} can be reached from other machines, and nothing keeps them out; add {', '.join(lacks)}, or"
-        " --private-network if nobody else is on its network"
+        f"listen: {listen} can be reached from other machines without a password; add {', '.join(lacks)}, or"
+        " --private-network if only your own clients are on its network"
     )
-
-
-def _is_loopback(address: str) -> bool:
-    # After % stands an interface of the machine.
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-def _announce(listener: socket.socket, scheme: str) -> None:
-    host, port = listener.getsockname()[:2]
-    print(f"loadgen: listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
-
-
-@contextmanager
-def handle_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Has SIGINT and SIGTERM handled by `handler`."""
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
-
-
-def _await_eof(ends: SimpleQueue[int]) -> None:
-    # Not sys.stdin: Python aborts if a thread still waits in it at exit.
-    # Without a standard input it is as good as closed.
-    with suppress(OSError):
-        while os.read(STDIN, 1 << 16):
-            pass
-    ends.put(EOF)

@@ -1,15 +1,14 @@
 """loadgen's HTTP interface, which starts, follows and stops a load.
 
-    GET    /health   whether it runs, and its version
+    GET    /health   whether it runs, and its version; open to everyone, so that a container's engine needs no password
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
-    PUT    /records  records of the user's own for the loads to come: what `loadgen.dataset.held.Dataset.write` writes
+    PUT    /records  the user's own records for the loads to come: what `loadgen.dataset.store.Dataset.write` writes
     GET    /records  what these are like: `loadgen.dataset.facts.DatasetFacts`, or null
-    GET    /load     the newest load: `loadgen.state.LoadState`
-    DELETE /load     stops the load; with ?run=RUN only that run's, so that nobody stops somebody else's
+    GET    /load     the newest load: `loadgen.summary.LoadState`
+    DELETE /load     stops the load; with ?run=RUN only that run's
 
-A request that is refused gets {"error": one line}; `loadgen.guard` says which are not looked at. Where there are users,
-all but /health want one with a password. That one tells nothing that is worth one, and whoever looks whether a service
-is well, such as a container's engine, would have to write the password where others see it.
+A request that is refused gets {"error": one line}. A page that a browser shows on this machine reaches loopback, too:
+Starlette checks the Host that it asks for (DNS rebinding), and a request with an Origin begins no load.
 """
 
 from __future__ import annotations
@@ -21,39 +20,39 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.authentication import AuthenticationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from loadgen.basicauth import BasicAuth
-from loadgen.dataset.facts import HELD_BYTES
-from loadgen.dataset.held import Dataset
+from loadgen.dataset.facts import MOST_BYTES_KEPT
+from loadgen.dataset.store import Dataset
 from loadgen.errors import DatasetError, OptionsError
-from loadgen.guard import Guard
 from loadgen.options import load_from
 from loadgen.reading import parse_json
-from loadgen.service import BusyError, LoadService
-from loadgen.state import LoadState
+from loadgen.service import CANCEL_SECONDS, BusyError, LoadService
+from loadgen.summary import LoadState
+from loadgen.users import Users
 
-__all__ = ["CANCEL_SECONDS", "make_app"]
+__all__ = ["make_app"]
 
 HEALTH = "/health"
 MOST_BODY_BYTES = 64 << 10
 # A data set whose first record is longer than may be held has that alone.
-MOST_RECORDS_BYTES = HELD_BYTES + (32 << 20)
+MOST_RECORDS_BYTES = MOST_BYTES_KEPT + (32 << 20)
 LONGEST_ERROR = 1_000
-# Longer than a load takes to give up its records in flight.
-CANCEL_SECONDS = 7.0
 
 
 def make_app(
     service: LoadService,
     bootstrap: str | None = None,
     cancel_seconds: float = CANCEL_SECONDS,
-    hosts: Collection[str] = (),
+    hosts: Collection[str] = ("*",),
     users: Mapping[str, str] | None = None,
 ) -> Starlette:
     """The interface of `service`.
@@ -61,19 +60,20 @@ def make_app(
     Args:
         bootstrap: for loads that name none.
         cancel_seconds: how long a DELETE waits at most.
-        hosts: names by which clients call it, besides IP addresses.
-        users: the password of each user; without any, everybody is answered.
+        hosts: names and addresses by which clients may call it.
+        users: the password of each user; without any, every client is answered.
     """
-
-    # First what costs least, so that guesses at a password come no faster than other requests.
-    middleware = [Middleware(Guard, hosts=hosts, any_address=True)]
+    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)]
     if users:
-        middleware.append(Middleware(BasicAuth, users=users, open_paths=[HEALTH]))
+        backend = Users(users, open_paths=[HEALTH])
+        middleware.append(Middleware(AuthenticationMiddleware, backend=backend, on_error=_not_let_in))
 
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok", "version": _version()})
 
     async def start(request: Request) -> JSONResponse:
+        if "origin" in request.headers:
+            raise HTTPException(403, "Origin: pages of another site begin no load here")
         values = await _read_object(request)
         if bootstrap is not None:
             values = {"bootstrap": bootstrap, **values}
@@ -129,6 +129,12 @@ async def _refuse(_request: Request, error: Exception) -> JSONResponse:
     else:
         status, text, headers = 409 if isinstance(error, BusyError) else 400, str(error), None
     return JSONResponse({"error": " ".join(text.split())[:LONGEST_ERROR]}, status, headers)
+
+
+def _not_let_in(_connection: HTTPConnection, error: AuthenticationError) -> JSONResponse:
+    # A body is not read.
+    headers = {"www-authenticate": 'Basic realm="loadgen", charset="UTF-8"', "connection": "close"}
+    return JSONResponse({"error": str(error)}, 401, headers)
 
 
 async def _read_object(request: Request) -> Mapping[str, Any]:

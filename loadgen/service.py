@@ -8,16 +8,17 @@ import traceback
 from collections.abc import Callable, Mapping
 
 from loadgen.clientconfig import hide
-from loadgen.dataset.held import Dataset
+from loadgen.dataset.store import Dataset
 from loadgen.engine import run
 from loadgen.errors import LoadgenError, OptionsError, UnusableError
 from loadgen.options import NOAA, Load
 from loadgen.progress import Show
-from loadgen.state import LoadName, LoadState
-from loadgen.summary import Progress, Summary
+from loadgen.summary import LoadName, LoadState, Progress, Summary
 
-__all__ = ["BusyError", "Engine", "LoadService"]
+__all__ = ["CANCEL_SECONDS", "BusyError", "Engine", "LoadService"]
 
+CANCEL_SECONDS = 7.0
+"""Longer than a load takes to give up its records in flight."""
 
 Engine = Callable[[Load, Show | None, threading.Event | None, Mapping[str, str] | None, Dataset | None], Summary]
 """Produces a load: `loadgen.engine.run`, or a test's replacement."""

@@ -1,12 +1,12 @@
-"""The progress and the summary of a load."""
+"""The progress, the summary and the state of a load."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel
 
-from loadgen.latency import Latency
-
-__all__ = ["Behind", "Progress", "Summary"]
+__all__ = ["Behind", "LoadName", "LoadState", "Progress", "Summary"]
 
 
 class Behind(BaseModel, extra="forbid", frozen=True):
@@ -56,7 +56,6 @@ class Summary(BaseModel, extra="forbid", frozen=True):
     """The same for the bytes of their values, in 10^6 bytes."""
     bytes: int
     """The bytes of all values sent."""
-    ack_latency_ms: Latency
     cpu_seconds: float
     """User and system time of the process, including the preparation of records."""
     rate_asked: float | None
@@ -65,3 +64,32 @@ class Summary(BaseModel, extra="forbid", frozen=True):
     interrupted: bool
     stopped: str | None
     """Why loadgen gave up; None if it did not."""
+
+
+class LoadName(BaseModel, extra="forbid", frozen=True):
+    """What identifies a load."""
+
+    run: str
+    topic: str
+    first_seq: int
+    count: int | None
+    """None for a load that ends by its duration."""
+
+
+class LoadState(BaseModel, extra="forbid", frozen=True):
+    """The newest load of a load generator."""
+
+    state: Literal["idle", "running", "done", "failed", "cancelled"]
+    """idle: no load yet; failed: ended without a summary; cancelled: stopped before its end."""
+    load: LoadName | None = None
+    progress: Progress | None = None
+    """The last one; None in the first second."""
+    summary: Summary | None = None
+    """Set once the load is done or cancelled."""
+    error: str | None = None
+    """Why it failed, in one line."""
+
+    @property
+    def acknowledged(self) -> int:
+        newest = self.summary or self.progress
+        return 0 if newest is None else newest.acknowledged

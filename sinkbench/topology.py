@@ -47,7 +47,7 @@ PORT_STEPS: Mapping[str, int] = {"kafka": 2, "elasticsearch": 1, "postgres": 1, 
 """By how much each port of a service's node is above that of the node before. Kafka's two ports lie side by side."""
 MOST_WORKERS = 16
 # A JVM of these services takes 1.4 times its heap and less, of a heap of 768 MB and more. PostgreSQL and PgBouncer took
-# 0.4 GB; the rest is for the controller, its load generator, and smaller heaps, beside which there is as much as else.
+# 0.4 GB; the rest is for the controller, its load generator, and smaller heaps, which need as much in addition.
 BESIDE_HEAP, OTHERS_BYTES = 1.5, 1_000_000_000
 """How much memory a JVM takes for each byte of its heap, and how many bytes all that is no JVM takes."""
 _UNITS = {"m": 1 << 20, "g": 1 << 30}
@@ -172,7 +172,7 @@ class ElasticsearchNodes(Section):
 
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        # A replica never lies beside its primary: such an index would stay yellow.
+        # A replica is never on its primary's node: such an index would stay yellow.
         if self.replicas >= len(self.nodes):
             raise mistake(
                 f"{{name}}.replicas must be less than the number of nodes, {len(self.nodes)}, found {self.replicas}",
@@ -243,7 +243,7 @@ class Topology:
         return all(len(self.of(service)) == 1 for service in SERVICES if service != "connect")
 
     def with_sizes(self, workers: int, heaps: Mapping[str, str]) -> Topology:
-        """The same with so many workers, and with these heaps by service."""
+        """The same with this number of workers and these heaps by service."""
         return replace(
             self,
             kafka=self.kafka.model_copy(update={"heap": heaps["kafka"]}),

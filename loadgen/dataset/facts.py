@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-__all__ = ["HELD_BYTES", "SCHEME", "DatasetFacts"]
+__all__ = ["MOST_BYTES_KEPT", "SCHEME", "DatasetFacts"]
 
 SCHEME = "kafka://"
 """What the address of a topic begins with."""
 
-HELD_BYTES = 256 << 20
+MOST_BYTES_KEPT = 256 << 20
 """Records are taken until they and their keys have so many bytes; a larger file or topic is used only so far."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -59,7 +59,7 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
         if self.source.startswith(SCHEME):
             parts.append("read up to where its partitions ended at the start")
         if not self.whole:
-            parts.append(f"the first ones only: no more than {HELD_BYTES >> 20} MiB are held")
+            parts.append(f"the first ones only: no more than {MOST_BYTES_KEPT >> 20} MiB are held")
         if self.with_key < self.records:
             parts.append(f"{self.records - self.with_key:,} of them have no key, and are sent without one")
         if self.left_out:

@@ -1,38 +1,48 @@
-"""The records of a file of JSON, one by one, each with its line and its own bytes."""
+"""The records of a file, one by one: JSON keeps its bytes, a row of CSV or Parquet becomes a JSON object."""
 
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from tempfile import NamedTemporaryFile
+from typing import Any, BinaryIO, Literal, NamedTuple
 
+import duckdb
 import zstandard
 
-from loadgen.dataset.record import BLANK, DECODER
+from loadgen.dataset.record import BLANK
 from loadgen.errors import DatasetError
 
-__all__ = ["MOST_RECORD_BYTES", "Found", "elements", "first_bytes", "lines", "plain_chunks"]
+__all__ = ["Found", "records_of_file"]
 
 MOST_RECORD_BYTES = 16 << 20
-"""No record may be longer; brokers take far less unless they are told to."""
+"""No record may be longer; brokers take far less unless they are configured to."""
 CHUNK_BYTES = 1 << 20
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+TABLES = (".csv", ".tsv")
+PACKED = (".gz", ".gzip", ".zst", ".zstd")
 # A frame may ask for as much memory as this, as `zstd --long=31` makes them.
 MOST_WINDOW_BYTES = 1 << 31
-BOM = codecs.BOM_UTF8
-BLANKS = re.compile(r"[ \t\r\n]+")
+# What JSON takes for a number. A text such as 007 is none, and stays what it is.
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+ROWS_AT_ONCE = 1_000
+# An alias that no column has: it would be taken for that column.
+ROW = '"the row of sinkbench"'
 
 
 class Found(NamedTuple):
     """A record in a file or a topic.
 
     Attributes:
-        where: where it stands there, for a person.
+        where: its place there, for a message.
         text: its bytes.
         unended: whether it is the last line of a file that lacks its line break: if it is no record, it was cut off.
         line_of_json: whether it is a line of newline-delimited JSON.
@@ -44,21 +54,26 @@ class Found(NamedTuple):
     line_of_json: bool = False
 
 
-def first_bytes(path: Path) -> bytes:
-    """The first 4 KiB of what a file holds, unpacked. Raises DatasetError if it cannot be read."""
-    start = b""
-    for chunk in plain_chunks(path, 4096):
-        start += chunk
-        if len(start) >= 4096:
-            break
-    return start[:4096]
+def records_of_file(path: Path, most_bytes: int) -> Iterator[Found]:
+    """The records of a file, in its order and not validated; the first `most_bytes` decide the types of CSV's columns.
 
-
-def plain_chunks(path: Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """What a file holds, unpacked if it is packed by gzip or zstd, which its first bytes tell.
-
-    Raises DatasetError if it cannot be read, or ends before what was packed does.
+    Raises DatasetError if it cannot be read, or ends early; names the line or the record.
     """
+    start = next(_plain_chunks(path), b"")
+    ending = path
+    while ending.suffix.lower() in PACKED:
+        ending = ending.with_suffix("")
+    if start.startswith(PARQUET):
+        return _parquet_rows(path)
+    if ending.suffix.lower() in TABLES:
+        return _csv_rows(path, most_bytes)
+    if start.removeprefix(codecs.BOM_UTF8).lstrip(BLANK).startswith(b"["):
+        return _elements(path)
+    return _lines(path)
+
+
+def _plain_chunks(path: Path) -> Iterator[bytes]:
+    """What a file holds, unpacked if it is packed by gzip or zstd, which its first bytes show."""
     try:
         if not path.is_file():
             found = "is no file" if path.exists() else "there is no such file"
@@ -66,12 +81,12 @@ def plain_chunks(path: Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
         with path.open("rb") as file:
             magic = file.read(4)
             file.seek(0)
-            if magic[:2] == GZIP:
-                yield from _chunks(gzip.GzipFile(fileobj=file), chunk_bytes)
-            elif magic == ZSTD:
-                yield from _unzstd(file, path, chunk_bytes)
+            if magic == ZSTD:
+                yield from _unzstd(file, path)
             else:
-                yield from _chunks(file, chunk_bytes)
+                plain = gzip.GzipFile(fileobj=file) if magic[:2] == GZIP else file
+                while chunk := plain.read(CHUNK_BYTES):
+                    yield chunk
     except EOFError:
         raise DatasetError(f"{path}: ends in the middle of what gzip has packed; fetch it again") from None
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
@@ -80,16 +95,11 @@ def plain_chunks(path: Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
         raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
 
 
-def _chunks(file: BinaryIO | gzip.GzipFile, chunk_bytes: int) -> Iterator[bytes]:
-    while chunk := file.read(chunk_bytes):
-        yield chunk
-
-
-def _unzstd(file: BinaryIO, path: Path, chunk_bytes: int) -> Iterator[bytes]:
+def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
     # Not its stream_reader, which does not tell a whole frame from one that was cut off.
     unpacker = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES)
     frame, packed = None, b""
-    while packed or (packed := file.read(chunk_bytes)):
+    while packed or (packed := file.read(CHUNK_BYTES)):
         frame = frame or unpacker.decompressobj()
         if chunk := frame.decompress(packed):
             yield chunk
@@ -99,130 +109,169 @@ def _unzstd(file: BinaryIO, path: Path, chunk_bytes: int) -> Iterator[bytes]:
         raise DatasetError(f"{path}: ends in the middle of what zstd has packed; fetch it again")
 
 
-def lines(path: Path) -> Iterator[Found]:
-    """The records of newline-delimited JSON: a line each, without the blanks around it; empty lines are none.
-
-    Raises DatasetError if the file cannot be read, or a line is longer than a record may be.
-    """
-    number, rest = 0, b""
-    for chunk in plain_chunks(path):
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file with their ends, without a byte order mark."""
+    number, rest = 1, b""
+    for chunk in chain(_plain_chunks(path), [None]):
+        *whole, rest = (rest + (chunk or b"")).split(b"\n")
+        for line in chain((each + b"\n" for each in whole), [rest] if chunk is None and rest else []):
+            if len(line) > MOST_RECORD_BYTES:
+                break
+            yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
             number += 1
-            yield from _of_line(path, number, line)
-        if len(rest) > MOST_RECORD_BYTES:
-            raise _too_long(f"{path}, line {number + 1}")
-    yield from _of_line(path, number + 1, rest, unended=True)
-
-
-def _of_line(path: Path, number: int, line: bytes, *, unended: bool = False) -> Iterator[Found]:
-    text = (line.removeprefix(BOM) if number == 1 else line).strip(BLANK)
-    if len(text) > MOST_RECORD_BYTES:
-        raise _too_long(f"{path}, line {number}")
-    if text:
-        yield Found(f"{path}, line {number}", text, unended, line_of_json=True)
-
-
-def _too_long(where: str) -> DatasetError:
-    return DatasetError(f"{where}: has more than {MOST_RECORD_BYTES:,} bytes; no record may be longer")
-
-
-def elements(path: Path) -> Iterator[Found]:
-    """The records of a file that is one JSON array: its elements, each with the line that it begins in.
-
-    Raises DatasetError if the file cannot be read, is no such array, or ends before the array does.
-    """
-    return iter(_Array(path))
-
-
-class _Array:
-    """A JSON array that is read as far as it is asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._chunks = plain_chunks(path)
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._text = ""
-        self._at = 0
-        self._line = 1
-
-    def __iter__(self) -> Iterator[Found]:
-        self._expect("[", "is no JSON array")
-        if self._next() == "]":
-            self._at += 1
         else:
-            yield self._element()
-            while self._next() != "]":
-                self._expect(",", "has neither a comma nor a closing bracket after an element")
-                yield self._element()
-            self._at += 1
-        if self._next():
-            raise DatasetError(f"{self._where()}: something follows the array; one file is one array")
+            if len(rest) <= MOST_RECORD_BYTES:
+                continue
+        raise DatasetError(f"{path}, line {number}: has more than {MOST_RECORD_BYTES:,} bytes; no record may be longer")
 
-    def _where(self) -> str:
-        return f"{self._path}, line {self._line}"
 
-    def _fill(self) -> bool:
-        """Reads on; returns whether there was more."""
-        chunk = next(self._chunks, None)
+def _lines(path: Path) -> Iterator[Found]:
+    """Newline-delimited JSON: a record a line, without the blanks around it; empty lines are none."""
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if text := line.strip(BLANK):
+            yield Found(f"{path}, line {number}", text, not line.endswith(b"\n"), line_of_json=True)
+
+
+def _elements(path: Path) -> Iterator[Found]:
+    """The elements of a file that is one JSON array, byte for byte."""
+    query = "SELECT json::VARCHAR FROM read_json_objects(?, format='array', maximum_object_size=16777216)"
+    last = b""
+    with NamedTemporaryFile() as plain:
+        for chunk in _plain_chunks(path):
+            plain.write(chunk)
+            last = chunk.rstrip(BLANK)[-1:] or last
+        plain.flush()
+        # DuckDB does not notice where a packed file was cut off, or one after a comma.
+        if last != b"]":
+            raise DatasetError(f"{path}: ends in the middle of its array; fetch it again")
+        yield from _asked(path, plain.fileno(), query, "element", "JSON array")
+
+
+def _parquet_rows(path: Path) -> Iterator[Found]:
+    query = f"SELECT to_json({ROW})::VARCHAR FROM read_parquet(?) AS {ROW}"  # noqa: S608  no text of others
+    with path.open("rb") as file:
+        yield from _asked(path, file.fileno(), query, "row", "Parquet file")
+
+
+def _asked(path: Path, descriptor: int, query: str, each: str, kind: str) -> Iterator[Found]:
+    """What DuckDB reads in an open file, one text for each record."""
+    number = 0
+    with _duckdb() as connection:
         try:
-            more = self._decoder.decode(chunk or b"", final=chunk is None)
-        except UnicodeDecodeError:
+            # By its number, since DuckDB takes a name with brackets for a pattern.
+            answer = connection.execute(query, [f"/proc/{os.getpid()}/fd/{descriptor}"])
+            while some := answer.fetchmany(ROWS_AT_ONCE):
+                for (text,) in some:
+                    number += 1
+                    yield Found(f"{path}, {each} {number}", str(text).encode("utf-8"))
+        except duckdb.Error as error:
+            why = re.sub(r'in file "[^"]*", ', "", str(error).splitlines()[0]).partition(" Try ")[0]
             raise DatasetError(
-                f"{self._where()}: is not UTF-8, or something after it is not; save it as such"
+                f"{path}: is no {kind} that DuckDB can read ({why}), or ends in the middle of it; fetch it again"
             ) from None
-        self._text, self._at = self._text[self._at :] + more, 0
-        return chunk is not None
 
-    def _next(self) -> str:
-        """The next character that is no blank; empty at the end."""
-        while True:
-            found = BLANKS.match(self._text, self._at)
-            end = self._at if found is None else found.end()
-            self._line += self._text.count("\n", self._at, end)
-            self._at = end
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._fill() and not self._text:
-                return ""
 
-    def _expect(self, mark: str, otherwise: str) -> None:
-        found = self._next()
-        if not found:
-            raise DatasetError(f"{self._where()}: the file ends in the middle of its array; fetch it again")
-        if found != mark:
-            raise DatasetError(f"{self._where()}: {otherwise}")
-        self._at += 1
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    # It would fetch an extension for what it cannot do by itself.
+    config: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(":memory:", config=config)
+    connection.execute("SET threads TO 1")
+    return connection
 
-    def _element(self) -> Found:
-        if not self._next():
-            raise DatasetError(f"{self._where()}: the file ends in the middle of its array; fetch it again")
-        end = self._end_of_element()
-        text = self._text[self._at : end]
-        found = Found(self._where(), text.encode("utf-8"))
-        self._line += text.count("\n")
-        self._at = end
-        return found
 
-    def _end_of_element(self) -> int:
-        while True:
-            try:
-                _, end = DECODER.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                line = self._line + self._text.count("\n", self._at, error.pos)
-                # Not all of it may have been read; what is wrong in itself stays so.
-                if len(self._text) - self._at > MOST_RECORD_BYTES:
-                    raise _too_long(self._where()) from None
-                if not self._fill():
-                    cut = "or the file ends in the middle of it"
-                    raise DatasetError(
-                        f"{self._where()}: the element is no JSON ({error.msg}, line {line}), {cut}; mend it"
-                    ) from None
-            except ValueError as error:
-                raise DatasetError(f"{self._where()}: the element is no JSON: {error}") from None
-            except RecursionError:
-                raise DatasetError(f"{self._where()}: the element is nested too deeply") from None
-            else:
-                # A number may go on in what is not read yet.
-                if end < len(self._text) or not self._fill():
-                    return end
+Kind = Literal["number", "boolean", "text"]
+
+
+def _csv_rows(path: Path, most_bytes: int) -> Iterator[Found]:
+    """The rows of a file of comma-separated values (or with ; tab or | between them) as JSON objects.
+
+    The first line has the names. A column whose cells are all numbers as JSON writes them, or all true or false, has
+    these; all else is text. An empty cell is null.
+    """
+    cells_of_rows = _cells(path)
+    _, names = next(cells_of_rows, (1, []))
+    if not names:
+        raise DatasetError(f"{path}: is empty; its first line must name the columns")
+    if len(set(names)) < len(names) or not all(names):
+        raise DatasetError(f"{path}, line 1: a column has no name, or two have the same; the first line names them")
+    kinds: list[Kind | None] = [None] * len(names)
+    read = 0
+    for _, cells in cells_of_rows:
+        kinds = [_kind(kind, cell) for kind, cell in zip(kinds, cells, strict=True)]
+        read += sum(map(len, cells))
+        if read > most_bytes:
+            break
+    heads = [json.dumps(name, ensure_ascii=False) for name in names]
+    for line, cells in _cells(path):
+        if line > 1:
+            members = (f"{head}: {_value(kind, cell)}" for head, kind, cell in zip(heads, kinds, cells, strict=True))
+            yield Found(f"{path}, line {line}", f"{{{', '.join(members)}}}".encode("utf-8", "replace"))
+
+
+def _kind(before: Kind | None, cell: str) -> Kind | None:
+    if not cell or before == "text":
+        return before
+    found: Kind = "number" if NUMBER.fullmatch(cell) else "boolean" if cell in ("true", "false") else "text"
+    return found if before in (None, found) else "text"
+
+
+def _value(kind: Kind | None, cell: str) -> str:
+    if not cell:
+        return "null"
+    # Beyond the bytes that decided what the column is, a cell may be something else.
+    return cell if kind != "text" and _kind(None, cell) == kind else json.dumps(cell, ensure_ascii=False)
+
+
+def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows, the names' among them, each with the line that it begins in."""
+    csv.field_size_limit(MOST_RECORD_BYTES)
+    texts = _lines_of_text(path)
+    head = [next(texts, "")]
+    # A name may have line breaks, in quotation marks.
+    while "".join(head).count('"') % 2 and (more := next(texts, "")):
+        head.append(more)
+    # Not DuckDB's read_csv: it drops what follows a quotation mark without its partner, in silence.
+    reader = csv.reader(chain(head, texts), delimiter=_delimiter("".join(head)), strict=True)
+    width = 0
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DatasetError(
+                f"{path}, line {line}: is no row ({error}), or the file ends in the middle of it; correct it"
+            ) from None
+        # An empty line is no row.
+        if not cells:
+            continue
+        width = width or len(cells)
+        if len(cells) != width:
+            raise DatasetError(
+                f"{path}, line {line}: has {len(cells)} columns, the first line has {width}; correct it"
+                " (a file that was cut off ends so)"
+            )
+        yield line, cells
+
+
+def _delimiter(head: str) -> str:
+    """What stands between the names of the columns, by DuckDB's sniffer."""
+    options = "header=false, all_varchar=true, quote='\"', escape='\"', comment='', skip=0"
+    with NamedTemporaryFile() as file, _duckdb() as connection:
+        file.write(head.encode())
+        file.flush()
+        query = f"SELECT delimiter FROM sniff_csv(?, {options})"  # noqa: S608  no text of others
+        try:
+            found = connection.execute(query, [file.name]).fetchone()
+        except duckdb.Error:
+            found = None
+    return "," if found is None else str(found[0])
+
+
+def _lines_of_text(path: Path) -> Iterator[str]:
+    for number, line in enumerate(_raw_lines(path), start=1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError:
+            raise DatasetError(f"{path}, line {number}: is not UTF-8; save the file as such") from None

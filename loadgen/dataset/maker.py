@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from loadgen.checksum import DIGITS, SUM
-from loadgen.dataset.held import Dataset
 from loadgen.dataset.record import closed
+from loadgen.dataset.store import Dataset
 from loadgen.records import LARGEST_BATCH, Message
 from loadgen.recordsums import digits_of
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from loadgen.dataset.facts import HELD_BYTES, SCHEME
-from loadgen.dataset.formats import Found, elements, first_bytes, lines
-from loadgen.dataset.held import Builder, Dataset
-from loadgen.dataset.keypath import key_at, steps_of
-from loadgen.dataset.record import BLANK, parse_record
-from loadgen.dataset.tables import parquet_rows, rows
+from loadgen.dataset.facts import MOST_BYTES_KEPT, SCHEME
+from loadgen.dataset.formats import Found, records_of_file
+from loadgen.dataset.record import key_at, parse_record, steps_of
+from loadgen.dataset.store import Builder, Dataset
 from loadgen.dataset.topic import TopicAddress, read_topic
 from loadgen.errors import DatasetError, OptionsError
 
-__all__ = ["open_dataset", "records_of_file"]
-
-PARQUET = b"PAR1"
-TABLES = (".csv", ".tsv")
-PACKED = (".gz", ".gzip", ".zst", ".zstd")
-UTF8_MARK = b"\xef\xbb\xbf"
+__all__ = ["open_dataset"]
 
 
 def open_dataset(
     source: str,
     key: str | None = None,
     client_settings: Mapping[str, str] | None = None,
-    most_bytes: int = HELD_BYTES,
+    most_bytes: int = MOST_BYTES_KEPT,
 ) -> Dataset:
     """The records of a file or a topic, each looked at: the first of them, until `most_bytes` are held.
 
@@ -83,23 +76,4 @@ def _add(builder: Builder, found: Found, key: bytes | None, steps: tuple[str, ..
         cut = ", or the file ends in the middle of it" if found.unended else ""
         # A single object over many lines is met often.
         form = "; a file of JSON has one record in each line, or is one array" if found.line_of_json else ""
-        raise DatasetError(f"{found.where}: {wrong}{cut}; mend it, or leave it out{form}") from None
-
-
-def records_of_file(path: Path, most_bytes: int = HELD_BYTES) -> Iterator[Found]:
-    """The records of a file, in its order, not looked at yet. Raises DatasetError if it cannot be read."""
-    start = first_bytes(path)
-    return iter(_reader(path, start, most_bytes))
-
-
-def _reader(path: Path, start: bytes, most_bytes: int) -> Iterable[Found]:
-    ending = path
-    while ending.suffix.lower() in PACKED:
-        ending = ending.with_suffix("")
-    if start.startswith(PARQUET):
-        return parquet_rows(path)
-    if ending.suffix.lower() in TABLES:
-        return rows(path, most_bytes)
-    if start.removeprefix(UTF8_MARK).lstrip(BLANK).startswith(b"["):
-        return elements(path)
-    return lines(path)
+        raise DatasetError(f"{found.where}: {wrong}{cut}; correct it, or leave it out{form}") from None

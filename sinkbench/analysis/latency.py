@@ -14,14 +14,22 @@ import numpy as np
 import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
-from loadgen.latency import HIGHEST_US, supports
 from sinkbench.analysis.rates import most
 from sinkbench.results import LatencyMs
 
-__all__ = ["latency_of", "merged"]
+__all__ = ["latency_of", "merged", "supports"]
 
 DIGITS = 3
+HIGHEST_US = 3_600_000_000
+BEYOND = 10
+"""A quantile needs at least this many samples beyond it."""
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+
+
+def supports(count: int, quantile: float) -> bool:
+    """Whether 10 of `count` samples lie beyond `quantile` (0 to 1): p50 needs 20, p95 200, p99 1,000, p999 10,000."""
+    # In millionths, since 0.001 has no exact binary form.
+    return count * round((1 - quantile) * 1_000_000) >= BEYOND * 1_000_000
 
 
 def latency_of(

@@ -11,6 +11,7 @@ import typer
 from loadgen.reading import printable
 from sinkbench.cli.options import PRICES, RUN, commands
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, ResultsError
+from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.compare import gate, percent_of
@@ -19,7 +20,6 @@ from sinkbench.runs.reader import load_run, load_summary
 from sinkbench.runs.store import write_bytes, write_text
 from sinkbench.secrets import redacted
 from sinkbench.suggest import did_you_mean
-from sinkbench.summary.cost import with_prices
 from sinkbench.tables import comparison as comparetable
 from sinkbench.tables.export import export as export_run
 from sinkbench.tables.runs import runs_table

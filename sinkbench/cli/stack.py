@@ -37,9 +37,9 @@ def up(stack_name: OnStack = None) -> None:
         say("every endpoint answers; `sinkbench status` asks them again")
         return
     # Imported here: the sinks take as long as all the rest.
-    from sinkbench.race.byhand import offer_by_hand
+    from sinkbench.race.preparation import create_named_targets
 
-    offer_by_hand(stack)
+    create_named_targets(stack)
     say("the stack is up; `sinkbench status` shows where, `sinkbench down` stops it")
 
 

@@ -16,7 +16,7 @@ from sinkbench.services.connect import ConnectCluster, placement
 from sinkbench.sinks import SinkState, Target, sink_kind
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.stack import Endpoints
-from sinkbench.trial.bench import VARIABLE, filled_in
+from sinkbench.trial.cluster import VARIABLE, filled_in
 from sinkbench.trial.names import is_ours
 
 __all__ = ["Around", "connectors_of", "connectors_there"]

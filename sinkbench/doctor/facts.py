@@ -92,15 +92,13 @@ class Machine:
 
     Attributes:
         available_bytes: memory that can be had without swapping.
-        heap_bytes: of all Java heaps of the stack together.
-        up: whether the stack runs, so that its heaps are taken already.
+        needed_bytes: what the stack takes when it is started; 0 if it runs, or that is not known.
         free_bytes: of the disk with the services' data.
         least_free_bytes: below which no race begins.
     """
 
     available_bytes: int | None = None
-    heap_bytes: int | None = None
-    up: bool = False
+    needed_bytes: int = 0
     free_bytes: int | None = None
     least_free_bytes: int = 0
 

@@ -24,14 +24,13 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka, PartitionCopies
 from sinkbench.sinks import SinkState, settable_of_sinks, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
+from sinkbench.topology import needed_bytes
+from sinkbench.trial.cluster import Cluster
 
 __all__ = ["Look", "look"]
 
 DOWN = "the stack is down; `sinkbench up` starts it"
 NOT_OURS = "these machines belong to others"
-_HEAPS = ("kafka_heap", "connect_heap", "elasticsearch_heap")
-_UNITS = {"m": 1024**2, "g": 1024**3}
 
 
 def look(stack: Stack, checkout: Path, plan: Plan | None = None) -> Facts:
@@ -109,7 +108,7 @@ class Look:
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
         """Why a race would end before its first trial, by the checks that it makes itself."""
         try:
-            with closing(Bench(self._stack, plan, self._checkout)) as bench:
+            with closing(Cluster(self._stack, plan, self._checkout)) as bench:
                 preflight(bench, cells)
                 validate_configs(bench, cells, lambda line: None)
         except UserError as error:
@@ -187,30 +186,15 @@ class Look:
             self._unseen[Area.MEMORY] = NOT_OURS
             return Machine(free_bytes=free, least_free_bytes=LEAST_FREE_BYTES)
         _, allowance = container()
-        heaps = self._heaps()
         available = psutil.virtual_memory().available
         if allowance.memory_bytes is not None:
             available = min(available, allowance.memory_bytes)
         return Machine(
             available_bytes=available,
-            heap_bytes=self._all_heaps(heaps),
-            up=up,
+            needed_bytes=0 if up or self._stack.layout is None else needed_bytes(self._stack.layout),
             free_bytes=free,
             least_free_bytes=LEAST_FREE_BYTES,
         )
-
-    def _heaps(self) -> dict[str, int]:
-        """The heap of each kind of service, by the settings."""
-        settings = getattr(self._stack, "settings", None)
-        heaps: Mapping[str, str] = {} if settings is None else settings.model_dump(include=set(_HEAPS))
-        return {name.removesuffix("_heap"): int(text[:-1]) * _UNITS[text[-1]] for name, text in heaps.items()}
-
-    def _all_heaps(self, heaps: Mapping[str, int]) -> int:
-        """The heaps of all nodes together; of containers of each service one, and all workers."""
-        layout = self._stack.layout
-        if layout is None:
-            return sum(heaps.values()) + (self._stack.workers - 1) * heaps.get("connect", 0)
-        return sum(heaps.get(node.service, 0) for node in layout.nodes)
 
 
 def _behind(brokers: Collection[int], partitions: Iterable[PartitionCopies]) -> tuple[int, ...]:

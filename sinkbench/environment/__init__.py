@@ -1,7 +1,7 @@
 """The environment of a run: the machine and the services that its figures depend on. Never a host, a user or a path.
 
 `machine`, `disk` and `cgroup` look at the controller's machine; `services` and `jvm` ask the services. An unknown value
-is None, as many are on somebody else's clusters. Nothing here changes a service, or is asked again during a trial.
+is None, as many are on clusters that exist already. Nothing here changes a service, or is asked again during a trial.
 """
 
 from __future__ import annotations
@@ -31,11 +31,8 @@ def describe(
 ) -> dict[str, JsonValue]:
     """The controller's machine, and the version, JVM, limits and durability of each service; no sink's settings yet.
 
-    Args:
-        checkout: the folder with sinkbench's own files.
-        plugins: version of each plugin that takes part, by its class.
-
-    Raises StackError if a service of our own does not answer.
+    `plugins` has the version of each plugin that takes part, by its class. Raises StackError if a service that
+    sinkbench started does not answer.
     """
     endpoints = stack.endpoints
     sinks = about_sinks(endpoints)
@@ -71,7 +68,7 @@ def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSet
 
 
 def _topology(layout: Topology | None) -> JsonValue:
-    """Its name, and the nodes of each service and what they replicate; None where somebody else says so."""
+    """Its name, and the nodes of each service and what they replicate; None where it is not known."""
     return None if layout is None else {"name": layout.name, **layout.describe()}
 
 

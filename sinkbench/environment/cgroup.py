@@ -27,16 +27,13 @@ def container() -> tuple[str, Allowance]:
     cgroups = text_of(Path("/proc/self/cgroup")) or ""
     marks = {name for name in ("/.dockerenv", "/run/.containerenv") if Path(name).exists()}
     kind = container_kind(marks, os.environ, cgroups, text_of(MOUNTS) or "")
-    return kind, own_allowance(cgroups, _below_root, len(os.sched_getaffinity(0)))
+    return kind, own_allowance(cgroups, lambda name: text_of(_ROOT / name), len(os.sched_getaffinity(0)))
 
 
 def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, mountinfo: str) -> str:
     """The kind of container: kubernetes, podman, docker, lxc, another that says its name, or "none".
 
-    Args:
-        marks: those of /.dockerenv and /run/.containerenv that exist.
-        variables: the environment's.
-        cgroups, mountinfo: the texts of these files in /proc/self.
+    `marks` are those of /.dockerenv and /run/.containerenv that exist; the texts are those of /proc/self.
     """
     root = mount_of(Path("/"), mountinfo)
     # A virtual machine made from a container's image has these marks, too, but a disk of its own.
@@ -55,12 +52,9 @@ def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, 
 
 
 def own_allowance(cgroups: str, read: Read, cpus_allowed: int | None = None) -> Allowance:
-    """What a process may use: the smallest limit of its control groups and those above them.
+    """What a process may use: the smallest limit of its control groups (version 1 or 2) and those above them.
 
-    Args:
-        cgroups: the text of /proc/self/cgroup, version 1 or 2.
-        read: reads a file below /sys/fs/cgroup.
-        cpus_allowed: cores that the scheduler may give the process; None, or all of them, is no limit.
+    `cpus_allowed`: cores that the scheduler may give the process; None, or all of them, is no limit.
     """
     cpus: list[float] = [] if cpus_allowed in (None, os.cpu_count()) else [float(cpus_allowed or 0)]
     memory: list[int] = []
@@ -103,7 +97,3 @@ def _quota(parts: list[str]) -> list[float]:
 
 def _bytes(text: str | None) -> list[int]:
     return [int(text)] if text is not None and text.isdigit() and int(text) < _NO_LIMIT_BYTES else []
-
-
-def _below_root(name: str) -> str | None:
-    return text_of(_ROOT / name)

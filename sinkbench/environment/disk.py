@@ -13,7 +13,6 @@ __all__ = ["MOUNTS", "Mount", "disk", "kind_of_block", "kind_of_filesystem", "mo
 
 _SYS = Path("/sys")
 MOUNTS = Path("/proc/self/mountinfo")
-_IN_MEMORY = {"tmpfs", "ramfs"}
 _NETWORKED = re.compile(r"nfs\d?|cifs|smb\d?|ceph|glusterfs|lustre|9p|virtiofs|fuse\.sshfs|fuse\.glusterfs")
 # Disks of a hypervisor. Their `rotational` flag says nothing of the hardware behind them.
 _VIRTUAL_NAMES = re.compile(r"x?vd[a-z]+")
@@ -28,19 +27,12 @@ _DEEPEST = 8
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system.
+    """A mounted file system: its device number (254:0), which folder of it is mounted where, its type and source."""
 
-    Attributes:
-        point: where it is mounted.
-        root: the folder of the file system that is mounted there; "/" for all of it.
-        device: its device number, as 254:0.
-        source: what it was mounted from.
-    """
-
-    point: str
-    root: str
-    filesystem: str
     device: str
+    root: str
+    point: str
+    filesystem: str
     source: str
 
 
@@ -70,13 +62,13 @@ def mount_of(path: Path, mountinfo: str) -> Mount | None:
         point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line["point"])
         # The longest mount point wins; of several at one place the last, which hides the others.
         if path.is_relative_to(point) and (found is None or len(point) >= len(found.point)):
-            found = Mount(point, line["root"], line["filesystem"], line["device"], line["source"])
+            found = Mount(**{**line.groupdict(), "point": point})
     return found
 
 
 def kind_of_filesystem(filesystem: str) -> str | None:
     """memory or network for a file system that needs no local disk; None for any other."""
-    if filesystem in _IN_MEMORY:
+    if filesystem in ("tmpfs", "ramfs"):
         return "memory"
     return "network" if _NETWORKED.fullmatch(filesystem) else None
 
@@ -103,7 +95,7 @@ def _kind_below(mount: Mount) -> str | None:
 
 
 def _kinds(block: Path, deepest: int) -> Iterable[str | None]:
-    """The kind of each disk that a block device consists of. `block` is its folder in /sys."""
+    """The kind of each disk that a block device, by its folder in /sys, consists of."""
     slaves = sorted((block / "slaves").iterdir()) if (block / "slaves").is_dir() else []
     if slaves and deepest:
         for slave in slaves:

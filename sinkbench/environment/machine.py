@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,12 +19,16 @@ __all__ = ["commit", "machine"]
 
 def machine() -> dict[str, JsonValue]:
     """Processors, memory, kernel and distribution; None for what is unknown."""
+    cpus, system = text_of(Path("/proc/cpuinfo")), None
+    model = None if cpus is None else re.search(r"^model name\s*:\s*(.+)$", cpus, re.MULTILINE)
+    with suppress(OSError):
+        system = platform.freedesktop_os_release().get("PRETTY_NAME")
     return {
-        "cpu_model": _cpu_model(),
+        "cpu_model": None if cpus is None else platform.machine() if model is None else model[1].strip(),
         "cpu_count": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": platform.release(),
-        "system": _system(),
+        "system": system,
     }
 
 
@@ -31,26 +36,10 @@ def commit(checkout: Path) -> str | None:
     """The commit that is checked out, with "+" if its files were changed; None if there is none."""
 
     def git(*arguments: str) -> str | None:
-        try:
+        with suppress(OSError):
             done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=False)
-        except OSError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
+            return done.stdout.strip() if done.returncode == 0 else None
+        return None
 
     found = git("rev-parse", "HEAD")
     return None if found is None else found + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
-
-
-def _cpu_model() -> str | None:
-    text = text_of(Path("/proc/cpuinfo"))
-    if text is None:
-        return None
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else platform.machine()
-
-
-def _system() -> str | None:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME")
-    except OSError:
-        return None

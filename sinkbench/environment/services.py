@@ -38,15 +38,9 @@ Told = TypeVar("Told")
 
 
 def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -> dict[str, JsonValue]:
-    """The version of sinkbench, its clients, and every service; None for one that clusters of others keep back.
+    """The version of sinkbench, its clients, and every service; None for one that other people's clusters do not show.
 
-    Args:
-        endpoints: where the services are.
-        checkout: where sinkbench's own files are.
-        sinks: what `about_sinks` has returned.
-
-    Raises:
-        StackError: a service of our own does not tell.
+    `sinks` is what `about_sinks` returned. Raises StackError if a service that sinkbench started does not tell.
     """
 
     def release() -> str | None:
@@ -68,12 +62,9 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
 def jvms(
     endpoints: Endpoints, commands: Mapping[str, Sequence[str]], sinks: Mapping[str, About]
 ) -> dict[str, JsonValue]:
-    """Version and flags of the Java of Kafka, Connect and the sinks that run in one; None for what is not shown to us.
+    """Version and flags of the Java of Kafka, Connect and the sinks that run in one; None for what is not visible.
 
-    Args:
-        endpoints: where the services are.
-        commands: the words of each service's command line, by the service's name; of those that can be seen.
-        sinks: what `about_sinks` has returned.
+    `commands` are the command lines of the services that can be seen, `sinks` is what `about_sinks` returned.
     """
     workers = {name: words for name, words in commands.items() if name.startswith("connect-") and java_of(words)}
     shown = common(version_shown(text) for text in _metrics(endpoints))
@@ -92,11 +83,7 @@ def jvms(
 
 
 def about_sinks(endpoints: Endpoints) -> dict[str, About]:
-    """What each service of the sinks says of itself, by its name; nothing, of one of others that does not answer.
-
-    Raises:
-        StackError: a service of our own does not answer.
-    """
+    """What each service of the sinks says of itself, by its name. StackError if one that sinkbench started does not."""
 
     def about(name: str, endpoint: Endpoint) -> About:
         service = sink_service(name)
@@ -107,19 +94,12 @@ def about_sinks(endpoints: Endpoints) -> dict[str, About]:
 
 def kafka_durability(endpoints: Endpoints, load: PlanLoad | None) -> dict[str, JsonValue]:
     """What an acknowledgement by Kafka means: the load's acks and replication, and the broker's settings."""
-    wanted: dict[str, JsonValue] = (
-        {}
-        if load is None
-        else {
-            "acks": load.acks,
-            "replication": load.replication or endpoints.replication,
-        }
-    )
+    wanted = {} if load is None else {"acks": load.acks, "replication": load.replication or endpoints.replication}
     return {**wanted, **Kafka(endpoints.kafka, endpoints.kafka_settings).broker_settings(BROKER)}
 
 
 def _told(name: str, ask: Callable[[], Told], endpoints: Endpoints) -> Told | None:
-    """A service's answer; None if somebody else's does not answer. Raises StackError if our own does not."""
+    """A service's answer; None if other people's does not answer. Raises StackError if one of sinkbench's does not."""
     try:
         return ask()
     except (ServiceError, ValueError) as error:

@@ -2,5 +2,5 @@
 
 A race calls `measure`. `consume` measures Kafka and Connect, `sinklimit` a sink, by plain clients in processes of their
 own; `tune`, which is pure, searches for their best settings, and `costs`, which is pure, tells what a measurement took.
-`summary.efficiency` relates pipelines to the limits. Nothing of a race, of pilots or of a report belongs here.
+`metrics.limit` relates pipelines to the limits. Nothing of a race, of pilots or of a report belongs here.
 """

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.clients import consume_as_group
 from sinkbench.limits.tune import Measured
 from sinkbench.plan.cells import Cell
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
-from sinkbench.trial.bench import Bench
+from sinkbench.services.worker import WorkerFailed
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
 __all__ = ["connect_limit", "dropping", "kafka_limit"]
@@ -59,7 +60,9 @@ class _Progress:
         return Measured(None, TOO_SHORT) if rate is None else Measured(round(rate.records_per_second, 1))
 
 
-def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]) -> Measured:
+def kafka_limit(
+    bench: Cluster, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]
+) -> Measured:
     """The rate of a consumer group of `consumers` processes on a topic of `records`; `tell` gets progress and total."""
     endpoints = bench.stack.endpoints
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
@@ -72,11 +75,9 @@ def kafka_limit(bench: Bench, names: Names, records: int, consumers: int, tell: 
 
     with cleaning(clean):
         try:
-            with Clients() as clients:
-                partitions = bench.plan.load.partitions
-                clients.consume(names.topic, group, settings, consumers, partitions, progress.see)
+            consume_as_group(names.topic, group, settings, consumers, bench.plan.load.partitions, progress.see)
             return progress.measured()
-        except (ClientFailed, ServiceError) as error:
+        except (WorkerFailed, ServiceError) as error:
             return Measured(None, in_one_line(error))
 
 
@@ -93,13 +94,13 @@ def dropping(config: dict[str, str]) -> dict[str, str]:
     }
 
 
-def connect_limit(bench: Bench, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]) -> Measured:
+def connect_limit(bench: Cluster, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]) -> Measured:
     """The rate at which a cell's tasks read, and drop, a topic of `records`; `tell` gets progress and total."""
     progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
 
     def clean() -> None:
-        bench.stop_connector(names)
+        bench.stop_connector(names.connector)
         bench.kafka.delete_group(group)
 
     with cleaning(clean):

@@ -18,10 +18,11 @@ from sinkbench.plan.sizing import least_records
 from sinkbench.results import Limit, LimitInBlock, LimitStep
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Destination, sink_kind
-from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
-from sinkbench.trial.kind import Observer
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Observer
+from sinkbench.trial.values import TopicLoad
 
 __all__ = ["LimitJob", "jobs"]
 
@@ -110,7 +111,7 @@ class LimitJob:
         return LimitInBlock(block=block, records_per_second=rate, problem=problem, cpu_seconds_per_million=cpu)
 
 
-def jobs(bench: Bench, cells: Sequence[Cell], token: str) -> list[LimitJob]:
+def jobs(bench: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     """The limits of Kafka, Connect, and each way to write to each sink; what they create is named after `token`."""
     reading = Names.of(f"{token}_limit")
     # Any pipeline will do for Connect's limit: its connector gets no records.
@@ -133,11 +134,11 @@ def jobs(bench: Bench, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     return [
         LimitJob(KAFKA, "consumer group", kafka),
         LimitJob(CONNECT, cells[0].label, connect),
-        *(_sink_job(bench, sink, way, token) for sink in sinks for way in sink_kind(sink).ways),
+        *(_sink_job(bench, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
     ]
 
 
-def _sink_job(bench: Bench, sink: str, way: str, token: str) -> LimitJob:
+def _sink_job(bench: Cluster, sink: str, way: str, token: str) -> LimitJob:
     to = Destination(sink, way, Names.of(f"{token}_limit_{way.lower()}").target, bench.stack.endpoints.sinks[sink])
     return LimitJob(
         sink,
@@ -148,7 +149,7 @@ def _sink_job(bench: Bench, sink: str, way: str, token: str) -> LimitJob:
 
 
 @contextmanager
-def _topic(bench: Bench, names: Names, form: Form, observer: Observer) -> Iterator[int]:
+def _topic(bench: Cluster, names: Names, form: Form, observer: Observer) -> Iterator[int]:
     """Loads a topic and removes it in the end; yields its number of records. Raises TrialFailed or StackError."""
     size = bench.value_bytes(form)
     records = max(min(TOPIC_RECORDS, int(TOPIC_BYTES / size)), least_records(size))

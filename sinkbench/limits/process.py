@@ -1,51 +1,131 @@
-"""The process of a plain client: it writes to a sink or reads from Kafka on one connection, as the controller orders.
-
-The controller starts `python -m sinkbench.limits.process FD`, where FD is one end of a socket pair. That process does
-no work itself: for each socket that it is sent it forks a client, which costs less than another interpreter with all of
-its imports. Orders come through a client's socket, pickled, and not as arguments, which anybody who lists processes
-sees. Each process ends when the other end of its socket closes.
-"""
+"""What the workers of a limit do: write to a sink or read from Kafka on one connection, as the controller orders."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 import time
-from contextlib import suppress
-from dataclasses import asdict
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer
 
-from loadgen.dataset.held import Dataset
 from loadgen.dataset.maker import DatasetMaker
+from loadgen.dataset.store import Dataset
 from loadgen.options import Load
-from loadgen.records import Maker, RecordMaker, made_by
+from loadgen.records import RecordMaker, made_by
 from sinkbench.errors import ServiceError
-from sinkbench.limits.orders import Consume, MakeRecords, Open, Problem, Ready, Seen, Write, Written
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import kafka_errors
-from sinkbench.sinks import Writer, open_writer
+from sinkbench.sinks import Destination, Writer, open_writer
 
-__all__ = ["main", "make_records", "write_for"]
+__all__ = [
+    "Consume",
+    "MakeRecords",
+    "Open",
+    "Seen",
+    "Write",
+    "Written",
+    "consume",
+    "make_records",
+    "write",
+    "write_for",
+]
 
 CONSUMED_AT_ONCE = 10_000
 REPORT_SECONDS = 0.05
 
 
+@dataclass(frozen=True)
+class MakeRecords:
+    """Make `count` records from `first_seq` on, to write again and again.
+
+    Attributes:
+        run, first_seq, count, keys, record_bytes: as loadgen's options.
+        dataset: the file of the data set that they are made from, if they are not noaa's.
+    """
+
+    run: str
+    first_seq: int
+    count: int
+    keys: int
+    record_bytes: int
+    dataset: Path | None = None
+
+
+@dataclass(frozen=True)
+class Open:
+    """Connect, and cut the records into batches of `batch`."""
+
+    to: Destination
+    batch: int
+
+
+@dataclass(frozen=True)
+class Write:
+    """Write for `seconds` from the monotonic time `start`, then close."""
+
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Written:
+    """The result of writing.
+
+    Attributes:
+        stored: records that the sink has acknowledged.
+        in_time: those of them within the time; a batch at its end counts by the share of its duration within.
+        problem: why it ended early, if it did.
+        cpu_seconds: CPU time that the client took for it.
+    """
+
+    stored: int
+    in_time: float
+    problem: str | None = None
+    cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Consume:
+    """Join a consumer group on `topic`. The next message starts the reading, and the one after it ends it."""
+
+    topic: str
+    group: str
+    settings: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A consumer at the monotonic time `at`: the number of its partitions, and of the records that it has read."""
+
+    at: float
+    partitions: int
+    records: int
+
+
 def make_records(wanted: MakeRecords) -> list[bytes]:
     """The records as loadgen makes them, in order of seq."""
-    return made_by(_maker(wanted), wanted.first_seq, wanted.count)
-
-
-def _maker(wanted: MakeRecords) -> Maker:
     if wanted.dataset is not None:
-        return DatasetMaker(Dataset.read(wanted.dataset), wanted.run)
+        return made_by(DatasetMaker(Dataset.read(wanted.dataset), wanted.run), wanted.first_seq, wanted.count)
     options = {key: value for key, value in asdict(wanted).items() if key != "dataset"}
-    return RecordMaker(Load(bootstrap="-", topic="-", **options))
+    return made_by(RecordMaker(Load(bootstrap="-", topic="-", **options)), wanted.first_seq, wanted.count)
+
+
+def write(connection: Connection) -> None:
+    """Obeys MakeRecords, then Open and Write in turn; answers None when ready, and each Write with Written."""
+    records = make_records(connection.recv())
+    connection.send(None)
+    while True:
+        opened: Open = connection.recv()
+        size = opened.batch
+        with closing(open_writer(opened.to)) as writer:
+            batches = [writer.batch(records[at : at + size]) for at in range(0, len(records) - size + 1, size)]
+            connection.send(None)
+            written = write_for(writer, batches, size, connection.recv())
+        connection.send(written)
 
 
 def write_for(writer: Writer, batches: list[Any], batch: int, order: Write) -> Written:
@@ -65,12 +145,20 @@ def write_for(writer: Writer, batches: list[Any], batch: int, order: Write) -> W
     return Written(stored, in_time, cpu_seconds=time.process_time() - used)
 
 
-def consume(connection: Connection, order: Consume) -> None:
+def consume(connection: Connection) -> None:
+    """Obeys Consume: sends Seen whenever anything changes, and None in the end."""
+    order: Consume = connection.recv()
+    with kafka_errors():
+        _consume(connection, order)
+    connection.send(None)
+
+
+def _consume(connection: Connection, order: Consume) -> None:
     partitions: list[Any] = []
     moved: list[bool] = []
 
     def assigned(consumer: Any, given: list[Any]) -> None:
-        # Nobody reads before every member has its partitions.
+        # No member reads before all have their partitions.
         partitions[:] = given
         consumer.assign(given)
         consumer.pause(given)
@@ -103,76 +191,3 @@ def consume(connection: Connection, order: Consume) -> None:
         connection.recv()
     finally:
         consumer.close()
-
-
-class _Client:
-    """The state between orders."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._records: list[bytes] = []
-        self._writer: Writer | None = None
-        self._batches: list[Any] = []
-        self._batch = 0
-
-    def obey(self, order: object) -> object:
-        if isinstance(order, MakeRecords):
-            self._records = make_records(order)
-            return Ready()
-        if isinstance(order, Open):
-            self.close()
-            self._writer = open_writer(order.to)
-            self._batch = order.batch
-            whole = range(0, len(self._records) - order.batch + 1, order.batch)
-            self._batches = [self._writer.batch(self._records[at : at + order.batch]) for at in whole]
-            return Ready()
-        if isinstance(order, Write) and self._writer is not None:
-            written = write_for(self._writer, self._batches, self._batch, order)
-            self.close()
-            return written
-        if isinstance(order, Consume):
-            with kafka_errors():
-                consume(self._connection, order)
-            return Ready()
-        return Problem(f"not understood: {type(order).__name__}")
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._writer, self._batches = None, []
-
-
-def main(descriptor: int) -> None:
-    """Forks a client for each socket that comes, until the controller closes its end of the socket pair."""
-    # Ctrl-C is for the controller, which ends its clients itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # So that no client that has ended is left as a zombie.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with Connection(descriptor) as connection, suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            socket = recv_handle(connection)
-            if os.fork() == 0:
-                try:
-                    connection.close()
-                    serve(socket)
-                finally:
-                    # What this process has open is its parent's to close.
-                    os._exit(0)
-            os.close(socket)
-
-
-def serve(descriptor: int) -> None:
-    """Obeys orders as a client, until the controller closes its end of that socket."""
-    with Connection(descriptor) as connection, suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        client = _Client(connection)
-        while True:
-            order = connection.recv()
-            try:
-                answer = client.obey(order)
-            except ServiceError as error:
-                answer = Problem(in_one_line(error))
-            connection.send(answer)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

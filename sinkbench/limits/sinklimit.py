@@ -13,16 +13,17 @@ from functools import partial
 
 from sinkbench.analysis.samples import CONTROLLER, Sample
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.clients import Writers
 from sinkbench.limits.costs import costs_between
-from sinkbench.limits.orders import MakeRecords
+from sinkbench.limits.process import MakeRecords
 from sinkbench.limits.tune import Measured, Point, Tuned, tune
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
+from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Sink
-from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.sampler import usage_signs
 
 __all__ = ["BLOCK_SECONDS", "SinkClient", "sink_limit", "sink_limit_again"]
@@ -64,7 +65,7 @@ class SinkClient:
         self._sink = sink
         self._to = to
         self._look = look
-        self._clients = Clients(
+        self._clients = Writers(
             MakeRecords(to.target, 0, pool, load.keys, load.record_bytes, None if records is None else records.path)
         )
 
@@ -81,7 +82,7 @@ class SinkClient:
         with cleaning(lambda: self._sink.drop(self._to.target)):
             try:
                 return self._measure(point, seconds)
-            except ClientFailed as error:
+            except WorkerFailed as error:
                 # What is left of them may still wait for something.
                 self._clients.close()
                 return Measured(None, str(error))
@@ -118,7 +119,7 @@ class SinkClient:
 
 
 def sink_limit(
-    bench: Bench,
+    bench: Cluster,
     to: Destination,
     phase: Callable[[str], None],
     step_seconds: float = STEP_SECONDS,
@@ -146,7 +147,7 @@ def sink_limit(
 
 
 def sink_limit_again(
-    bench: Bench, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
+    bench: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
 ) -> Measured:
     """Measures once more what a search has settled, by new clients, and what it took; the rest as of `sink_limit`.
 
@@ -161,7 +162,7 @@ def _in_words(to: Destination, point: Point) -> str:
     return f"{to.way} of {point.batch:,} records, {point.connections} connections"
 
 
-def _look(bench: Bench) -> Sample:
+def _look(bench: Cluster) -> Sample:
     """What the services and sinkbench itself have used so far; as far as they can be asked."""
     used: Mapping[str, float | None] = {}
     signs: Mapping[str, float] = {}

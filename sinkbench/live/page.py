@@ -14,18 +14,19 @@ import json
 import logging
 import secrets
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 
+import uvicorn
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from loadgen.guard import Guard
-from loadgen.httpthread import HttpThread, why_not_listening
 from sinkbench.errors import SettingsError
 from sinkbench.live.state import LiveRun
 
@@ -39,6 +40,7 @@ PING_SECONDS = 5
 RETRY_MS = 1000
 # Time for the last event to reach every browser.
 GRACE_SECONDS = 2
+MOST_CONNECTIONS = 64
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -70,7 +72,7 @@ def make_app(live: LiveRun) -> Starlette:
             Route("/page.js", _file("text/javascript", "sinkbench.live/page.js")),
             Route("/events", events),
         ],
-        middleware=[Middleware(Guard, hosts=HOSTS)],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)],
     )
 
 
@@ -106,20 +108,39 @@ class LivePage:
         try:
             listener = socket.create_server((HOST, port))
         except OSError as error:
+            # create_server's own text repeats the address.
+            why = (error.strerror or str(error)).partition(" (while")[0].lower()
             raise SettingsError(
-                f"live page: port {port} cannot be listened on ({why_not_listening(error).lower()}); stop what listens"
+                f"live page: port {port} cannot be listened on ({why}); stop what listens"
                 " there, or give another with --live-port or SINKBENCH_LIVE_PORT"
             ) from None
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
             # A browser that goes away is no news for the terminal.
             logging.getLogger(name).addHandler(logging.NullHandler())
         self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
-        self._server = HttpThread(make_app(live), listener, GRACE_SECONDS)
+        # asyncio sets it only where a socket names its protocol: each answer would wait for 40 ms.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                make_app(live),
+                log_config=None,
+                log_level="error",
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+                limit_concurrency=MOST_CONNECTIONS,
+            )
+        )
+        self._listener = listener
+        self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
 
     def __enter__(self) -> LivePage:
-        self._server.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.stop()
-        self._server.join()
+        self._server.should_exit = True
+        self._thread.join(GRACE_SECONDS + 1)
+        self._listener.close()

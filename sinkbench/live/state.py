@@ -13,9 +13,9 @@ from typing import Literal, TypedDict, cast
 from sinkbench.analysis.samples import Sample
 from sinkbench.live.events import Rate, RunStep, trial_line
 from sinkbench.live.readings import ChartSeries, LastMinute
+from sinkbench.metrics.standing import at_least, rated
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
-from sinkbench.summary.standing import at_least, rated
 
 __all__ = ["MOST_LINES", "CellNow", "Ending", "LiveRun", "LogLine", "RunNow", "Snapshot", "StepNow"]
 

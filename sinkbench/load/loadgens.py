@@ -1,27 +1,27 @@
 """Fills a trial's topic, by load generators that run as services or by one child process.
 
-Each is a process of its own, so that its CPU time is not the controller's, and is controlled by the HTTP interface of
-`loadgen.server`. Several share a load by ranges of `seq`.
+Each is a process of its own, so that its CPU time is not the controller's. Services share a load by ranges of `seq`.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from loadgen.state import LoadName
-from loadgen.summary import Summary
-from sinkbench.errors import ServiceError, TrialFailed
-from sinkbench.load.client import ANSWER_SECONDS, Part
-from sinkbench.load.process import LoadgenChild
+from loadgen.clientconfig import format_client_config
+from loadgen.errors import OptionsError
+from loadgen.summary import LoadName, Summary
+from sinkbench.errors import ServiceError, StackError, TrialFailed
+from sinkbench.load.part import ANSWER_SECONDS, LocalPart, Part, RemotePart
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.plan.sections import DrainLoad, OfferedLoad
-from sinkbench.services.access import Access
 from sinkbench.services.http import http_client
+from sinkbench.services.worker import Workers
 from sinkbench.stack import Endpoints
 
 __all__ = ["LoadResult", "Loadgens", "add", "split"]
@@ -89,7 +89,7 @@ class Loadgens:
         """`records` are the user's own, for loads of these."""
         self._endpoints = endpoints
         self._records = records
-        self._child: LoadgenChild | None = None
+        self._workers = Workers()
 
     def load(
         self,
@@ -114,14 +114,10 @@ class Loadgens:
 
         Raises:
             TrialFailed: a record was not acknowledged, or a load generator (named) died, is busy or refuses the load.
-            StackError: the child process cannot be started.
+            StackError: the settings of the Kafka client cannot be used.
         """
         if records < 1:
             raise ValueError(f"records: found {records}; a load has at least one")
-        generators = list(self._generators().items())
-        if isinstance(plan_load, DrainLoad) and plan_load.changes is not None:
-            # Changes of one key must come in the order of their seq, which two generators do not keep.
-            del generators[1:]
         own = self._records if plan_load.own else None
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
         options |= {"replication": plan_load.replication or self._endpoints.replication}
@@ -131,60 +127,55 @@ class Loadgens:
                 "records": own.facts.sha256,
                 "pace": plan_load.pace if rate and isinstance(plan_load, OfferedLoad) else "even",
             }
-        # The rhythm of records is that of all of them, one after the other.
-        sharing = 1 if options.get("pace") == "recorded" else len(generators)
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
-        # A new client for each load: the other side may have closed an older connection.
-        try:
-            client = http_client(self._access, ANSWER_SECONDS)
-        except ServiceError as error:
-            raise TrialFailed(f"the load generators cannot be asked: {error}") from None
-        with client:
-            parts = [
-                Part(client, name, url, LoadName(run=run, topic=topic, first_seq=first_seq, count=count))
-                for (name, url), (first_seq, count) in zip(generators, split(records, sharing), strict=False)
-            ]
+        # Changes of one key must come in the order of their seq, and the rhythm of records is that of all of them.
+        changes = isinstance(plan_load, DrainLoad) and plan_load.changes is not None
+        alone = changes or options.get("pace") == "recorded"
+        ranges = split(records, 1 if alone else len(self._endpoints.loadgens) or 1)
+        names = [LoadName(run=run, topic=topic, first_seq=first_seq, count=count) for first_seq, count in ranges]
+        with self._parts(names) as parts:
             try:
                 _in_parallel(lambda part: part.give(own), parts)
                 _in_parallel(lambda part: part.begin(options | part.share_of(rate, records)), parts)
                 summaries = _follow(parts, progress, stop or threading.Event())
             except BaseException as error:
-                _in_parallel(Part.cancel, parts)
+                _in_parallel(lambda part: part.cancel(), parts)
                 if isinstance(error, TrialFailed):
-                    raise TrialFailed(f"the topic could not be loaded: {error}{self._last_words()}") from None
+                    raise TrialFailed(f"the topic could not be loaded: {error}") from None
                 raise
         return add(summaries)
 
+    @contextmanager
+    def _parts(self, loads: Sequence[LoadName]) -> Iterator[Sequence[Part]]:
+        generators = self._endpoints.loadgens
+        if not generators:
+            try:
+                format_client_config(self._endpoints.kafka_settings)
+            except OptionsError as error:
+                raise StackError(str(error)) from None
+            yield [LocalPart(self._workers, self._endpoints.kafka_settings, CHILD, load) for load in loads]
+            return
+        # A new client for each load: the other side may have closed an older connection.
+        try:
+            client = http_client(self._endpoints.loadgen_access, ANSWER_SECONDS)
+        except ServiceError as error:
+            raise TrialFailed(f"the load generators cannot be asked: {error}") from None
+        with client:
+            # Fewer records than load generators leave some idle.
+            yield [
+                RemotePart(client, name, url, load)
+                for (name, url), load in zip(generators.items(), loads, strict=False)
+            ]
+
     def close(self) -> None:
         """Ends the child process, if there is one. May be called again."""
-        if self._child is not None:
-            self._child.close()
-            self._child = None
+        self._workers.close()
 
     def __enter__(self) -> Loadgens:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _generators(self) -> Mapping[str, str]:
-        if self._endpoints.loadgens:
-            return self._endpoints.loadgens
-        if self._child is not None and not self._child.answers():
-            self.close()
-        if self._child is None:
-            self._child = LoadgenChild(self._endpoints.kafka_settings)
-        return {CHILD: self._child.url}
-
-    @property
-    def _access(self) -> Access:
-        # The child wants nothing, so it is shown nothing.
-        return self._endpoints.loadgen_access if self._endpoints.loadgens else Access()
-
-    def _last_words(self) -> str:
-        if self._child is None or self._child.answers():
-            return ""
-        return f" ({self._child.last_words()})"
 
 
 def _in_parallel(step: Callable[[Part], None], parts: Sequence[Part]) -> None:

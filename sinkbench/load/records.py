@@ -28,7 +28,7 @@ class KeptRecords:
 
     Attributes:
         facts: what they are like.
-        path: the file that they are kept in, as `loadgen.dataset.held` writes it.
+        path: the file that they are kept in, as `loadgen.dataset.store` writes it.
         largest_bytes: the most that one and its key have in a topic.
     """
 

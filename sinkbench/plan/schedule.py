@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sinkbench.analysis.intervals import interval_of_median, relative_width
 from sinkbench.analysis.lag import GROWING
 from sinkbench.analysis.limits import GENERATOR, best
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.beside import LimitOf, limits_in_blocks, with_limits_beside
 from sinkbench.plan.capacity import INVALID, CapacitySearch
 from sinkbench.plan.cells import Cell, blocks
 from sinkbench.plan.plan import BlocksPlan, CapacityPlan, Plan
@@ -19,19 +20,61 @@ from sinkbench.results import Limit, TrialRecord
 
 __all__ = [
     "BlockLeft",
+    "LimitOf",
+    "are_in_blocks",
     "block_of",
     "blocks_left",
     "cells_left",
     "feed",
     "is_enough",
     "is_over",
+    "limits_in_blocks",
     "new_search",
     "searches_of",
+    "with_limits",
 ]
 
 # The generator was alone when it was measured; beside a pipeline it has less of the machine.
 GENERATOR_SHARE = 0.8
 LEAST_OFFER = 0.1
+
+
+class LimitOf(NamedTuple):
+    """A limit of a run, by the names that its `Limit` has."""
+
+    sink: str
+    way: str
+
+
+def are_in_blocks(plan: Plan) -> bool:
+    """Whether limits are measured in each block: with several blocks, and rates that something is to be divided by.
+
+    Under a constant load a cell stores what is offered, so no efficiency is made of it; a search has no blocks.
+    """
+    return plan.limits and plan.drains and plan.most_blocks > 1
+
+
+def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
+    """The sinks' limits that are measured in each block, in their order, once their search has settled how.
+
+    Kafka's and Connect's are not: no efficiency is made of them, and each takes a loaded topic of its own. They have no
+    batch.
+    """
+    if not are_in_blocks(plan):
+        return []
+    return [LimitOf(limit.sink, limit.way) for limit in limits if limit.batch and limit.connections]
+
+
+def with_limits(cells: Sequence[Cell], limits: Sequence[LimitOf], seed: str) -> list[Cell | LimitOf]:
+    """The cells of a block in their order, with each limit at a place among them that is drawn from `seed`.
+
+    The cells' own order does not depend on the limits, so a run has the same one with and without them.
+    """
+    draw = random.Random(seed)
+    steps: list[Cell | LimitOf] = list(cells)
+    for limit in limits:
+        steps.insert(draw.randint(0, len(steps)), limit)
+    return steps
 
 
 @dataclass(frozen=True)
@@ -70,7 +113,7 @@ def blocks_left(
     for number, block in enumerate(blocks(cells, plan.most_blocks, plan.seed or 0), start=1):
         steps = [
             step
-            for step in with_limits_beside(block, beside, f"{plan.seed or 0} {number}")
+            for step in with_limits(block, beside, f"{plan.seed or 0} {number}")
             if ((number, step.key) not in taken if isinstance(step, Cell) else (number, step) not in measured)
         ]
         if steps:

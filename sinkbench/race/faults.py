@@ -14,7 +14,7 @@ from sinkbench.sinks import SMALL_DISK, needed, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import service_of
-from sinkbench.trial.network import proxy_targets_used
+from sinkbench.trial.workloads.network import proxy_targets_used
 
 __all__ = ["check_faults", "prepare_faults", "try_faults"]
 
@@ -97,7 +97,7 @@ def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
     if how is None:
         raise PlanError(f"{where}: the sink {cell.sink} has no disk to fill; name under 'pipelines' those of others")
     if how == SMALL_DISK:
-        disks = None if stack.faults is None else stack.faults.small_disks
+        disks = None if stack.faults is None else stack.faults.small_disks(cell.sink)
         if disks is None:
             raise PlanError(
                 f"{where} cannot be done to {cell.label} on stack {stack.name}{_topology(stack)}: a small disk needs"
@@ -112,7 +112,7 @@ def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
 def _check_promotion(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
     """Raises PlanError if no replica of the cell's sink can be promoted."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
-    if not sink_kind(cell.sink).promotes:
+    if not any(service.roles for service in sink_kind(cell.sink).services):
         raise PlanError(
             f"{where}: the sink {cell.sink} has no replica that could be promoted; name under 'pipelines' those of"
             " others"

@@ -14,17 +14,9 @@ __all__ = ["URL", "CheckedKeys", "beans_named", "check_keys", "check_url"]
 
 # Keys of Kafka's consumer that a plan may vary. Connect tells whether the consumer knows a key, but not which it knows.
 _TUNING = (
-    "fetch.max.bytes",
-    "fetch.max.wait.ms",
-    "fetch.min.bytes",
-    "group.protocol",
-    "isolation.level",
-    "max.partition.fetch.bytes",
-    "max.poll.interval.ms",
-    "max.poll.records",
-    "partition.assignment.strategy",
-    "receive.buffer.bytes",
-    "session.timeout.ms",
+    *("fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "group.protocol", "isolation.level"),
+    *("max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records"),
+    *("partition.assignment.strategy", "receive.buffer.bytes", "session.timeout.ms"),
 )
 _SUGGESTED = frozenset(f"consumer.override.{key}" for key in _TUNING)
 # What takes keys that Connect does not list: other clients, Hibernate, naming strategies, Camel's registry of beans.
@@ -55,44 +47,15 @@ task then only logs which ones it does not know, and goes on.
 # The options that each of Camel's components reads, by the scheme of its URLs.
 _OPTIONS = {
     "elasticsearch": (
-        "certificatePath",
-        "clusterName",
-        "connectionTimeout",
-        "disconnect",
-        "documentClass",
-        "enableDocumentOnlyMode",
-        "enableSSL",
-        "enableSniffer",
-        "from",
-        "hostAddresses",
-        "indexName",
-        "lazyStartProducer",
-        "maxRetryTimeout",
-        "operation",
-        "scrollKeepAliveMs",
-        "size",
-        "sniffAfterFailureDelay",
-        "snifferInterval",
-        "socketTimeout",
-        "useScroll",
-        "waitForActiveShards",
+        *("certificatePath", "clusterName", "connectionTimeout", "disconnect", "documentClass"),
+        *("enableDocumentOnlyMode", "enableSSL", "enableSniffer", "from", "hostAddresses", "indexName"),
+        *("lazyStartProducer", "maxRetryTimeout", "operation", "scrollKeepAliveMs", "size"),
+        *("sniffAfterFailureDelay", "snifferInterval", "socketTimeout", "useScroll", "waitForActiveShards"),
     ),
     "sql": (
-        "allowNamedParameters",
-        "alwaysPopulateStatement",
-        "batch",
-        "dataSource",
-        "lazyStartProducer",
-        "noop",
-        "outputClass",
-        "outputHeader",
-        "outputType",
-        "parametersCount",
-        "placeholder",
-        "prepareStatementStrategy",
-        "separator",
-        "useMessageBodyForSql",
-        "usePlaceholder",
+        *("allowNamedParameters", "alwaysPopulateStatement", "batch", "dataSource", "lazyStartProducer", "noop"),
+        *("outputClass", "outputHeader", "outputType", "parametersCount", "placeholder"),
+        *("prepareStatementStrategy", "separator", "useMessageBodyForSql", "usePlaceholder"),
     ),
 }
 # How a value names a bean of Camel's registry.

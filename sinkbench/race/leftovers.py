@@ -11,8 +11,8 @@ from sinkbench.errors import StackError
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import needed, sink_kind, sinks_of
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL, Names
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL
 
 __all__ = ["Book", "check_alone", "is_leftover", "note_run", "sweep"]
 
@@ -58,7 +58,7 @@ def is_leftover(stack: Stack) -> Callable[[str], bool]:
     return lambda name: bool(tokens) and pattern.fullmatch(name) is not None
 
 
-def sweep(bench: Bench) -> list[str]:
+def sweep(bench: Cluster) -> list[str]:
     """Removes what trials of a run that was killed have left behind, but for a consumer group that still has members.
 
     Returns:
@@ -67,7 +67,7 @@ def sweep(bench: Bench) -> list[str]:
     swept = []
     mine = is_leftover(bench.stack)
     for connector in filter(mine, bench.connect.connectors()):
-        bench.stop_connector(Names("", "", connector))
+        bench.stop_connector(connector)
         bench.kafka.delete_group(group_of(connector))
         swept.append(f"connector {connector}")
     for name in sinks_of(bench.stack.endpoints):
@@ -91,7 +91,7 @@ def sweep(bench: Bench) -> list[str]:
     return swept
 
 
-def check_alone(bench: Bench) -> None:
+def check_alone(bench: Cluster) -> None:
     """Makes sure, after `sweep`, that no other run measures here: both would be wrong.
 
     Raises:

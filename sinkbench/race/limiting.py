@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 from sinkbench.limits.measure import jobs
 from sinkbench.live.events import Events
-from sinkbench.plan.beside import LimitOf, are_in_blocks
-from sinkbench.plan.schedule import BlockLeft
+from sinkbench.plan.schedule import BlockLeft, LimitOf, are_in_blocks
 from sinkbench.race.journal import Journal
 from sinkbench.results import LimitInBlock
 from sinkbench.tables.stages import limit_in_block_line, limit_line
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 __all__ = ["Limits"]
 
@@ -19,7 +18,7 @@ __all__ = ["Limits"]
 class Limits:
     """What Kafka, Connect and the sinks can do alone; see `sinkbench.limits`. Measured where all is warm."""
 
-    def __init__(self, bench: Bench, journal: Journal, events: Events) -> None:
+    def __init__(self, bench: Cluster, journal: Journal, events: Events) -> None:
         self._plan = bench.plan
         self._journal = journal
         self._events = events

@@ -136,9 +136,7 @@ def _holder(file: TextIO) -> str:
         time.sleep(0.05)
     known: dict[str, object] = {}
     with suppress(ValueError, TypeError):
-        found = parse_json(text)
-        # An earlier sinkbench wrote its process's id alone.
-        known |= {"pid": found} if isinstance(found, int) else found
+        known |= parse_json(text)
     if not {"pid", "container"} & set(known):
         known["pid"] = "unknown"
     keys = ("container", "pid", "plan", "run", "since")

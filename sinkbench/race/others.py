@@ -7,7 +7,7 @@ import time
 from sinkbench.errors import StackError
 from sinkbench.services.access import curl
 from sinkbench.sinks import sinks_of
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.others import Others, written
 
 __all__ = ["also_there", "in_words", "refusal"]
@@ -19,7 +19,7 @@ LEAST_PER_SECOND = 50.0
 MOST_NAMED = 5
 
 
-def also_there(bench: Bench) -> list[str]:
+def also_there(bench: Cluster) -> list[str]:
     """Looks who else is there, after `sweep`, before anything is created.
 
     Returns:

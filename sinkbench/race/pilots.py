@@ -18,11 +18,12 @@ from sinkbench.race.sizes import Sizes
 from sinkbench.results import Limit
 from sinkbench.sinks import SinkSettings
 from sinkbench.tables.stages import limit_line
-from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
-from sinkbench.trial.drain import Pilot, take_pilot
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.trial import Trial
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.values import TopicLoad
+from sinkbench.trial.workloads.drain import Pilot, take_pilot
 
 __all__ = ["Pilots", "is_warm"]
 
@@ -41,7 +42,7 @@ WARM_AT_ONCE = 0.1
 class Pilots:
     """Warm up the workers, tell how many records trials need, and find how the sinks are set."""
 
-    def __init__(self, bench: Bench, journal: Journal, events: Events) -> None:
+    def __init__(self, bench: Cluster, journal: Journal, events: Events) -> None:
         self._bench = bench
         self._journal = journal
         self._events = events
@@ -110,10 +111,10 @@ class Pilots:
         self._taken += 1
         shared, records = self._shared[cell.form]
         names = Names(shared.trial, shared.topic, f"{shared.connector}_{self._taken}")
-        with cleaning(lambda: self._bench.clean(cell, names, topic=False), self._recover):
-            # A pilot warms JVMs up; to put rows in for it would take longer than itself.
-            bare = replace(cell, rows_before=0)
-            found = take_pilot(Trial(self._bench, bare, names, records, self._events), seconds_left)
+        # A pilot warms JVMs up; to put rows in for it would take longer than itself.
+        own = Resources(self._bench, replace(cell, rows_before=0), names, records, self._events)
+        with cleaning(lambda: own.remove(topic=False), self._recover):
+            found = take_pilot(own, seconds_left)
             self._recover()
             # Now that it has an index, or a table, as all trials will have.
             self._journal.add_sink(cell.sink, _but_set(self._bench.sink(cell.sink).settings(names.target, {}), cell))

@@ -1,4 +1,4 @@
-"""What a race makes sure of before it creates anything: sinks, plugins and disk space are there."""
+"""What a race checks before it creates anything (sinks, plugins, disk space), and what it leaves for manual use."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Sequence
 
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.cells import Cell
-from sinkbench.race.vendors import how_to_install
-from sinkbench.sinks import needed
+from sinkbench.services.kafka import Kafka
+from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import needed, open_sink, sinks_of
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
-__all__ = ["check_disk", "preflight"]
+__all__ = ["check_disk", "create_named_targets", "preflight"]
 
 LEAST_FREE_BYTES = 4_000_000_000
+PARTITIONS = 24
 
 
-def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
+def preflight(bench: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
     """Makes sure, before anything is created, that every cell has its sink and Connect the plugin that it needs.
 
     Returns:
@@ -42,10 +44,11 @@ def preflight(bench: Bench, cells: Sequence[Cell]) -> dict[str, str | None]:
         wanted = bench.config(cell, Names.of("preflight")).get("connector.class", "")
         found = next((name for name in there if wanted in _spellings(name)), None)
         if found is None:
-            mend = how_to_install(wanted, shared=bench.stack.endpoints.shared)
+            shared = bench.stack.endpoints.shared
+            where = "on every worker" if shared else "in connect/plugins and restart the workers (docs/pipelines.md)"
             raise ConnectError(
-                f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; {mend}, or leave the"
-                f" pipeline out; its sink connectors: {', '.join(sorted(there)) or 'none'}"
+                f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; install it {where}, or"
+                f" leave the pipeline out; its sink connectors: {', '.join(sorted(there)) or 'none'}"
             )
         used[found] = there[found]
     return used
@@ -59,6 +62,18 @@ def check_disk(stack: Stack) -> None:
             f"{free / 1e9:.1f} GB free where the services keep their data, at least {LEAST_FREE_BYTES / 1e9:.0f} GB "
             "are needed; free some, or (local stack) set SINKBENCH_HOME to a folder on another disk"
         )
+
+
+def create_named_targets(stack: Stack) -> None:
+    """Creates the topic, the index and the table that connector files name, so that you can post these files."""
+    if stack.endpoints.shared:
+        return
+    kafka = Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings)
+    kafka.create_topic("tides", PARTITIONS, stack.endpoints.replication)
+    for name in sinks_of(stack.endpoints):
+        sink = open_sink(name, stack.endpoints, CHECKOUT)
+        sink.offer_default()
+        sink.close()
 
 
 def _spellings(plugin: str) -> tuple[str, ...]:

@@ -8,12 +8,12 @@ from typing import Literal
 
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
-from sinkbench.plan.beside import LimitOf
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
 from sinkbench.plan.schedule import (
     BlockLeft,
+    LimitOf,
     block_of,
     blocks_left,
     cells_left,
@@ -32,15 +32,16 @@ from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes, is_too_short
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.services.failures import in_one_line
-from sinkbench.trial.bench import Bench
 from sinkbench.trial.cleaning import cleaning
-from sinkbench.trial.drain import Drain
-from sinkbench.trial.faulted import Faulted
-from sinkbench.trial.kind import Kind
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.rescale import LiveRescale
-from sinkbench.trial.sustain import Sustain, records_offered
-from sinkbench.trial.trial import Trial
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.workload import Workload
+from sinkbench.trial.workloads.drain import Drain
+from sinkbench.trial.workloads.fault import Fault
+from sinkbench.trial.workloads.rescale import LiveRescale
+from sinkbench.trial.workloads.sustain import Sustain, records_offered
 
 __all__ = ["Race"]
 
@@ -55,7 +56,7 @@ MOST_WARMING = 3
 class Race:
     """One run of a plan, from its beginning or from where it was interrupted."""
 
-    def __init__(self, bench: Bench, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
+    def __init__(self, bench: Cluster, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
         """
         Args:
             bench: the stack, its clients and the plan, with its seed drawn.
@@ -174,13 +175,13 @@ class Race:
         if cell.fault is not None or cell.offered is not None:
             offered = cell.offered or 0.0
             records = cell.backlog or records_offered(self._plan, offered)
-            of_load = Sustain(offered) if cell.fault is None else Faulted(cell.offered, cell.fault)
-            self._take(self._trial(cell, records), of_load, block, name)
+            of_load = Sustain(offered) if cell.fault is None else Fault(cell.offered, cell.fault)
+            self._take(self._resources(cell, records), of_load, block, name)
             return
         for retakes_left in range(MOST_RETAKES, -1, -1):
-            kind = Drain() if cell.before is None else LiveRescale()
-            trial = self._trial(cell, self._sizes.records(cell))
-            record = self._take(trial, kind, block, name, retake=retakes_left > 0)
+            drain = Drain() if cell.before is None else LiveRescale()
+            own = self._resources(cell, self._sizes.records(cell))
+            record = self._take(own, drain, block, name, retake=retakes_left > 0)
             self._sizes.see(cell, record)
             if not record.pilot:
                 return
@@ -203,32 +204,34 @@ class Race:
             what = "confirming" if offer.confirms else "searching at"
             name = f"{cell.key}, {what} {rate:,.0f} records/s"
             self._warm_up_again(cell)
-            trial = self._trial(cell, records_offered(self._plan, rate))
-            kind = Sustain(rate, search=not offer.confirms)
-            feed(search, self._take(trial, kind, block_of(search), name))
+            own = self._resources(cell, records_offered(self._plan, rate))
+            load = Sustain(rate, search=not offer.confirms)
+            feed(search, self._take(own, load, block_of(search), name))
         found = search.problem if search.capacity is None else f"{search.capacity:,.0f} records/s confirmed"
         self._ui.say(f"{cell.key}: {found}")
 
-    def _trial(self, cell: Cell, records: int) -> Trial:
-        """The next trial, not begun yet; trials are numbered, whatever the number of pilots before them."""
+    def _resources(self, cell: Cell, records: int) -> Resources:
+        """Those of the next trial; trials are numbered, whatever the number of pilots before them."""
         self._numbered += 1
         names = Names.of(f"{self._journal.token}_{self._numbered:03d}")
-        return Trial(self._bench, cell, names, records, self._ui)
+        return Resources(self._bench, cell, names, records, self._ui)
 
-    def _take(self, trial: Trial, kind: Kind[Trial], block: int, name: str, *, retake: bool = False) -> TrialRecord:
+    def _take(self, own: Resources, workload: Workload, block: int, name: str, *, retake: bool = False) -> TrialRecord:
         """Takes a trial, keeps what came of it, and removes what it has created.
 
         If it will be taken again where it was too short, or not warm (`retake`), it is then kept as a pilot.
         """
-        self._begin(name, "trial", [trial.cell])
-        with cleaning(lambda: self._bench.clean(trial.cell, trial.names), self._recover):
-            record = trial.take(kind, block, self._recover)
+        self._begin(name, "trial", [own.cell])
+        started = time.monotonic()
+        with cleaning(own.remove, self._recover):
+            taken = run_trial(own, workload, block, self._recover)
+            record = taken.record
             if retake and (self._is_too_short(record) or self._may_warm(record)):
                 record = record.model_copy(update={"pilot": True})
-            record = self._journal.add_trial(record, trial.samples)
+            record = self._journal.add_trial(record, taken.samples)
             self._ui.phase("cleaning up")
             self._recover()
-        self._journal.seconds.append(trial.seconds())
+        self._journal.seconds.append(time.monotonic() - started)
         self._journal.write(complete=False)
         self._ui.ended(record)
         return record

@@ -7,7 +7,7 @@ import time
 from sinkbench.errors import ServiceError
 from sinkbench.live.events import Events
 from sinkbench.services.failures import in_one_line
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 __all__ = ["recover"]
 
@@ -15,7 +15,7 @@ __all__ = ["recover"]
 RETURN_SECONDS = 60.0
 
 
-def recover(bench: Bench, events: Events) -> bool:
+def recover(bench: Cluster, events: Events) -> bool:
     """Starts again what has died, or waits for it where others start it; then finds every service anew.
 
     Returns whether anything had died.
@@ -40,5 +40,5 @@ def recover(bench: Bench, events: Events) -> bool:
     return True
 
 
-def _dead(bench: Bench) -> list[str]:
+def _dead(bench: Cluster) -> list[str]:
     return [state.name for state in bench.stack.services() if state.state != "running"]

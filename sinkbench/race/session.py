@@ -26,13 +26,12 @@ from sinkbench.plan.queries import load_queries
 from sinkbench.plan.sections import OfferedLoad
 from sinkbench.plan.settings import check_settings
 from sinkbench.plan.targets import check_targets, file_hashes
-from sinkbench.race.byhand import offer_by_hand
 from sinkbench.race.faults import check_faults, prepare_faults, try_faults
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
 from sinkbench.race.lock import held_folder, only_race
 from sinkbench.race.others import also_there
-from sinkbench.race.preparation import check_disk, preflight
+from sinkbench.race.preparation import check_disk, create_named_targets, preflight
 from sinkbench.race.race import Race
 from sinkbench.race.resume import Unfinished, with_others
 from sinkbench.race.starter import StarterNote
@@ -43,7 +42,7 @@ from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import settable_of_sinks, sink_kinds
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 __all__ = ["resume_run", "run_plan"]
 
@@ -180,7 +179,7 @@ class _Session(ExitStack):
         prepare_faults(self._cells, self._stack, self._say)
         self._start()
         try_faults(self._cells, self._stack)
-        self._bench = self.enter_context(closing(Bench(self._stack, self._plan, CHECKOUT, self._records)))
+        self._bench = self.enter_context(closing(Cluster(self._stack, self._plan, CHECKOUT, self._records)))
         plugins = preflight(self._bench, self._cells)
         unconfirmed = validate_configs(self._bench, self._cells, self._say)
         for thing in sweep(self._bench):
@@ -215,7 +214,7 @@ class _Session(ExitStack):
                 self._say(f"{how}; {_how_to_go_on(folder.path, self._stack, resumable=seconds is None)}")
             raise
         if self._found_running:
-            offer_by_hand(self._stack)
+            create_named_targets(self._stack)
             self._say_up()
         return summary
 

@@ -11,7 +11,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.race.keys import URL, beans_named, check_keys, check_url
 from sinkbench.secrets import redacted
 from sinkbench.services.connect import Validation
-from sinkbench.trial.bench import VARIABLE, Bench
+from sinkbench.trial.cluster import VARIABLE, Cluster
 from sinkbench.trial.names import Names
 
 __all__ = ["validate_configs"]
@@ -19,7 +19,7 @@ __all__ = ["validate_configs"]
 _REPORTED_AT_MOST = 5
 
 
-def validate_configs(bench: Bench, cells: Sequence[Cell], say: Callable[[str], None]) -> dict[str, JsonValue]:
+def validate_configs(bench: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> dict[str, JsonValue]:
     """Has Connect validate the configuration of each pipeline of the plan, once; nothing is created.
 
     Args:
@@ -75,7 +75,7 @@ def _problems(config: Mapping[str, str], said: Validation) -> Iterator[tuple[str
             yield key, f"'{key}' needs the variable {name}, which the workers do not know; {mend}"
 
 
-def _validates(bench: Bench, config: Mapping[str, str]) -> bool:
+def _validates(bench: Cluster, config: Mapping[str, str]) -> bool:
     """Whether Connect validates anything: the same connector, without what is particular to this configuration."""
     try:
         bench.connect.validate({key: config[key] for key in ("connector.class", "name", "topics")})
@@ -84,7 +84,7 @@ def _validates(bench: Bench, config: Mapping[str, str]) -> bool:
     return True
 
 
-def _where(bench: Bench, cell: Cell, *keys: str) -> str:
+def _where(bench: Cluster, cell: Cell, *keys: str) -> str:
     """Where keys come from: the line of the plan if they are overrides, or the connector file."""
     if not keys or not cell.overrides.keys() >= set(keys):
         return f"connectors/{cell.pipeline}.json"

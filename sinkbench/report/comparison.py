@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
+from sinkbench.metrics import COLUMNS
+from sinkbench.metrics.format import formatted, how_many
 from sinkbench.report.html import html_of
 from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Part, Table
 from sinkbench.report.plots import Dot, Mark, dots
@@ -20,12 +22,11 @@ from sinkbench.tables.comparison import (
     remarks,
     row,
 )
-from sinkbench.tables.figures import COMPARED
-from sinkbench.tables.format import formatted, how_many
 
 __all__ = ["as_html", "grounds", "lead", "ratios"]
 
 _MOST_NAMED = 6
+_COMPARED = {**COLUMNS, "verdict": "Faster or slower"}
 _CAPTIONS = {
     "A CPU s per million": "CPU seconds of all services for a million records",
     "A peak MB": "The most memory that the services of a cell's path held, in 10^6 bytes",
@@ -107,12 +108,12 @@ def ratios(cells: Sequence[Compared]) -> Figure | None:
 
 def _cells(comparison: Comparison) -> Table:
     rows = [row(cell) for cell in comparison.cells]
-    return Table(HEADERS, rows, "All cells, in the order of run A", NUMBERS, meanings=COMPARED)
+    return Table(HEADERS, rows, "All cells, in the order of run A", NUMBERS, meanings=_COMPARED)
 
 
 def _more(comparison: Comparison) -> list[Part]:
     return [
-        Table(headers, rows, f"{_CAPTIONS[headers[1]]}, in the order of run A", NUMBERS, meanings=COMPARED)
+        Table(headers, rows, f"{_CAPTIONS[headers[1]]}, in the order of run A", NUMBERS, meanings=_COMPARED)
         for headers, rows in more_rows(comparison)
     ]
 

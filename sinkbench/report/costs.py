@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sinkbench.analysis.samples import CONTROLLER
+from sinkbench.metrics.connections import connection_counts
+from sinkbench.metrics.format import NOT_MEASURED, seconds_each, whole
+from sinkbench.metrics.limit import efficiency_and_spread
+from sinkbench.metrics.metric import find
+from sinkbench.metrics.names import cell_name, marked_name
 from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import Dot, LineSeries, Mark, bars, dots, lines
 from sinkbench.report.throughput import labels_with_tasks
 from sinkbench.results import CellSummary, Connections, RunSummary
-from sinkbench.tables.answers import cell_name
-from sinkbench.tables.cells import efficiency_and_spread
-from sinkbench.tables.columns import connection_counts
-from sinkbench.tables.format import NOT_MEASURED, seconds_each, whole
-from sinkbench.tables.resources import marked_name
 
 __all__ = ["by_scale", "connections", "cpu", "efficiency", "placement"]
 
@@ -66,7 +66,10 @@ def cpu(summary: RunSummary, cells: Sequence[CellSummary], key: str = "cpu") -> 
     if not shown:
         return None
     rows = [(marked_name(cell, summary), _services(cell)) for cell in shown]
-    sums = {name: seconds_each(_together(cell)) for (name, _), cell in zip(rows, shown, strict=True)}
+    sums = {
+        name: seconds_each(find(cell, "total_cpu_seconds_per_million.median"))
+        for (name, _), cell in zip(rows, shown, strict=True)
+    }
     seen = dict.fromkeys(name for _, services in rows for name in services)
     names = sorted(seen, key=lambda name: -sum(services.get(name, 0.0) for _, services in rows))
     scales = by_scale(rows)
@@ -207,14 +210,6 @@ def _services(cell: CellSummary) -> dict[str, float]:
             service = _LOADGEN if name.startswith(_LOADGEN) else name
             sums[service] = sums.get(service, 0.0) + seconds
     return sums
-
-
-def _together(cell: CellSummary) -> float | None:
-    """The CPU seconds of all services, added up if the run kept no sum; None if one of them was not seen."""
-    if any(seconds is None for name, seconds in cell.cpu_seconds_per_million.items() if name != CONTROLLER):
-        return None
-    total = cell.total_cpu_seconds_per_million
-    return sum(_services(cell).values()) if total is None else total.median
 
 
 def _interval(cell: CellSummary) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from sinkbench.metrics import MEANINGS, METHODS, anchor
 from sinkbench.report.parts import Figure, Meanings, Opening, PageSection, Part, Table
 from sinkbench.secrets import redacted
-from sinkbench.tables.figures import MEANINGS, METHODS, anchor
 
 __all__ = ["html_of"]
 

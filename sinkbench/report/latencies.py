@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from hdrh.histogram import HdrHistogram
 
-from loadgen.latency import supports
+from sinkbench.analysis.latency import supports
+from sinkbench.metrics.format import milliseconds
+from sinkbench.metrics.names import cell_name
 from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import LineSeries, lines
 from sinkbench.results import LatencyMs, RunSummary
-from sinkbench.tables.answers import cell_name
-from sinkbench.tables.format import milliseconds
 
 __all__ = ["curve_of", "latencies"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sinkbench.analysis.rates import usable_median
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.format import how_many, percent
+from sinkbench.metrics.names import cell_name
 from sinkbench.results import CellSummary, RunSummary
 from sinkbench.summary.answers import left_out
-from sinkbench.tables.answers import answer_sentences, cell_name
+from sinkbench.tables.answers import answer_sentences
 from sinkbench.tables.faults import fault_line
-from sinkbench.tables.format import how_many, percent
 from sinkbench.tables.loads import is_load
 
 __all__ = ["answers_or_why_none", "grounds", "outcome"]

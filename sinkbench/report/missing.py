@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from sinkbench.analysis.rates import usable_rate
+from sinkbench.metrics.names import cell_name
 from sinkbench.report.parts import Lines, Part
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.tables.answers import cell_name, missing_cells, unattributed_lines
+from sinkbench.tables.answers import missing_cells, unattributed_lines
 from sinkbench.tables.stages import limit_line
 
 __all__ = ["missing"]

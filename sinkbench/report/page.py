@@ -5,26 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from sinkbench.metrics.changes import CHANGES
+from sinkbench.metrics.cost import with_prices
+from sinkbench.metrics.names import cell_name
+from sinkbench.metrics.pool import POOLS
+from sinkbench.metrics.queries import READS
+from sinkbench.metrics.rescale import RESCALES
 from sinkbench.report import costs, resources, tables
 from sinkbench.report.html import html_of
 from sinkbench.report.latencies import latencies
 from sinkbench.report.overview import cells_shown, opening
 from sinkbench.report.parts import File, Lines, PageSection, Part
 from sinkbench.report.pictures import write_charts
+from sinkbench.report.tables import captioned, some
 from sinkbench.report.throughput import against_tasks, side_by_side
 from sinkbench.report.timeline import courses_of, drawn, timeline
 from sinkbench.results import Prices, RunSummary
 from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.runs.store import write_text
-from sinkbench.summary.cost import with_prices
-from sinkbench.tables.answers import cell_name
 from sinkbench.tables.cells import heading, remarks
 from sinkbench.tables.faults import fault_lines, is_faults
 from sinkbench.tables.loads import is_load, load_lines
-from sinkbench.tables.queries import query_lines
-from sinkbench.tables.resources import price_lines
-from sinkbench.tables.scaling import scaling_line
-from sinkbench.tables.stages import limit_line
+from sinkbench.tables.percell import durability_table
+from sinkbench.tables.prices import price_lines
+from sinkbench.tables.queries import query_lines, query_table
+from sinkbench.tables.scaling import scaling_line, scaling_table
+from sinkbench.tables.stages import limit_line, stage_table
 
 __all__ = ["NAME", "sections_of", "write_report"]
 
@@ -69,46 +75,45 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     files, unread = _files(folder)
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     names |= {trial.cell: trial.label for trial in kept.trials if trial.cell not in names}
+    rates = some(against_tasks(summary), side_by_side(summary) if rest else None)
+    law = captioned(scaling_table(summary.scaling) if summary.scaling else None, "Measured and fitted rates by tasks")
+    asked = captioned(query_table(summary), "What each index or table answers, and in what time")
+    reads = tables.of_cells(READS, summary, "Queries beside the load, and on the idle sink after it")
+    rescales = tables.of_cells(RESCALES, summary, "Running connectors that were given another number of tasks")
+    changes = tables.of_cells(CHANGES, summary, "Wrong keys, and what changes have left in the sinks")
+    stages = captioned(stage_table(summary), "What each stage takes of the time of one record, in microseconds")
+    durable = captioned(
+        durability_table(summary, always=True), "What is on how many nodes when a record counts as stored"
+    )
+    pools = tables.of_cells(POOLS, summary, "What connectors waited for in the pooler")
+    fault_texts = fault_lines(summary) if is_faults(summary) else []
+    limits = [] if is_load(summary) else [limit_line(each) for each in summary.limits]
     return [
-        PageSection("cells", "Cells", [*_some(tables.cells(summary)), *_lines(_remarks(summary))]),
+        PageSection("cells", "Cells", [*some(tables.cells(summary)), *_lines(_remarks(summary))]),
         PageSection(
-            "throughput",
-            "Throughput",
-            [
-                *_some(against_tasks(summary), side_by_side(summary) if rest else None, tables.scaling(summary)),
-                *_lines([scaling_line(each) for each in summary.scaling]),
-            ],
+            "throughput", "Throughput", [*rates, *some(law), *_lines([scaling_line(each) for each in summary.scaling])]
         ),
-        PageSection(
-            "queries",
-            "Queries",
-            [*_some(tables.queries(summary), tables.reads(summary)), *_lines(query_lines(summary))],
-        ),
-        PageSection(
-            "faults", "Faults", [*tables.faults(summary), *_lines(fault_lines(summary) if is_faults(summary) else [])]
-        ),
-        PageSection("rescale", "Running connectors, re-scaled", _some(tables.rescales(summary))),
-        PageSection("changes", "Changes of keys", _some(tables.changes(summary))),
+        PageSection("queries", "Queries", [*some(asked, reads), *_lines(query_lines(summary))]),
+        PageSection("faults", "Faults", [*tables.faults(summary), *_lines(fault_texts)]),
+        PageSection("rescale", "Running connectors, re-scaled", some(rescales)),
+        PageSection("changes", "Changes of keys", some(changes)),
         PageSection("search", "Search for the capacity", tables.searches(summary)),
         PageSection("latency", "Latency", late),
         PageSection(
             "limits",
             "The limits of the sinks",
-            [
-                *_some(costs.efficiency(summary), tables.bounds(summary), tables.stages(summary)),
-                *_lines([] if is_load(summary) else [limit_line(each) for each in summary.limits]),
-            ],
+            [*some(costs.efficiency(summary), tables.bounds(summary), stages), *_lines(limits)],
         ),
-        PageSection("cpu", "CPU time", _some(costs.cpu(summary, rest))),
-        PageSection("memory", "Memory and disk", _some(resources.memory(summary), resources.disk(summary))),
-        PageSection("durability", "Durability", _some(tables.durability(summary))),
-        PageSection("money", "Money", [*_some(resources.cost(summary)), *_lines(price_lines(summary))]),
-        PageSection("connections", "Connections", _some(costs.connections(summary), tables.pools(summary))),
-        PageSection("placement", "Tasks by worker", _some(costs.placement(summary))),
-        PageSection("verdicts", "Verdicts and their evidence", _some(tables.verdicts(summary))),
-        PageSection("invalid", "What is not used, and why", _some(tables.invalid(summary, kept.trials))),
+        PageSection("cpu", "CPU time", some(costs.cpu(summary, rest))),
+        PageSection("memory", "Memory and disk", some(resources.memory(summary), resources.disk(summary))),
+        PageSection("durability", "Durability", some(durable)),
+        PageSection("money", "Money", [*some(resources.cost(summary)), *_lines(price_lines(summary))]),
+        PageSection("connections", "Connections", some(costs.connections(summary), pools)),
+        PageSection("placement", "Tasks by worker", some(costs.placement(summary))),
+        PageSection("verdicts", "Verdicts and their evidence", some(tables.verdicts(summary))),
+        PageSection("invalid", "What is not used, and why", some(tables.invalid(summary, kept.trials))),
         PageSection("course", "Each trial over time", timeline(names, trials, courses)),
-        PageSection("environment", "Environment", _some(tables.environment(summary))),
+        PageSection("environment", "Environment", some(tables.environment(summary))),
         PageSection("configuration", "Plan and connectors", files),
         PageSection("left-out", "Not in this report", _left_out([*undrawn, *missing, *damaged, *unread])),
     ]
@@ -145,10 +150,6 @@ def _left_out(lines: list[str]) -> list[Part]:
     """The first twenty lines; a folder without its samples would fill pages."""
     more = len(lines) - _MOST_NAMED
     return [Lines([*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])], bullets=True)] if lines else []
-
-
-def _some(*parts: Part | None) -> list[Part]:
-    return [part for part in parts if part is not None]
 
 
 def _lines(lines: list[str]) -> list[Part]:

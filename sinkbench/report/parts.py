@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from sinkbench.tables.figures import COLUMNS
+from sinkbench.metrics import COLUMNS
 
 __all__ = ["Chart", "Figure", "File", "Lines", "Meanings", "Opening", "PageSection", "Part", "Table", "of_rich"]
 

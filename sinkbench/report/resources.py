@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from sinkbench.metrics.format import megabytes, money, whole
+from sinkbench.metrics.metric import find
+from sinkbench.metrics.names import marked_name
 from sinkbench.report.costs import by_scale
 from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import bars
 from sinkbench.results import CellSummary, Cost, RunSummary
-from sinkbench.tables.format import megabytes, money, whole
-from sinkbench.tables.resources import marked_name, median_of
 
 __all__ = ["cost", "disk", "memory"]
 
@@ -32,7 +33,7 @@ def memory(summary: RunSummary) -> Figure | Table | None:
     rows = [
         (
             marked_name(cell, summary),
-            megabytes(median_of(cell.total_peak_memory_bytes)),
+            megabytes(find(cell, "total_peak_memory_bytes.median")),
             *(megabytes(cell.peak_memory[name].resident_bytes if name in cell.peak_memory else None) for name in names),
             *(megabytes(_heap(cell, name)) for name in heaps),
         )
@@ -65,7 +66,11 @@ def disk(summary: RunSummary) -> Figure | Table | None:
     if not cells:
         return None
     rows = [
-        (marked_name(cell, summary), whole(median_of(cell.disk_bytes_per_record)), whole(cell.fetched_bytes_per_record))
+        (
+            marked_name(cell, summary),
+            whole(find(cell, "disk_bytes_per_record.median")),
+            whole(cell.fetched_bytes_per_record),
+        )
         for cell in cells
     ]
     headers = ("cell", *_EACH_RECORDS)

@@ -5,44 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from pydantic import JsonValue
+from rich.table import Table as RichTable
 
-from sinkbench.report.parts import Chart, Figure, Table, of_rich
+from sinkbench.metrics.format import NOT_MEASURED, whole
+from sinkbench.metrics.names import cell_name
+from sinkbench.metrics.recovery import RECOVERIES, STATUS
+from sinkbench.report.parts import Chart, Figure, Part, Table, of_rich
 from sinkbench.report.plots import LineSeries, lines
 from sinkbench.report.timeline import figure_key, title_of
 from sinkbench.results import CellSummary, RunSummary, TrialRecord
-from sinkbench.tables.answers import cell_name
 from sinkbench.tables.bounds import BOUND_HEADERS, bound_rows
-from sinkbench.tables.cells import cells_table
-from sinkbench.tables.changes import changes_table
-from sinkbench.tables.durability import durability_table
-from sinkbench.tables.faults import is_faults, matrix_cells, matrix_table, recovery_table, status_table
-from sinkbench.tables.format import NOT_MEASURED, whole
-from sinkbench.tables.loads import is_load, load_table
-from sinkbench.tables.pools import pool_table
-from sinkbench.tables.queries import query_table, reads_table
-from sinkbench.tables.rescales import rescale_table
-from sinkbench.tables.scaling import scaling_table
-from sinkbench.tables.stages import stage_table
+from sinkbench.tables.faults import is_faults, matrix_cells, matrix_table
+from sinkbench.tables.loads import is_load
+from sinkbench.tables.percell import cell_table, cells_table, load_table
 
-__all__ = [
-    "bounds",
-    "cells",
-    "changes",
-    "durability",
-    "environment",
-    "faults",
-    "invalid",
-    "queries",
-    "reads",
-    "rescales",
-    "scaling",
-    "searches",
-    "stages",
-    "verdicts",
-]
-
+AnyPart = TypeVar("AnyPart", bound=Part)
 # Wide enough for every column that the table can have.
 _WHOLE_WIDTH = 10_000
 
@@ -53,13 +33,6 @@ def cells(summary: RunSummary) -> Table | None:
         return None
     table = load_table(summary) if is_load(summary) else cells_table(summary, _WHOLE_WIDTH)
     return of_rich(table, "All cells, in the plan's order")
-
-
-def rescales(summary: RunSummary) -> Table | None:
-    """The re-scalings; None if there are none."""
-    if all(cell.rescale is None for cell in summary.cells):
-        return None
-    return of_rich(rescale_table(summary.cells), "Running connectors that were given another number of tasks")
 
 
 def faults(summary: RunSummary) -> list[Table]:
@@ -77,56 +50,31 @@ def faults(summary: RunSummary) -> list[Table]:
     matrix = of_rich(matrix_table(summary), "What became of each pipeline under each fault")
     return [
         replace(matrix, links=links),
-        of_rich(recovery_table(summary.cells), "What became of the records, and when they came again"),
-        of_rich(status_table(summary.cells), "What Connect said, what a person had to do, and what was left open"),
+        *some(
+            of_cells(RECOVERIES, summary, "What became of the records, and when they came again"),
+            of_cells(STATUS, summary, "What Connect said, what a person had to do, and what was left open"),
+        ),
     ]
 
 
-def changes(summary: RunSummary) -> Table | None:
-    """What loads of changes left in the sinks; None if there are none."""
-    table = changes_table(summary)
-    return None if table is None else of_rich(table, "Wrong keys, and what changes have left in the sinks")
+def of_cells(key: str, summary: RunSummary, caption: str) -> Table | None:
+    """A table with a row for each cell."""
+    return captioned(cell_table(key, summary), caption)
 
 
-def durability(summary: RunSummary) -> Table | None:
-    """What is on how many nodes when a record counts as stored; None if nobody looked."""
-    table = durability_table(summary, [cell_name(cell, summary) for cell in summary.cells], always=True)
-    return None if table is None else of_rich(table, "What is on how many nodes when a record counts as stored")
+def captioned(table: RichTable | None, caption: str) -> Table | None:
+    return None if table is None else of_rich(table, caption)
 
 
-def pools(summary: RunSummary) -> Table | None:
-    """What connectors waited for in a pooler; None if none goes through one."""
-    table = pool_table(summary)
-    return None if table is None else of_rich(table, "What connectors waited for in the pooler")
-
-
-def scaling(summary: RunSummary) -> Table | None:
-    """The scaling law at each number of tasks; None if no law was fitted."""
-    return of_rich(scaling_table(summary.scaling), "Measured and fitted rates by tasks") if summary.scaling else None
+def some(*parts: AnyPart | None) -> list[AnyPart]:
+    """Those that are there."""
+    return [part for part in parts if part is not None]
 
 
 def bounds(summary: RunSummary) -> Table | None:
     """What is left to gain of the sinks' limits on shared cores; None if no cell's bound is known."""
     rows = bound_rows(summary)
     return Table(BOUND_HEADERS, rows, "What CPU time leaves to gain", numbers=range(1, 7)) if rows else None
-
-
-def queries(summary: RunSummary) -> Table | None:
-    """What each index or table answers; None if nothing was asked."""
-    table = query_table(summary)
-    return None if table is None else of_rich(table, "What each index or table answers, and in what time")
-
-
-def reads(summary: RunSummary) -> Table | None:
-    """What queries beside a load take, and cost it; None if none were asked."""
-    table = reads_table(summary)
-    return None if table is None else of_rich(table, "Queries beside the load, and on the idle sink after it")
-
-
-def stages(summary: RunSummary) -> Table | None:
-    """The time of one record by stage; None if no limit was measured."""
-    table = stage_table(summary)
-    return None if table is None else of_rich(table, "What each stage takes of the time of one record, in microseconds")
 
 
 def searches(summary: RunSummary) -> list[Figure]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.analysis.scalability import Law
+from sinkbench.metrics.format import NOT_MEASURED, percent, whole
+from sinkbench.metrics.names import cell_name
 from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import Dot, LineSeries, dots, lines
 from sinkbench.results import CellSummary, RatePerSecond, RunSummary, Scaling
-from sinkbench.tables.answers import cell_name
-from sinkbench.tables.format import NOT_MEASURED, percent, whole
 
 __all__ = ["against_tasks", "all_against_tasks", "labels_with_tasks", "overview", "side_by_side"]
 

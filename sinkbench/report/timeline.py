@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sinkbench.metrics.format import whole
 from sinkbench.report.draw import Look, panel, small, svg_of
 from sinkbench.report.parts import Chart, Figure, Lines, Part, Table
 from sinkbench.report.samples import Course, Series, course_of, read_samples
 from sinkbench.results import TrialRecord
-from sinkbench.tables.format import whole
 
 __all__ = ["courses_of", "drawn", "figure_key", "timeline", "title_of"]
 

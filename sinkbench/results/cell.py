@@ -150,6 +150,8 @@ class TrialRecord(_OfCell):
     bloat: Bloat | None = None
     """None of a load without changes."""
     reconciliation: Reconciliation | None = None
+    figures: dict[str, float] = {}
+    """Figures without a field of their own, by name."""
     notes: list[str] = []
     """What a reader must know of numbers that may be used, such as counts that disagree."""
     samples: str | None = None
@@ -204,6 +206,8 @@ class CellSummary(_OfCell):
     """The sum over all trials that were audited, valid or not: a loss is not hidden by an invalid trial."""
     not_audited: Whole = 0
     """Trials without an audit, valid or not: what they lost is not known."""
+    figures: dict[str, Spread] = {}
+    """Figures without a field of their own, by name."""
     notes: list[str] = []
     """What a reader must know of numbers that may be used, such as trials that were left out."""
     passed: bool

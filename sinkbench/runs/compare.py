@@ -10,12 +10,12 @@ from typing import Literal
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
 from sinkbench.errors import ResultsError
+from sinkbench.metrics.cpu import total_cpu_seconds
+from sinkbench.metrics.taken import quotable
 from sinkbench.results import CellSummary, Interval, TrialRecord
 from sinkbench.runs.differences import Difference, differences, durability_differences, record_differences
 from sinkbench.runs.disturbances import Disturbance, disturbances
 from sinkbench.runs.reader import StoredRun
-from sinkbench.summary.cells import quotable
-from sinkbench.summary.standing import total_cpu_seconds
 
 __all__ = ["Compared", "Comparison", "Gate", "Verdict", "compare", "gate", "percent_of"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 __all__ = ["LOOPBACK", "Access", "curl"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""What this machine calls itself, and nobody else does."""
+"""What this machine calls itself."""
 
 
 @dataclass(frozen=True)

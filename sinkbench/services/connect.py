@@ -1,4 +1,4 @@
-"""A client of Kafka Connect's REST interface that waits out rebalances, and what can be told from its answers."""
+"""A client of Kafka Connect's REST interface that waits for rebalances to end, and what its answers mean."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 REBALANCE_SECONDS = 60.0
 POLL_SECONDS = 0.1
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-# Hibernate's words when it could not connect. It keeps the reason to the log, and asks for settings that mend nothing.
+# Hibernate's words when it could not connect. It logs the reason, and asks for settings that change nothing.
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
 _IN_THE_LOG = "no connection to the database came about, for a reason that the worker's log tells"
 # A task in another state runs, or will as soon as its worker has taken it.
@@ -128,8 +128,8 @@ def validation_of(answer: Any) -> Validation:
 def first_cause(trace: str) -> str:
     """The message of the innermost cause in a Java stack trace that has one, without the exception's class.
 
-    A task's trace begins with Connect's own wrappers ("Exiting WorkerSinkTask due to unrecoverable exception"); what
-    went wrong is in the last "Caused by". Of causes within that say nothing, the last one's class follows in brackets.
+    A task's trace begins with Connect's own wrappers; what went wrong is in the last "Caused by". If that has no
+    message, its class follows in brackets.
     """
     causes = causes_in(trace)
     if not causes:
@@ -149,9 +149,7 @@ def first_cause(trace: str) -> str:
 def placement(status: ConnectorStatus, worker_ids: Mapping[str, str]) -> dict[str, int]:
     """Number of tasks on each worker, by the worker's name, with 0 for a worker that has none.
 
-    Args:
-        status: what Connect says.
-        worker_ids: name of each worker by the id that Connect gives it; an id that is not in it stands for itself.
+    `worker_ids` has the name of each worker by Connect's id; an id that is not in it stands for itself.
     """
     counts = dict.fromkeys(worker_ids.values(), 0)
     for task in status.tasks:
@@ -253,18 +251,6 @@ class ConnectCluster:
         """Starts the connector's tasks that have FAILED once more; they begin at their last commit."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true", allow=(404,))
 
-    def stop(self, name: str) -> None:
-        """Ends a connector's tasks, and waits for that; it keeps its configuration and its offsets.
-
-        `PUT /connectors/NAME/resume` starts it again. Raises ConnectError if it takes longer than a rebalance may.
-        """
-        self._ask("PUT", f"/connectors/{name}/stop")
-        deadline = time.monotonic() + REBALANCE_SECONDS
-        while (status := self.status(name)) is not None and (status.state != "STOPPED" or status.tasks):
-            if time.monotonic() > deadline:
-                raise ConnectError(f"{name}: has not stopped after {REBALANCE_SECONDS:.0f} s")
-            time.sleep(POLL_SECONDS)
-
     def restart(self, name: str) -> None:
         """Starts the connector and all its tasks once more."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true")
@@ -291,13 +277,9 @@ class ConnectCluster:
         return ConnectorStatus(body["connector"]["state"], body["connector"].get("trace", ""), tuple(tasks))
 
     def wait_for_tasks(self, name: str, tasks: int, timeout_seconds: float = 90.0) -> ConnectorStatus:
-        """Waits until exactly `tasks` tasks exist and none is still to start.
+        """The status once exactly `tasks` tasks exist and none is still to start; tasks may have FAILED.
 
-        Returns:
-            The status at that moment; tasks may have FAILED, which the caller must look at.
-
-        Raises:
-            ConnectError: not within `timeout_seconds`; says how many tasks there are and in which states.
+        Raises ConnectError, which says in which states tasks are, if that takes longer than `timeout_seconds`.
         """
         deadline = time.monotonic() + timeout_seconds
         while True:
@@ -305,9 +287,8 @@ class ConnectCluster:
             if status is not None and (status.state == "FAILED" or status.settled(tasks)):
                 return status
             if time.monotonic() > deadline:
-                states = (
-                    "no status" if status is None else ", ".join(sorted(t.state for t in status.tasks)) or "no task"
-                )
+                there = [] if status is None else sorted(task.state for task in status.tasks)
+                states = ", ".join(there) or ("no status" if status is None else "no task")
                 raise ConnectError(f"{name}: {tasks} tasks asked, after {timeout_seconds:.0f} s there are: {states}")
             time.sleep(POLL_SECONDS)
 
@@ -328,7 +309,7 @@ class ConnectCluster:
                 if answer.is_success or answer.status_code in allow:
                     return answer
                 problem = _message(answer)
-                # 409 also says that a connector of that name exists, which no waiting mends.
+                # 409 also says that a connector of that name exists, which no waiting changes.
                 rebalancing = answer.status_code == httpx.codes.CONFLICT and "already exists" not in problem
                 # A worker that does not lead forwards to the leader, and says 500 when it is gone.
                 forwarding = answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "forward" in problem.lower()
@@ -350,7 +331,7 @@ class ConnectCluster:
                 self._urls.remove(url)
                 self._urls.append(url)
         if refused and all(refused):
-            # No waiting mends that.
+            # No waiting changes that.
             raise ConnectError(problem)
         if self._find is not None:
             # The next one to ask may be new.

@@ -17,7 +17,7 @@ from sinkbench.services.failures import map_exceptions
 __all__ = ["USER_AGENT", "http_client", "http_errors", "refuses_certificate", "tls"]
 
 USER_AGENT = "sinkbench"
-"""The controller's own name, so that no probe counts its connections as a connector's, or as somebody else's."""
+"""The controller's own name, so that no probe counts its connections as a connector's, or as another client's."""
 
 
 def tls(access: Access) -> ssl.SSLContext:

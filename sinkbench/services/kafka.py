@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from confluent_kafka import (
     Consumer,
     ConsumerGroupState,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Message,
@@ -32,7 +31,7 @@ FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, Kafka
 LOOK_SECONDS = 2.0
 # A few records of each partition are looked at; a batch comes as a whole, however large.
 FETCH_BYTES = 64 << 10
-# Offsets of so many partitions are one quick answer of each broker.
+# Offsets of this many partitions are one quick answer of each broker.
 STATUS_KEYS, STATUS_SECONDS = 50, 3.0
 MOST_PARTITIONS = 5_000
 TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)
@@ -163,16 +162,12 @@ class Kafka:
         """
         return [message.value() for message in self._some(topic, count, timeout_seconds, last=last)]
 
-    def some_keys(self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS) -> list[bytes | None]:
-        """The keys of about `count` of the topic's last records, as many of each partition; fewer if time is up."""
-        return [message.key() for message in self._some(topic, count, timeout_seconds, last=True)]
-
     def keeps_status(self, topic: str, connector: str) -> bool:
         """Whether Connect keeps its connectors' status in this topic: among its last records is one of `connector`'s.
 
         Source: org.apache.kafka.connect.storage.KafkaStatusBackingStore.
         """
-        keys = self.some_keys(topic, STATUS_KEYS, STATUS_SECONDS)
+        keys = [message.key() for message in self._some(topic, STATUS_KEYS, STATUS_SECONDS, last=True)]
         return any(key is not None and key.startswith(b"status-") and connector.encode() in key for key in keys)
 
     def _some(self, topic: str, count: int, timeout_seconds: float, *, last: bool) -> list[Message]:
@@ -184,7 +179,7 @@ class Kafka:
         consumer = Consumer({**self._settings, **own}, logger=SILENT)
         found: list[Message] = []
         try:
-            # Without a subscription nobody joins a group, and nothing is committed.
+            # Without a subscription no group is joined, and nothing is committed.
             consumer.assign([TopicPartition(topic, number, offsets.start) for number, offsets in wanted.items()])
             missing, deadline = sum(map(len, wanted.values())), time.monotonic() + timeout_seconds
             while len(found) < missing and time.monotonic() < deadline:
@@ -226,20 +221,6 @@ class Kafka:
             reader = self._reader = _Reader(self._settings, group, topic)
         return reader.committed(self._seconds)
 
-    def read_by(self, group: str) -> dict[str, int]:
-        """Sum of the offsets that `group` has committed, by topic; empty of one that has committed nothing.
-
-        Not for the time in which a broker may die: see `committed`.
-        """
-        asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self._admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_SECONDS)
-        counts: dict[str, int] = {}
-        found = _unless_absent(answer[group])
-        for each in found.topic_partitions if found is not None else ():
-            if each.error is None and each.offset > 0:
-                counts[each.topic] = counts.get(each.topic, 0) + each.offset
-        return counts
-
     def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
         """Waits until `group` has no members, so that nothing more is written. Raises StackError if it keeps some."""
         deadline = time.monotonic() + timeout_seconds
@@ -254,7 +235,7 @@ class Kafka:
             time.sleep(0.1)
         raise StackError(
             f"the consumer group {group} still has members after {timeout_seconds:.0f} s{problem}; a task that does not"
-            " end may still write: look at what holds it up in its sink, or start the workers again"
+            " end may still write: find out what its sink waits for, or start the workers again"
         )
 
     def groups(self) -> list[str]:
@@ -290,13 +271,9 @@ class Kafka:
         _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 
     def produce(self, topic: str, values: Iterable[bytes]) -> int:
-        """Puts these values into a topic, without keys, and waits until they are there.
+        """Puts values into a topic, without keys, and waits until they are there. Returns how many there are.
 
-        Returns:
-            How many there are.
-
-        Raises:
-            StackError: not all were acknowledged.
+        Raises StackError if not all were acknowledged.
         """
         producer = Producer({**self._settings, "enable.idempotence": True}, logger=SILENT)
         failed: list[str] = []

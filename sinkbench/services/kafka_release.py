@@ -20,22 +20,10 @@ from sinkbench.services.versions import Supported
 __all__ = ["SUPPORTED", "kafka_refusal", "kafka_release", "release_of"]
 
 SUPPORTED = Supported("3.7 and later", (3, 7))
-# Requests by their numbers in the protocol. No broker offers these only where it is set to.
-PRODUCE, FETCH, LIST_OFFSETS, OFFSET_FETCH, JOIN_GROUP = 0, 1, 2, 9, 11
-LIST_GROUPS, ADD_PARTITIONS_TO_TXN, DESCRIBE_LOG_DIRS = 16, 24, 35
+# Requests by their numbers in the protocol. Every broker offers these, however it is set.
+PRODUCE, FETCH, LIST_OFFSETS, DESCRIBE_LOG_DIRS = 0, 1, 2, 35
 # The first release that takes such a request in that version, with ZooKeeper as without it.
 SINCE = (
-    ("2.4", PRODUCE, 8),
-    ("2.5", OFFSET_FETCH, 7),
-    ("2.6", LIST_GROUPS, 4),
-    ("2.7", FETCH, 12),
-    ("2.8", PRODUCE, 9),
-    ("3.0", LIST_OFFSETS, 7),
-    ("3.1", FETCH, 13),
-    ("3.2", JOIN_GROUP, 9),
-    ("3.3 or 3.4", DESCRIBE_LOG_DIRS, 4),
-    ("3.5", FETCH, 15),
-    ("3.6", ADD_PARTITIONS_TO_TXN, 4),
     ("3.7", PRODUCE, 10),
     ("3.8", PRODUCE, 11),
     ("3.9", FETCH, 17),
@@ -44,14 +32,14 @@ SINCE = (
     ("4.2", LIST_OFFSETS, 11),
     ("4.3 or later", DESCRIBE_LOG_DIRS, 5),
 )
-OLDER = "0.10 to 2.3"
+OLDER = "3.6 or earlier"
 # One line for each request: its name, its number, and from which version to which the broker takes it.
 LINE = re.compile(r"ApiKey \S+ \((\d+)\) Versions -?\d+\.\.(\d+)")
 QUIET_SECONDS = 0.2
 
 
 def release_of(highest: Mapping[int, int]) -> str | None:
-    """The release whose protocol a broker speaks, as far as it can be told: "3.8", or "3.3 or 3.4".
+    """The release whose protocol a broker speaks, as far as it can be told, such as "3.8".
 
     Another program than Kafka may speak some requests as a later release does: the earliest that it falls behind of
     counts.
@@ -70,7 +58,7 @@ def release_of(highest: Mapping[int, int]) -> str | None:
 
 
 def kafka_refusal(release: str | None) -> str | None:
-    """Why brokers of that release cannot be used, in one line; None if they can, or if nobody knows."""
+    """Why brokers of that release cannot be used, in one line; None if they can, or if it is not known."""
     if SUPPORTED.refusal("Kafka", release) is None:
         return None
     return f"its protocol is that of Kafka {release}; sinkbench supports Kafka {SUPPORTED.words}"

@@ -1,6 +1,6 @@
 """The sinks: where the records end up. One module, or package, for each, which declares all that is particular to it.
 
-Ours are found as somebody else's are: by their entry points. See docs/sinks.md.
+All are found by their entry points. See docs/sinks.md.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def sink_kind(name: str) -> SinkKind:
     """The sink of that name. Raises StackError if there is none, or its package cannot be used."""
     found = declared_sink(name)
     if not isinstance(found, SinkKind):
-        raise StackError(f"the sink {name}: what its package declares is no SinkKind; mend or uninstall it")
+        raise StackError(f"the sink {name}: what its package declares is no SinkKind; correct or uninstall it")
     return found
 
 

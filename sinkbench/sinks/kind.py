@@ -116,13 +116,13 @@ class SinkKind(DeclaredSink):
     Attributes:
         open: connects to the sink of a stack that has it; is given the stack's endpoints and the checkout. Raises
             ServiceError if it does not answer.
-        writers: the ways in which a plain client can write to it, by name: each opens a connection.
-        ways: those of them that its limit is searched by.
+        writers: the ways in which a plain client can write to it, by name: each opens a connection. Its limit is
+            searched by each.
         rules: the causes that can limit a trial within it. They look at the signs that its readings hold.
         target_ending: how the names of files end that say what an index or table is like, such as `.sql`; None: the
             sink takes none, and a plan must not name one for it.
         columns: whether it can audit records whose members are columns: those of the forms that begin with `row`.
-        stamps: whether it keeps the time of every insertion, so that `stamped_rate` needs no probes.
+        stamps: whether it keeps the time of every insertion, so that `ArrivalTimes.rate` needs no probes.
         rejected: the sign that counts the writes that it has rejected; None if it has none.
         clients: the Python packages that speak to it, whose versions belong to a run's environment.
         refusal: tries the connection that a connector's configuration describes, and returns in one line why it does
@@ -131,15 +131,13 @@ class SinkKind(DeclaredSink):
         settable: what of its services a plan can set for the time of a trial, by the service; empty: nothing.
         refuses: for what reasons its `Sink` can be told to refuse records: "read only", "no right", "no connection".
         full_disk: how its disk can be full on purpose: `GUARDED` or `SMALL_DISK`; None: it cannot.
-        promotes: whether a stack that has a replica of it can be told to promote that, for the fault `promote`.
-        propose: the file of an index or a table for records of somebody's own: is given what they are like, the
+        propose: the file of an index or a table for a user's own records: is given what they are like, the
             checkout, and what they are called. None if it needs none.
         checkup: how `sinkbench doctor` looks at it; None: it does not, and says so.
     """
 
     open: Callable[[Endpoints, Path], Sink]
     writers: Mapping[str, Callable[[Destination], Writer]]
-    ways: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     target_ending: str | None = None
     columns: bool = False
@@ -150,6 +148,5 @@ class SinkKind(DeclaredSink):
     settable: Mapping[str, Settable] = field(default_factory=dict)
     refuses: tuple[str, ...] = ()
     full_disk: Literal["guarded", "small disk"] | None = None
-    promotes: bool = False
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None

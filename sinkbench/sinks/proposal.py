@@ -1,4 +1,4 @@
-"""What a sink proposes for records of somebody's own: the file of an index, or of a table."""
+"""What a sink proposes for your own records: the file of an index, or of a table."""
 
 from __future__ import annotations
 

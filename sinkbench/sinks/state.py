@@ -81,7 +81,6 @@ class SearchCluster:
             a share that is used, or bytes that are free; empty if it does not look at disks.
         status: green, yellow or red; None if it does not tell.
         unassigned, moving: shards, or their copies, of all of its indices, that are on no node, or on their way.
-        template_replicas: copies that its templates give to an index that does not ask for any; None if they give none.
         curl: the beginning of a command that asks it, with what it takes to be let in, but no secret.
     """
 
@@ -91,7 +90,6 @@ class SearchCluster:
     status: str | None = None
     unassigned: int = 0
     moving: int = 0
-    template_replicas: int | None = None
     curl: str = "curl"
 
 

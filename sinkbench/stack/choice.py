@@ -1,4 +1,4 @@
-"""Which stack a command works on: `local`, `compose`, or a file that describes somebody else's clusters."""
+"""Which stack a command works on: `local`, `compose`, or a file that describes clusters that exist already."""
 
 from __future__ import annotations
 

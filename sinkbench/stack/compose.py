@@ -13,8 +13,9 @@ import psutil
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.stack.assembly import checks
 from sinkbench.stack.composecli import READY_SECONDS, ComposeCli, end_of_build, last_line
-from sinkbench.stack.composeendpoints import endpoints_of
+from sinkbench.stack.composeendpoints import Reach
 from sinkbench.stack.composefaults import ContainerFaults
 from sinkbench.stack.composemeter import ContainerMeter
 from sinkbench.stack.containers import (
@@ -33,9 +34,8 @@ from sinkbench.stack.engine import SECURITY_LABEL, Container, DockerEngine, allo
 from sinkbench.stack.hostlimits import check_host, engine_is_here
 from sinkbench.stack.nodes import check_memory
 from sinkbench.stack.protocol import Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.readiness import checks
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
-from sinkbench.topology import Topology
+from sinkbench.topology import Topology, service_of
 
 __all__ = ["ComposeStack"]
 
@@ -84,10 +84,15 @@ class ComposeStack(Stack):
 
     @property
     def endpoints(self) -> Endpoints:
-        return self._endpoints_of(self.engine.containers())
+        return self.reach().endpoints
 
-    def _endpoints_of(self, found: Sequence[Container], gone: Collection[str] = ()) -> Endpoints:
-        return endpoints_of(found, self.inside, self.settings.layout, set(gone), self._security_of(found))
+    def reach(self, waits_for: Collection[str] | None = None) -> Reach:
+        """Where the containers are. If services start, these are waited for, but no others that do not run."""
+        found = self.engine.containers()
+        named = names_of(found)
+        down = {name for name, each in named.items() if each.state != "running" or each.isolated}
+        gone = frozenset() if waits_for is None else frozenset(down - set(waits_for))
+        return Reach(named, self.inside, self.settings.layout, self._security_of(found), gone)
 
     def _security_of(self, found: Sequence[Container]) -> Security | None:
         """What these containers want of their clients; None if nothing."""
@@ -120,11 +125,6 @@ class ComposeStack(Stack):
                 f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write"
             ) from None
         return folder
-
-    @property
-    def secured(self) -> bool:
-        """Whether the containers want TLS and passwords, or will."""
-        return self.settings.security == "on" or any(each.secured for each in self.engine.containers())
 
     @property
     def workers(self) -> int:
@@ -218,9 +218,16 @@ class ComposeStack(Stack):
         layout, services = self.settings.layout, self._config["services"]
         check_nodes(services, layout, "in the compose files", OTHER_NODES)
         check_nodes(found, layout, "the containers are those of another topology:", f"{DOWN}, or {OTHER_NODES}")
-        secured = SECURITY_LABEL in (services.get("kafka", {}).get("labels") or {})
+        ours = [name for name in services if service_of(name) in SERVICES]
+        bare = [name for name in ours if SECURITY_LABEL not in (services[name].get("labels") or {})]
+        secured = len(bare) < len(ours)
         if self.settings.security == "on" and not secured:
             raise StackError("SINKBENCH_SECURITY=on, but COMPOSE_FILE lacks docker-compose.secure.yml; add it there")
+        if secured and bare:
+            raise StackError(
+                f"the compose files give {', '.join(bare)} no TLS; docker-compose.secure.yml is for the nodes of"
+                " docker-compose.yml: add yours in a file of your own (docs/security.md)"
+            )
         check_security(found, wanted=secured)
         if self.start_id() is None:
             check_host(layout)
@@ -235,7 +242,7 @@ class ComposeStack(Stack):
         started = cli.run("up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *services)
         if started.returncode != 0:
             raise StackError(self._why_not_started(started.stdout + started.stderr))
-        # A node whose container is healthy need not be one of its cluster's yet.
+        # A node whose container is healthy need not be in its cluster yet.
         self.wait_until_ready(list(self.named()))
 
     def _start_again(self, say: Say) -> None:
@@ -259,33 +266,20 @@ class ComposeStack(Stack):
         self._meter.forget()
 
     def wait_until_ready(self, names: Sequence[str]) -> None:
-        """Waits for the containers' health checks, then for the controller's own checks. Raises StackError."""
+        """Waits until these services answer as their clients need it. Raises StackError, with the end of a log."""
         deadline = time.monotonic() + READY_SECONDS
-        waiting = set(names)
-        while waiting:
-            found = self.named()
-            for name in sorted(waiting):
-                container = found.get(name)
-                if container is None or container.state != "running":
-                    tail = "" if container is None else "\n" + self.engine.log_tail(container, LOG_LINES)
-                    raise StackError(f"{name} died while starting; the end of its log:{tail}")
-            waiting = {name for name in waiting if found[name].health not in ("healthy", None)}
-            if time.monotonic() > deadline:
-                late = sorted(waiting)[0]
-                raise StackError(
-                    f"{late} was not healthy in {READY_SECONDS} s: {self.engine.last_check(found[late])}\n"
-                    + self.engine.log_tail(found[late], LOG_LINES)
-                )
-            time.sleep(POLL_SECONDS)
-        containers = self.engine.containers()
-        # A node that starts alone need not wait for nodes that do not run.
-        gone = {name for name, each in names_of(containers).items() if each.state != "running" or each.isolated}
-        ours = checks(self._endpoints_of(containers, gone - set(names)))
         for name in names:
-            while name in ours and (reason := ours[name]()) is not None:
-                if time.monotonic() > deadline:
-                    raise StackError(f"{name} is healthy but does not answer: {reason}")
+            while (reason := self._why_not_ready(name, names)) is not None:
+                late = time.monotonic() > deadline
+                if late or self.container(name).state != "running":
+                    what = f"was not ready in {READY_SECONDS} s: {reason}" if late else "died while starting"
+                    tail = self.engine.log_tail(self.container(name), LOG_LINES)
+                    raise StackError(f"{name} {what}; the end of its log:\n{tail}")
                 time.sleep(POLL_SECONDS)
+
+    def _why_not_ready(self, name: str, starting: Collection[str]) -> str | None:
+        ours = checks(self.reach(waits_for=starting).endpoints, loadgens=True)
+        return ours[name]() if name in ours else "it does not run"
 
     def _why_not_started(self, output: str) -> str:
         """Which container did not start, with its error or the end of its log; else the end of compose's `output`."""

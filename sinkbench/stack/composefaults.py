@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.stack.composeendpoints import PORTS
+from sinkbench.stack.assembly import proxy_targets
 from sinkbench.stack.protocol import Faults, Isolation, Proxies, ProxyTarget, Say
-from sinkbench.stack.proxyserver import VARIABLES, check_proxy, ensure_proxy, proxy_targets_at, running_proxy
+from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
 
 if TYPE_CHECKING:
     from sinkbench.stack.compose import ComposeStack
@@ -20,8 +20,6 @@ __all__ = ["ContainerFaults"]
 
 class ContainerFaults(Faults, Isolation):
     """Of the containers of one stack."""
-
-    small_disks = None
 
     def __init__(self, stack: ComposeStack) -> None:
         self._stack = stack
@@ -70,6 +68,9 @@ class ContainerFaults(Faults, Isolation):
         # A container of the project has neither Go nor what it has built.
         return None if self._stack.inside else _ContainerProxies(self._stack)
 
+    def small_disks(self, sink: str) -> None:
+        return None
+
     def promotion(self, sink: str) -> None:
         return None
 
@@ -80,13 +81,10 @@ class _ContainerProxies(Proxies):
 
     @property
     def targets(self) -> Mapping[str, ProxyTarget]:
-        running = {name: each for name, each in self._stack.named().items() if each.state == "running"}
-        return proxy_targets_at(
-            {name: running[name].ports.get(PORTS[name], 0) if name in running else 0 for name in VARIABLES}
-        )
+        return proxy_targets(self._stack.reach().place)
 
     def check(self) -> None:
-        if self._stack.secured:
+        if self._stack.settings.security == "on" or any(each.secured for each in self._stack.named().values()):
             raise StackError(
                 "the containers are secured: no proxy can stand before a sink, whose certificate is not for its"
                 " address; race on the stack local, or without SINKBENCH_SECURITY"

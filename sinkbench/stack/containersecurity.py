@@ -18,6 +18,7 @@ from pathlib import Path
 
 from loadgen.clientconfig import format_client_config
 from sinkbench.stack.certificates import Signed, issue, make_authority
+from sinkbench.stack.securing import LOCAL_NAMES, PASSWORD_BYTES, write_file
 from sinkbench.stack.security import ACCOUNT, OF_CONTAINERS, Security, kept_security
 from sinkbench.stack.securityfiles import files_of_processes
 from sinkbench.topology import MOST_WORKERS
@@ -45,14 +46,13 @@ _VARIABLES = {
     "loadgen": ("LOADGEN_",),
 }
 MOST_LOADGENS = 4
-PASSWORD_BYTES = 24
 
 
 def names_of_containers(nodes: Sequence[str], project: str) -> list[str]:
     """All names by which containers are reached: from the host, by their service, and of scaled ones by their own."""
     scaled = {"connect": MOST_WORKERS, "loadgen": MOST_LOADGENS}
     own = [f"{project}-{service}-{number}" for service, most in scaled.items() for number in range(1, most + 1)]
-    return ["localhost", "127.0.0.1", "::1", *nodes, *scaled, *own]
+    return [*LOCAL_NAMES, *nodes, *scaled, *own]
 
 
 def files_of_containers(security: Security, signed: Signed, authority: bytes) -> dict[str, dict[str, bytes]]:
@@ -97,28 +97,20 @@ def make_all(folder: Path, nodes: Sequence[str], project: str) -> None:
     kept = kept_security(folder / "controller", OF_CONTAINERS)
     passwords = {name: secrets.token_urlsafe(PASSWORD_BYTES) for name in OF_CONTAINERS}
     security = kept or Security(folder, passwords)
+    for service in ("authority", *_FILES):
+        (folder / service).mkdir(exist_ok=True)
     certificate, key = (folder / "authority" / name for name in ("ca.pem", "ca.key"))
     now = datetime.now(UTC)
     if not (certificate.exists() and key.exists()):
         made = make_authority(now)
-        _write(key, made.key, 0o600)
-        _write(certificate, made.certificate)
+        write_file(key, made.key)
+        write_file(certificate, made.certificate)
     authority = Signed(certificate.read_bytes(), key.read_bytes())
     signed = issue(authority, names_of_containers(nodes, project), now)
     for service, files in files_of_containers(security, signed, authority.certificate).items():
         for name, content in files.items():
             # Each service's account reads it; whoever does not have the volume cannot.
-            _write(folder / service / name, content)
-
-
-def _write(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file, whole or not at all."""
-    path.parent.mkdir(exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    new.touch(mode)
-    new.chmod(mode)
-    new.write_bytes(content)
-    new.rename(path)
+            write_file(folder / service / name, content, mode=0o644)
 
 
 if __name__ == "__main__":

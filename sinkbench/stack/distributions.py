@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.stack import Say
-from sinkbench.stack.tools import find_java, find_maven, run
+from sinkbench.stack.tools import find_java, find_program, run
 
 __all__ = ["ensure_distributions", "make_manifests"]
 
@@ -37,7 +37,7 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
     stamp = dist / "complete"
     wanted = _digest(checkout)
     if not stamp.exists() or stamp.read_bytes() != wanted.encode():
-        maven = find_maven()
+        maven = find_program("mvn", "maven")
         java = find_java()
         shutil.rmtree(dist, ignore_errors=True)
         dist.mkdir(parents=True)

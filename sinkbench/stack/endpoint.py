@@ -37,7 +37,7 @@ class Endpoints:
     Attributes:
         kafka: bootstrap servers, host:port, separated by commas.
         brokers: address of each broker by its node's name, in the order of their ids from 1, where there are several.
-        replication: how many replicas a topic's partitions have, if nobody says.
+        replication: how many replicas a topic's partitions have, by default.
         connect: REST address of each worker by the worker's name ("connect-1").
         worker_ids: the worker's name by the id that Connect's REST gives it (host:port).
         sinks: each service of the sinks by its name: "postgres", and "pgbouncer" before it. Absent: there is none.

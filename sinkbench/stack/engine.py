@@ -86,28 +86,21 @@ class Container:
         return found.group(1) if found else None
 
 
-def _address() -> str | None:
-    """The engine's address, from DOCKER_HOST or the user's Docker context; None for the default socket."""
-    return os.environ.get("DOCKER_HOST") or ContextAPI.get_current_context().Host
-
-
-def refusal(said: str, where: str) -> str:
-    """The message for an engine at `where` that does not answer; `said` is the client library's error."""
+def refusal(said: str) -> str:
+    """What is wrong with an engine that does not answer, and what to do; `said` is the client library's error."""
     if "Permission denied" in said or "PermissionError" in said:
-        fix = "run `sudo usermod -aG docker $USER`, then log in again"
-        return f"{where}: you may not use the Docker engine's socket; {fix}"
-    fix = "start it, or run scripts/docker-bootstrap, which installs one from Debian's packages"
-    return f"{where}: no Docker engine answers; {fix}"
+        return "you may not use the Docker engine's socket; run `sudo usermod -aG docker $USER`, then log in again"
+    return (
+        "no Docker engine answers; start it, or run scripts/docker-bootstrap, which installs one from Debian's packages"
+    )
 
 
-def too_old(version: Mapping[str, Any], where: str) -> str | None:
-    """The message for an engine that is too old, None for one that is not; `version` is its own answer."""
+def too_old(version: Mapping[str, Any]) -> str | None:
+    """What is wrong with an engine that is too old, None for one that is not; `version` is its own answer."""
     if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) >= LEAST_API:
         return None
-    return (
-        f"{where}: the Docker engine is {version['Version']}, {LEAST_ENGINE} or newer is needed (older ones know no "
-        "start_interval of health checks); upgrade it"
-    )
+    why = f"{LEAST_ENGINE} or newer is needed (older ones know no start_interval of health checks)"
+    return f"the Docker engine is {version['Version']}, {why}; upgrade it"
 
 
 def allowance_of(host_config: Mapping[str, Any]) -> Allowance:
@@ -145,16 +138,16 @@ def command_of(processes: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _connect() -> Any:
-    """A client. Raises StackError if there is no engine, it may not be used, or it is too old; says what to do."""
-    address = _address()
-    where = address or "unix:///var/run/docker.sock"
+    """A client of the engine of DOCKER_HOST or the user's Docker context. Raises StackError if it cannot be used."""
+    context = ContextAPI.get_context(os.environ.get("DOCKER_CONTEXT") or None)
+    address = os.environ.get("DOCKER_HOST") or (context.Host if context else None)
     try:
         client = docker.APIClient(base_url=address, version="auto", timeout=TIMEOUT_SECONDS)
-        version = client.version()
+        complaint = too_old(client.version())
     except (DockerException, RequestException, OSError) as error:
-        raise StackError(refusal(str(error), where)) from None
-    if (complaint := too_old(version, where)) is not None:
-        raise StackError(complaint)
+        complaint = refusal(str(error))
+    if complaint is not None:
+        raise StackError(f"{address}: {complaint}")
     return client
 
 

@@ -1,4 +1,4 @@
-"""The driver of somebody else's clusters. It starts, stops and kills nothing."""
+"""The driver of clusters that exist already. It starts, stops and kills nothing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.readiness import Check, checks, loadgen_checks
+from sinkbench.stack.assembly import Check, checks, unsupported
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
-from sinkbench.stack.support import unsupported
 
 __all__ = ["ExternalStack", "advice"]
 
@@ -57,7 +56,7 @@ OTHERWISE = "check that it runs, and its address"
 def advice(answer: str) -> str:
     """What to do about an endpoint's answer."""
     said = answer.casefold()
-    return next((mend for part, mend in ADVICE if part in said), OTHERWISE)
+    return next((fix for part, fix in ADVICE if part in said), OTHERWISE)
 
 
 def _at_once(asked: Mapping[str, Check]) -> dict[str, str | None]:
@@ -110,7 +109,7 @@ class ExternalStack(Stack):
 
     def up(self, say: Say) -> None:
         """Checks every endpoint with its credentials, and its version. Raises StackError, a line for each failure."""
-        asked = self._checks() | loadgen_checks(self._endpoints, TIMEOUT_SECONDS)
+        asked = checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS, loadgens=True)
         where, found = self._endpoints.addresses(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})

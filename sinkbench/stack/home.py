@@ -8,24 +8,21 @@ import pwd
 import shutil
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 from sinkbench.errors import StackError
-from sinkbench.settings import PORTS, Settings, reachable_by_others
-from sinkbench.stack import ProxyTarget, Say
-from sinkbench.stack.nodes import HOST, shared_environment, supervisor_config
+from sinkbench.settings import Settings, reachable_by_others
+from sinkbench.stack.assembly import shared_variables, specs
+from sinkbench.stack.nodes import HOST, local_place, supervisor_config
 from sinkbench.stack.processes import SERVICES_OF
-from sinkbench.stack.proxyserver import VARIABLES, proxy_targets_at
 from sinkbench.stack.securing import secure_processes
-from sinkbench.stack.security import ACCOUNT, WITHOUT_SECURITY, Security
-from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres, run
+from sinkbench.stack.security import SERVICES as OF_PROCESSES
+from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
+from sinkbench.stack.spec import Place
+from sinkbench.stack.tools import find_java, run
 
-__all__ = ["INDEX", "Home"]
-
-INDEX = "tides"
-SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "pgbouncer")
-SERVICE_FOLDERS = ("kafka", "connect", "elasticsearch", "postgres")
+__all__ = ["Home"]
 
 
 class Home:
@@ -61,13 +58,8 @@ class Home:
 
     @property
     def security(self) -> Path:
-        """Certificates and passwords of a secured stack: beside the data, which knows the passwords, too."""
+        """Certificates and passwords of a secured stack: with the data, which knows the passwords, too."""
         return self.data / "security"
-
-    @property
-    def primary_file(self) -> Path:
-        """What names PostgreSQL's primary while that is not its first node, or roles change; see `postgres/run`."""
-        return self.data / "postgres-primary"
 
     @property
     def supervisor_config(self) -> Path:
@@ -79,10 +71,13 @@ class Home:
         """Where a trial's small disk is mounted; else an empty folder."""
         return self.path / "small-disk"
 
-    @property
-    def proxy_targets(self) -> dict[str, ProxyTarget]:
-        """Where the workers reach each service of the sinks."""
-        return proxy_targets_at({name: self._settings.port(f"{name}_port") for name in VARIABLES})
+    def place(self, gone: Set[str] = frozenset(), primaries: Mapping[str, str] | None = None) -> Place:
+        """Where the nodes are, with the passwords that there are now; see `Place`."""
+        security = None
+        if self.is_secure:
+            # A stack that was never started has no passwords yet, and nothing that would ask for them.
+            security = kept_security(self.security) or Security(self.security, dict.fromkeys(OF_PROCESSES, ""))
+        return local_place(self._settings, str(self.data), security, frozenset(gone), primaries)
 
     def prepare(self) -> None:
         """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""
@@ -118,13 +113,13 @@ class Home:
         for folder in (self.data, self.small_disk):
             os.chown(folder, account.pw_uid, account.pw_gid)
 
-    def secure(self, say: Say) -> Security | None:
-        """Makes the certificates and passwords that are missing; None if the stack wants none."""
+    def secure(self) -> Security | None:
+        """Makes the certificates, and passwords if there are none; None if the stack wants none."""
         if not self.is_secure:
             return None
         account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
         owner = None if account is None else (account.pw_uid, account.pw_gid)
-        return secure_processes(self.security, owner, say)
+        return secure_processes(self.security, owner)
 
     def stage(self, checkout: Path) -> None:
         """Copies run scripts and configurations from `checkout`, which the services' account may not enter.
@@ -133,25 +128,22 @@ class Home:
         """
         staged = self.path / "services"
         shutil.rmtree(staged, ignore_errors=True)
-        for name in SERVICE_FOLDERS:
+        for name in {Path(spec.script).parts[0] for spec in specs().values()}:
             shutil.copytree(checkout / name, staged / name, ignore=shutil.ignore_patterns("target", "pom.xml"))
         for path in [staged, *staged.rglob("*")]:
             path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
-        template = (checkout / "local" / "supervisord.conf").read_text(encoding="utf-8")
-        self.supervisor_config.write_text(supervisor_config(template, self._settings), encoding="utf-8")
+        head = (checkout / "local" / "supervisord.conf").read_text(encoding="utf-8")
+        self.supervisor_config.write_text(supervisor_config(head, self.place()), encoding="utf-8")
 
     def environment(self, programs: Mapping[str, str], security: Security | None = None) -> dict[str, str]:
-        """What the run scripts and `local/supervisord.conf` read; of the caller's own environment only PATH.
+        """What the run scripts and supervisord's configuration read; of the caller's own environment only PATH.
 
         Args:
             programs: where the programs are that come from Maven, by the variable that says so.
             security: what `secure` has made.
         """
-        port = self._settings.port
-        listen = self._settings.listen
-        # Clients elsewhere must find it by that.
-        advertised = HOST if listen == HOST else socket.gethostname()
-        return {
+        settings, port, place = self._settings, self._settings.port, self.place()
+        found = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
             "JAVA_HOME": str(find_java()),
@@ -159,36 +151,26 @@ class Home:
             "SINKBENCH_HOME": str(self.path),
             "SINKBENCH_DATA": str(self.data),
             "SINKBENCH_SOCKET": str(self.socket),
-            "SINKBENCH_USER": self._settings.user,
-            "SINKBENCH_WORKERS": str(self._settings.workers),
-            **{f"{service.upper()}_DATA": str(self.data / service) for service in SERVICES},
-            **{f"{service.upper()}_LISTEN": listen for service in SERVICES},
-            **{name.upper(): str(port(name)) for name in PORTS},
-            **{
-                name: value
-                for each in self.proxy_targets.values()
-                for name, value in each.at(each.host, each.port).items()
-            },
-            **shared_environment(self._settings),
+            "SINKBENCH_USER": settings.user,
+            "SINKBENCH_WORKERS": str(settings.workers),
+            "JAVA_OPTIONS": settings.java_options,
+        }
+        for spec in specs().values():
+            found |= {f"{spec.name.upper()}_LISTEN": settings.listen, **spec.programs()}
+        return {
+            **found,
+            **shared_variables(place),
             **programs,
-            "KAFKA_ADVERTISED_HOST": advertised,
-            "KAFKA_HEAP": self._settings.kafka_heap,
+            **{f"{service.upper()}_HEAP": heap for service, heap in settings.layout.heaps().items()},
+            # Clients elsewhere must find it by that.
+            "KAFKA_ADVERTISED_HOST": HOST if settings.listen == HOST else socket.gethostname(),
+            "CONNECT_DATA": str(self.data / "connect"),
             "CONNECT_USER_PLUGINS": str(self.path / "services" / "connect" / "plugins"),
             "CONNECT_ADVERTISED_HOST": HOST,
             # What the workers' metrics show wants no password.
             "CONNECT_METRICS_LISTEN": HOST,
             "CONNECT_BASE_PORT": str(port("connect_port")),
             "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),
-            "CONNECT_HEAP": self._settings.connect_heap,
-            "CONNECT_REBALANCE_DELAY_MS": str(self._settings.connect_rebalance_delay_ms),
-            "JAVA_OPTIONS": self._settings.java_options,
-            "ELASTICSEARCH_HEAP": self._settings.elasticsearch_heap,
-            "ELASTICSEARCH_INDEX": INDEX,
-            "POSTGRES_BIN": str(find_postgres()),
-            "POSTGRES_DB": ACCOUNT,
-            "POSTGRES_USER": ACCOUNT,
-            "POSTGRES_PASSWORD": ACCOUNT,
-            "POSTGRES_PRIMARY_FILE": str(self.primary_file),
-            "PGBOUNCER_BIN": str(find_pgbouncer()),
+            "CONNECT_REBALANCE_DELAY_MS": str(settings.connect_rebalance_delay_ms),
             **(WITHOUT_SECURITY if security is None else security.environment),
         }

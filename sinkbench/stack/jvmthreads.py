@@ -1,4 +1,4 @@
-"""What a JVM spends beside its work: the CPU time of its compilers, its garbage collector, and of being looked at.
+"""What a JVM spends in addition to its work: the CPU time of its compilers, its garbage collector and its exporter.
 
 HotSpot keeps counters of its own (`jstat -compiler`, JMX's `CompilationMXBean`), but these are elapsed time: on busy
 cores a compiler that waits for its turn counts as compiling. Linux tells the CPU time of each thread by its name.
@@ -11,8 +11,6 @@ import math
 import re
 import time
 from pathlib import Path
-
-import psutil
 
 from sinkbench.stack.processes import cpu_seconds, descendants, read_file, threads_of
 
@@ -70,10 +68,7 @@ class JvmClock:
     def _find(self) -> None:
         if time.monotonic() >= self._descend_at:
             before = time.thread_time()
-            try:
-                self._pids = [self.pid, *(each.pid for each in descendants(psutil.Process(self.pid)))]
-            except psutil.Error:
-                return
+            self._pids = [self.pid, *descendants(self.pid)]
             self._descend_at = time.monotonic() + (time.thread_time() - before) / DESCENDANTS_SHARE
         for thread in (each for pid in self._pids for each in threads_of(pid, self._proc)):
             # A thread that has just begun may have no name of its own yet.

@@ -14,6 +14,7 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
+from sinkbench.stack.assembly import specs
 from sinkbench.stack.distributions import ensure_distributions
 from sinkbench.stack.home import Home
 from sinkbench.stack.localfaults import LocalFaults
@@ -21,9 +22,8 @@ from sinkbench.stack.localnodes import LocalNodes
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.nodes import check_memory
 from sinkbench.stack.processes import check_ports_free, command_line, end_leftovers
-from sinkbench.stack.securing import refuse_expired
 from sinkbench.stack.smalldisk import unmount_small_disk
-from sinkbench.stack.tools import find_java, find_pgbouncer, find_postgres
+from sinkbench.stack.tools import find_java
 from sinkbench.topology import Topology
 
 __all__ = ["LocalStack"]
@@ -70,14 +70,13 @@ class LocalStack(Stack):
 
     def up(self, say: Say) -> None:
         # Before anything is made: a missing program is the commonest failure.
-        for find in (find_java, find_postgres, find_pgbouncer):
-            find()
+        find_java()
+        for spec in specs().values():
+            spec.programs()
         self._home.prepare()
         with self._lock(say):
             if self.start_id() is not None:
                 self._refuse_other_settings()
-                if self._home.is_secure:
-                    refuse_expired(self._home.security)
                 self._nodes.thaw_all()
                 self._nodes.start_missing(say)
                 return
@@ -86,7 +85,7 @@ class LocalStack(Stack):
             check_memory(self.layout, psutil.virtual_memory().available)
             programs = ensure_distributions(self.checkout, self.settings.dist, say)
             self._home.stage(self.checkout)
-            security = self._home.secure(say)
+            security = self._home.secure()
             try:
                 self._nodes.supervisor.launch(self._home.environment(programs, security))
                 (self.home / "running.env").write_text(self.settings.show(), encoding="utf-8")

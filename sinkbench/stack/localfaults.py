@@ -10,8 +10,8 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.stack import Faults, Promotion, Proxies, ProxyTarget, Say, SmallDisks
+from sinkbench.stack.assembly import proxy_targets
 from sinkbench.stack.localnodes import LocalNodes
-from sinkbench.stack.nodes import HOST
 from sinkbench.stack.processes import SERVICES_OF, resume, suspend
 from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
 from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk
@@ -63,15 +63,12 @@ class LocalFaults(Faults):
     def proxies(self) -> Proxies:
         return _LocalProxies(self._nodes, self._checkout)
 
-    @property
-    def small_disks(self) -> SmallDisks | None:
+    def small_disks(self, sink: str) -> SmallDisks | None:
         # A replica would write to the same small disk.
-        return _LocalSmallDisks(self._nodes) if len(self._nodes.settings.layout.of("postgres")) == 1 else None
+        return _LocalSmallDisks(self._nodes) if len(self._nodes.settings.layout.of(sink)) == 1 else None
 
     def promotion(self, sink: str) -> Promotion | None:
-        if sink != "postgres" or len(self._nodes.settings.layout.of(sink)) == 1:
-            return None
-        return _LocalPromotion(self._nodes)
+        return self._nodes.roles.get(sink)
 
 
 class _LocalProxies(Proxies):
@@ -80,7 +77,7 @@ class _LocalProxies(Proxies):
 
     @property
     def targets(self) -> Mapping[str, ProxyTarget]:
-        return self._home.proxy_targets
+        return proxy_targets(self._home.place())
 
     def check(self) -> None:
         check_proxy(self._checkout, self._dist)
@@ -103,17 +100,3 @@ class _LocalSmallDisks(SmallDisks):
 
     def mounted(self, size_bytes: int) -> AbstractContextManager[SmallDisk]:
         return small_disk(self._nodes.home.small_disk, size_bytes, self._nodes.settings.user)
-
-
-class _LocalPromotion(Promotion):
-    def __init__(self, nodes: LocalNodes) -> None:
-        self._roles = nodes.roles
-
-    def promote(self) -> tuple[str, int]:
-        return HOST, self._roles.promote()
-
-    def demote(self) -> None:
-        self._roles.demote()
-
-    def restore(self) -> None:
-        self._roles.restore(lambda line: None)

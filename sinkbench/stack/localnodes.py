@@ -5,22 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import Settings
 from sinkbench.stack import Endpoints, Say, ServiceState
+from sinkbench.stack.assembly import Check, checks, endpoints_of, needs, specs
 from sinkbench.stack.home import Home
-from sinkbench.stack.localendpoints import endpoints_of
-from sinkbench.stack.nodes import needs
 from sinkbench.stack.processes import is_suspended, resume
-from sinkbench.stack.readiness import Check, checks
-from sinkbench.stack.roles import Roles
+from sinkbench.stack.spec import OwnNodes, Place, Roles
 from sinkbench.stack.supervisor import Supervisor
 
 __all__ = ["LocalNodes", "log_tail"]
 
-# Of a small stack; each further node has so many seconds more.
+# Of a small stack, and what each further node adds.
 READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 POLL_SECONDS = 0.25
 LOG_LINES = 15
@@ -47,12 +46,25 @@ class LocalNodes:
         self.settings = settings
         self.home = home
         self.supervisor = Supervisor(home.supervisor_config, home.socket)
-        self.roles = Roles(settings, home, self.supervisor)
         self.names = [node.name for node in settings.layout.nodes]
 
+    @cached_property
+    def roles(self) -> dict[str, Roles]:
+        """What changes the roles of a service's nodes, by the service; of those that have replicas."""
+        own = OwnNodes(self.home.place, self.supervisor, self.home.data)
+        return {
+            spec.name: spec.roles(own)
+            for spec in specs().values()
+            if spec.roles is not None and len(self.settings.layout.of(spec.name)) > 1
+        }
+
+    def place(self, gone: Set[str] = frozenset()) -> Place:
+        """Where they are now; `gone` are those that no other has to wait for until it is ready."""
+        return self.home.place(gone, {service: roles.primary for service, roles in self.roles.items()})
+
     def endpoints(self, gone: Set[str] = frozenset()) -> Endpoints:
-        """How to reach them; `gone` are those that no other has to wait for until it is ready."""
-        return endpoints_of(self.settings, gone, self.roles.primary)
+        """How to reach them."""
+        return endpoints_of(self.place(gone))
 
     def log_file(self, service: str) -> Path:
         """The service's log. Raises StackError for an unknown service."""
@@ -86,10 +98,12 @@ class LocalNodes:
 
     def start_missing(self, say: Say) -> None:
         """Starts every node that does not run, and waits until all are ready. Raises StackError."""
-        self.roles.finish()
+        for roles in self.roles.values():
+            roles.finish()
         dead = {state.name for state in self.states() if state.state != "running"}
         self._wait(checks(self.endpoints(), PLUGINS), say, to_start=dead)
-        self.roles.restore(say)
+        for roles in self.roles.values():
+            roles.restore(say)
 
     def wait_for(self, service: str) -> None:
         """Waits until a node is ready that was started alone: it need not wait for nodes that do not run."""
@@ -98,8 +112,8 @@ class LocalNodes:
 
     def _wait(self, waiting: Mapping[str, Check], say: Say, to_start: Set[str] = frozenset()) -> None:
         """Waits until every check of `waiting` passes. Starts each of `to_start` once the nodes it needs are ready."""
-        layout = self.settings.layout
-        waits = {name: needs(layout, layout.node(name), self.roles.primary) for name in to_start}
+        place = self.place()
+        waits = {name: needs(place, place.layout.node(name)) for name in to_start}
         ready: set[str] = set()
         seconds = READY_SECONDS + MORE_SECONDS * max(len(waiting) - USUAL_NODES, 0)
         deadline = time.monotonic() + seconds

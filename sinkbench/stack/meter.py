@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from sinkbench.settings import existing_part
 from sinkbench.stack.jvmthreads import JvmClock
 from sinkbench.stack.memory import resident_bytes
@@ -39,8 +37,7 @@ class Meter:
             pids = self._pids()
             for name in absent:
                 self._clocks.pop(name, None)
-                # It may have ended since.
-                with suppress(KeyError, psutil.Error):
+                with suppress(KeyError):
                     self._clocks[name] = CpuClock(pids[name])
                     used[name] = self._clocks[name].seconds()
         for name, clock in self._clocks.items():

@@ -1,7 +1,7 @@
 """Whether `docker compose up` asks the controller's container for a race: sinkbench/run does what the exit code says.
 
 The `up` that starts the services asks for one, and so does one with another SINKBENCH_PLAN. Any other only changes the
-project, such as the number of its workers, and nobody wants minutes of load for that.
+project, such as the number of its workers, which asks for no load.
 """
 
 from __future__ import annotations

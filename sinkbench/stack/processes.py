@@ -92,25 +92,21 @@ def end_leftovers(home: Path) -> None:
     psutil.wait_procs(leftovers, timeout=10)
 
 
-def descendants(process: psutil.Process) -> list[psutil.Process]:
-    """All live descendants of `process`."""
+def descendants(pid: int) -> list[int]:
+    """All descendants of a process; none of one that has ended."""
     # psutil reads every process of the machine for this, which would cost more than the rest of a sample.
     if not _KERNEL_LISTS_CHILDREN:
-        return process.children(recursive=True)
+        with suppress(psutil.Error):
+            return [each.pid for each in psutil.Process(pid).children(recursive=True)]
     found: set[int] = set()
-    waiting = [process.pid]
+    waiting = [pid]
     while waiting:
         for thread in threads_of(waiting.pop()):
             with suppress(OSError):
                 children = {int(pid) for pid in read_file(f"{thread}/children").split()} - found
                 found |= children
                 waiting += children
-    alive = []
-    for pid in found:
-        # One that has ended since is in its parent's time.
-        with suppress(psutil.NoSuchProcess):
-            alive.append(psutil.Process(pid))
-    return alive
+    return sorted(found)
 
 
 def threads_of(pid: int, proc: Path = Path("/proc")) -> list[str]:
@@ -143,23 +139,20 @@ def machine_cpu() -> MachineCpu:
 def suspend(pid: int) -> None:
     """Stops a process and all its descendants where they are. Raises StackError if it is gone."""
     try:
-        process = psutil.Process(pid)
         # It first: what is stopped begets no more children.
-        process.suspend()
+        psutil.Process(pid).suspend()
     except psutil.Error as error:
         raise StackError(f"process {pid} cannot be frozen: {error}") from None
-    for child in descendants(process):
+    for child in descendants(pid):
         with suppress(psutil.NoSuchProcess):
-            child.suspend()
+            psutil.Process(child).suspend()
 
 
 def resume(pid: int) -> None:
     """Lets a process and all its descendants go on; one that is gone, or not stopped, is fine."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for each in [*descendants(process), process]:
-            with suppress(psutil.NoSuchProcess):
-                each.resume()
+    for each in [*descendants(pid), pid]:
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(each).resume()
 
 
 def is_suspended(pid: int) -> bool:
@@ -190,15 +183,14 @@ class CpuClock:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._process = psutil.Process(pid)
-        self._children: list[psutil.Process] = []
+        self._children: list[int] = []
         self._direct = b""
         self._look_at = -math.inf
 
     @property
     def pids(self) -> list[int]:
         """The processes that were counted last."""
-        return [self.pid, *(child.pid for child in self._children)]
+        return [self.pid, *self._children]
 
     def seconds(self) -> float | None:
         """User and system time so far; None once the process is gone.
@@ -212,14 +204,15 @@ class CpuClock:
             direct = self._read_direct()
             if direct != self._direct or time.monotonic() >= self._look_at:
                 self._direct, before = direct, time.thread_time()
-                self._children = descendants(self._process)
+                self._children = descendants(self.pid)
                 took = time.thread_time() - before
                 self._look_at = time.monotonic() + max(CHILDREN_SECONDS, took / CHILDREN_SHARE)
-        except (OSError, psutil.Error):
+        except OSError:
             return None
         for child in self._children:
+            # One that has ended since is in its parent's time.
             with suppress(OSError):
-                total += self._read(child.pid)
+                total += self._read(child)
         return total
 
     def _read_direct(self) -> bytes:

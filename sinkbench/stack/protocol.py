@@ -211,9 +211,8 @@ class Faults(Protocol):
     def proxies(self) -> Proxies | None:
         """None if no proxy can stand between workers and sinks."""
 
-    @property
-    def small_disks(self) -> SmallDisks | None:
-        """None if no service of this stack can have one."""
+    def small_disks(self, sink: str) -> SmallDisks | None:
+        """None if the services of this sink cannot have one here."""
 
     def promotion(self, sink: str) -> Promotion | None:
         """None if this stack has no replica of the sink that could be promoted."""

@@ -1,7 +1,4 @@
-"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process.
-
-`VARIABLES` is what connector files call the addresses of the sinks' services.
-"""
+"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process."""
 
 from __future__ import annotations
 
@@ -16,18 +13,13 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.stack import ProxyTarget, Say
-from sinkbench.stack.tools import find_go, find_setpriv, run
+from sinkbench.stack import Say
+from sinkbench.stack.tools import find_go, find_program, run
 
-__all__ = ["VARIABLES", "check_proxy", "ensure_proxy", "proxy_targets_at", "running_proxy"]
+__all__ = ["check_proxy", "ensure_proxy", "running_proxy"]
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
 HOST = "127.0.0.1"
-VARIABLES = {
-    "elasticsearch": {"ELASTICSEARCH_HOSTS": "{host}:{port}"},
-    "postgres": {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
-    "pgbouncer": {"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
-}
 START_SECONDS = 15.0
 END_SECONDS = 5.0
 POLL_SECONDS = 0.05
@@ -41,57 +33,34 @@ def _program(checkout: Path, dist: Path) -> Path:
 
 def check_proxy(checkout: Path, dist: Path) -> None:
     """Makes sure that the proxy is built, or can be, and that it can be started. Raises StackError: what is missing."""
-    find_setpriv()
+    find_program("setpriv", "util-linux")
     if not _program(checkout, dist).exists():
         find_go()
 
 
 def ensure_proxy(checkout: Path, dist: Path, say: Say) -> Path:
-    """Has Go build the proxy into `dist`, of the versions that `toxiproxy/go.mod` and `go.sum` name, if it is missing.
-
-    Raises StackError if there is no Go, or it fails; with its first line.
-    """
+    """Has Go build the proxy into `dist`, as `toxiproxy/go.mod` names it, if it is missing. Raises StackError."""
     program = _program(checkout, dist)
     if not program.exists():
         go = find_go()
         dist.mkdir(parents=True, exist_ok=True)
         say("building toxiproxy with Go")
-        # Whoever builds at the same time must find all of it, or nothing.
+        # A build at the same time must find all of it, or nothing.
         building = program.with_name(f"{program.name}.{os.getpid()}")
-        done = run(
-            [
-                str(go),
-                "-C",
-                str(checkout / "toxiproxy"),
-                "build",
-                "-mod=readonly",
-                "-trimpath",
-                "-o",
-                str(building),
-                PROGRAM,
-            ],
-            {**os.environ, "CGO_ENABLED": "0"},
-        )
+        build = ("build", "-mod=readonly", "-trimpath", "-o", str(building), PROGRAM)
+        done = run([str(go), "-C", str(checkout / "toxiproxy"), *build], {**os.environ, "CGO_ENABLED": "0"})
         if done.returncode != 0:
             building.unlink(missing_ok=True)
-            said = [
-                line for line in done.stderr.splitlines() if line.strip() and not line.startswith("go: downloading")
-            ]
+            lines = done.stderr.splitlines()
+            said = [line for line in lines if line.strip() and not line.startswith("go: downloading")]
             raise StackError(f"Go could not build toxiproxy: {(said or ['no message'])[0].strip()}")
         building.replace(program)
     return program
 
 
-def proxy_targets_at(ports: Mapping[str, int]) -> dict[str, ProxyTarget]:
-    """Where the sinks' services are reached from this machine, by their ports on loopback."""
-    return {name: ProxyTarget(HOST, port, VARIABLES[name]) for name, port in ports.items()}
-
-
 @contextmanager
 def running_proxy(program: Path, logs: Path, environment: Mapping[str, str], listen: str = HOST) -> Iterator[Toxiproxy]:
-    """Runs the proxy, without any connection to pass on, as long as the context lasts.
-
-    It ends with this process, however that ends. It is told what to do on loopback.
+    """Runs the proxy as long as the context lasts, and not longer than this process.
 
     Args:
         program: what `ensure_proxy` has built.
@@ -103,13 +72,13 @@ def running_proxy(program: Path, logs: Path, environment: Mapping[str, str], lis
         StackError: it does not start, or that address is none of this machine's.
     """
     _check_own(listen)
-    port = _free_port()
+    port, setpriv = _free_port(), str(find_program("setpriv", "util-linux"))
     log = logs / "toxiproxy.log"
     logs.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
             # The kernel ends it when the controller is killed.
-            [*(str(find_setpriv()), "--pdeathsig", "KILL"), str(program), "-host", HOST, "-port", str(port)],
+            [setpriv, "--pdeathsig", "KILL", str(program), "-host", HOST, "-port", str(port)],
             env={"PATH": os.environ.get("PATH", os.defpath), "LOG_LEVEL": "info", **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -147,7 +116,7 @@ def _check_own(host: str) -> None:
 
 
 def _free_port() -> int:
-    """A port of loopback that nobody listens on at the moment."""
+    """A free port of loopback."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

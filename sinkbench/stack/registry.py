@@ -1,7 +1,7 @@
 """The sinks that are installed, as entry points of the group `sinkbench.sinks`, and the services that they declare.
 
-The sinks stand above this room, and somebody's package may bring one: so they are found by name when they are needed,
-and never imported here.
+The sinks stand above this room, and your package may bring one: so they are found by name when they are needed, and
+never imported here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint
 from sinkbench.stack.sections import SinkSection
+from sinkbench.stack.spec import ServiceSpec
 
 __all__ = [
     "GROUP",
@@ -50,30 +51,21 @@ class About:
     other: str | None = None
 
 
-@dataclass(frozen=True)
-class SinkService:
+@dataclass(frozen=True, kw_only=True)
+class SinkService(ServiceSpec):
     """One service that a sink consists of, or that may stand before it.
 
     Attributes:
-        name: its section in a stack file; in tables and messages too.
-        title: its name as its makers write it.
-        section: what that section of a stack file may hold.
-        ready: None if it is ready for work, else what is missing, in one line. It is given where the service is,
-            whether others use it too, and how many seconds it may take to answer.
+        section: what its section of a stack file, which bears its name, may hold.
         about: asks it for its version. Raises ServiceError if it does not answer.
         usable_cores: how many cores it can use at a number of tasks, and why, for a person; None: as many as there are.
-        in_java: whether it runs in a Java virtual machine.
         measures: what cannot be measured where the sink is there and this service is not; "" if it must be there.
         supported: its versions that can be used; None for all of them.
     """
 
-    name: str
-    title: str
     section: type[SinkSection]
-    ready: Callable[[Endpoint, bool, float], str | None]
     about: Callable[[Endpoint], About]
     usable_cores: Callable[[int], tuple[float, str]] | None = None
-    in_java: bool = False
     measures: str = ""
     supported: Supported | None = None
 
@@ -129,7 +121,7 @@ def declared_sink(name: str) -> DeclaredSink:
         found = point.load()
     except Exception as error:
         raise StackError(
-            f"the sink {name} of {_package(point)} cannot be loaded: {in_one_line(error)}; mend or uninstall it"
+            f"the sink {name} of {_package(point)} cannot be loaded: {in_one_line(error)}; correct or uninstall it"
         ) from error
     if (
         not isinstance(found, DeclaredSink)
@@ -138,7 +130,7 @@ def declared_sink(name: str) -> DeclaredSink:
     ):
         raise StackError(
             f"the sink {name} of {_package(point)}: {point.value} is no SinkKind with that name, whose first service"
-            " bears it; mend or uninstall it"
+            " bears it; correct or uninstall it"
         )
     return found
 

@@ -1,17 +1,15 @@
 """How a secured stack is reached, and what its services are told: a folder with certificates, and a password of each.
 
-`securing.py` makes the folder, of a local stack and of containers:
+`securing.py` makes the folder of a local stack, `containersecurity.py` those of containers:
 
-- `ca.pem`: the authority's certificate, which clients trust.
-- `ca.key`: its key. Without it `ca.pem`, `node.pem` and `node.key` are yours, and are never replaced.
+- `ca.pem`: the authority's certificate, which clients trust; of a local stack another one after each start.
 - `node.pem`, `node.key`: the certificate of all nodes, and its key.
-- `passwords`: NAME=password for each service.
-- what services read, as `securityfiles.py` says it: beside these; of containers in `mounted`, a folder for each.
+- `passwords`: NAME=password for each service; they stay.
+- what services read, as `securityfiles.py` says it.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +27,7 @@ WITHOUT_SECURITY = {
     "POSTGRES_CA": "",
     "POSTGRES_SSLMODE": "prefer",
 }
-"""What connector files refer to, where every service answers everybody on this machine."""
+"""What connector files refer to, where services want no passwords."""
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "keystore")
 """What has a password; PgBouncer's users are those of PostgreSQL."""
 OF_CONTAINERS = (*SERVICES, "loadgen")
@@ -41,7 +39,7 @@ class Security:
     """What clients and services of a secured stack need.
 
     Attributes:
-        folder: where the files are, for whoever reads them; see above.
+        folder: where the files are, as their readers find them; see above.
         passwords: by the service's name.
     """
 
@@ -61,11 +59,6 @@ class Security:
     def lines(self) -> str:
         """A line NAME=password for each service."""
         return "".join(f"{name}={each}\n" for name, each in self.passwords.items())
-
-    @property
-    def mark(self) -> str:
-        """Eight digits that other passwords do not have. Nobody finds these from it: they are long and random."""
-        return hashlib.sha256(self.lines.encode()).hexdigest()[:8]
 
     @property
     def kafka_settings(self) -> dict[str, str]:

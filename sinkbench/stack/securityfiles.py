@@ -16,7 +16,7 @@ import hashlib
 import secrets
 from pathlib import Path
 
-from sinkbench.stack.certificates import Signed, as_pkcs8, keystore, truststore
+from sinkbench.stack.certificates import Signed, keystore, truststore
 from sinkbench.stack.security import ACCOUNT, Security
 
 __all__ = ["files_of_processes"]
@@ -37,7 +37,7 @@ def files_of_processes(security: Security, signed: Signed, authority: bytes) -> 
     return {
         "node.pem": signed.certificate,
         "node.key": signed.key,
-        "bundle.pem": as_pkcs8(signed.key) + signed.certificate + authority,
+        "bundle.pem": signed.key + signed.certificate + authority,
         "node.p12": keystore(signed, authority, passwords["keystore"]),
         "ca.p12": truststore(authority, passwords["keystore"]),
         "users-connect": f"{ACCOUNT}={passwords['connect']}\n".encode(),

@@ -18,7 +18,7 @@ __all__ = ["SmallDisk", "check_small_disk", "small_disk", "unmount_small_disk"]
 # The number of the right to mount, in the kernel's list of capabilities.
 CAP_SYS_ADMIN = 21
 STATUS = Path("/proc/self/status")
-# Whoever writes meanwhile may need a page more than was in use a moment ago.
+# A writer may need a page more than was in use a moment ago.
 TRIES = 50
 # A process that has just ended may hold a file for a moment.
 UNMOUNT_SECONDS = 3.0
@@ -37,13 +37,10 @@ class SmallDisk:
         self._size_bytes = size_bytes
 
     def fill(self) -> None:
-        """Takes all room that is left: whatever would need more gets "No space left on device".
+        """Takes all room that is left, so that writes get "No space left on device"; raises StackError if it cannot.
 
-        Nothing is written for that: the file system is told that it is no larger than what lies on it. A second call
-        takes what has become free since.
-
-        Raises:
-            StackError: it cannot be done.
+        Nothing is written for that: the file system becomes as large as what lies on it. A second call takes what has
+        become free since.
         """
         problem = ""
         for attempt in range(TRIES):
@@ -72,18 +69,10 @@ def check_small_disk(status: Path = STATUS) -> None:
 
 @contextmanager
 def small_disk(path: Path, size_bytes: int, user: str) -> Iterator[SmallDisk]:
-    """Mounts a small disk at `path`, for the account `user`, as long as the context lasts.
+    """Mounts a small disk at `path`, for the account `user`, as long as the context lasts; the folder stays.
 
-    One that was left there, by a controller that was killed or since a service died, is used again. It takes memory for
-    what lies on it only.
-
-    Args:
-        path: a folder of that account, which stays: PostgreSQL does not start without a folder that it has known.
-        size_bytes: what may lie on it.
-        user: the account.
-
-    Raises:
-        StackError: it cannot be mounted, or not be taken away in the end.
+    One that a killed controller left is used again. It takes memory only for what lies on it. Raises StackError if it
+    cannot be mounted, or not be removed in the end.
     """
     try:
         account = pwd.getpwnam(user)
@@ -106,11 +95,7 @@ def small_disk(path: Path, size_bytes: int, user: str) -> Iterator[SmallDisk]:
 
 
 def unmount_small_disk(path: Path) -> None:
-    """Takes the small disk at `path` away, with what lies on it; nothing if there is none. The folder stays.
-
-    Raises:
-        StackError: this account may not.
-    """
+    """Removes the small disk at `path`, if there is one; the folder stays. Raises StackError: this account may not."""
     if not path.is_mount():
         return
     deadline = time.monotonic() + UNMOUNT_SECONDS

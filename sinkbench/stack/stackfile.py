@@ -1,4 +1,4 @@
-"""The stack file: somebody's own clusters, their addresses and how to get in.
+"""The stack file: clusters that exist already, their addresses and how to get in.
 
 It is YAML, read as strictly as a plan. A secret is never in it: it says which environment variable, or which file,
 holds it. Relative paths are relative to the stack file.

@@ -10,7 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from sinkbench.errors import StackError
@@ -19,13 +20,10 @@ __all__ = [
     "MINIMUM_GO",
     "MINIMUM_JAVA",
     "MINIMUM_POSTGRES",
-    "find_bsdtar",
     "find_go",
     "find_java",
-    "find_maven",
-    "find_pgbouncer",
     "find_postgres",
-    "find_setpriv",
+    "find_program",
     "missing",
     "run",
 ]
@@ -94,31 +92,12 @@ def find_postgres(root: Path = Path("/usr/lib/postgresql")) -> Path:
     )
 
 
-def _find_program(name: str, package: str) -> Path:
+def find_program(name: str, package: str) -> Path:
+    """A program on PATH, or where root's are. Raises StackError, with Debian's package, if there is none."""
     program = shutil.which(name, path=os.environ.get("PATH", os.defpath) + ":" + SYSTEM_PATHS)
     if program is None:
         raise StackError(f"the program {name} is missing; install the package {package}")
     return Path(program)
-
-
-def find_pgbouncer() -> Path:
-    """Raises StackError if there is none."""
-    return _find_program("pgbouncer", "pgbouncer")
-
-
-def find_maven() -> Path:
-    """Raises StackError if there is none."""
-    return _find_program("mvn", "maven")
-
-
-def find_bsdtar() -> Path:
-    """The program that unpacks vendors' archives of connector plugins. Raises StackError if there is none."""
-    return _find_program("bsdtar", "libarchive-tools")
-
-
-def find_setpriv() -> Path:
-    """The program that has a process end with the one that has started it. Raises StackError if there is none."""
-    return _find_program("setpriv", "util-linux")
 
 
 def find_go(folder: Path = Path("/usr/local/go/bin")) -> Path:
@@ -137,18 +116,15 @@ def find_go(folder: Path = Path("/usr/local/go/bin")) -> Path:
 
 def missing() -> list[str]:
     """Those of jdk, maven, postgresql, pgbouncer and libarchive-tools (Debian's names) that are missing."""
+    programs = {"maven": "mvn", "pgbouncer": "pgbouncer", "libarchive-tools": "bsdtar"}
+    finds: dict[str, Callable[[], Path]] = {"jdk": find_java, "postgresql": find_postgres}
+    finds |= {package: partial(find_program, name, package) for package, name in programs.items()}
     absent = []
-    for name, find in (
-        ("jdk", find_java),
-        ("maven", find_maven),
-        ("postgresql", find_postgres),
-        ("pgbouncer", find_pgbouncer),
-        ("libarchive-tools", find_bsdtar),
-    ):
+    for package, find in finds.items():
         try:
             find()
         except StackError:
-            absent.append(name)
+            absent.append(package)
     return absent
 
 

@@ -8,8 +8,8 @@ from itertools import combinations
 
 from sinkbench.analysis.intervals import ratio_by_block
 from sinkbench.analysis.rates import usable_median, usable_rate
+from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RatePerSecond, RatioTo, RunSummary
-from sinkbench.summary.jobs import job_of
 
 __all__ = [
     "BEST",

@@ -11,8 +11,6 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import searches_of
 from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
-from sinkbench.summary.cost import with_prices
-from sinkbench.summary.efficiency import with_limits
 
 __all__ = ["summary_of"]
 
@@ -35,14 +33,15 @@ def summary_of(
     """
     # With `until` or a deadline only the end tells their number.
     taken = max((trial.block for trial in trials), default=0) if complete else plan.trials
-    found = RunSummary(
+    prices = None if plan.prices is None else plan.prices.as_kept()
+    return RunSummary(
         run=run,
         complete=complete,
         plan=PlanRef(name=plan.name, sha256=plan.sha256, seed=plan.seed, trials=taken),
         environment=dict(environment),
-        cells=with_limits(summarize(cells, trials, searches_of(plan, cells, trials, limits)), limits),
+        cells=summarize(cells, trials, searches_of(plan, cells, trials, limits), limits, prices),
         limits=list(limits),
+        prices=prices,
         scaling=scalings(cells, trials),
         resumed=list(resumed),
     )
-    return with_prices(found, None if plan.prices is None else plan.prices.as_kept())

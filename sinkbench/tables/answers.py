@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.durability import alike, durability_in_words
+from sinkbench.metrics.foreign import much_foreign
+from sinkbench.metrics.format import percent, times
+from sinkbench.metrics.names import UNREADY, cell_name
+from sinkbench.metrics.queries import job_of
+from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.results import CellSummary, Interval, RunSummary
 from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
 from sinkbench.summary.attribution import Attribution, Step, attributions_of, unattributed
-from sinkbench.summary.jobs import job_of
-from sinkbench.summary.standing import much_foreign
-from sinkbench.tables.columns import UNREADY
-from sinkbench.tables.durability import unlike_durability
-from sinkbench.tables.format import percent, times, whole
 
 __all__ = [
     "Missing",
     "answer_lines",
     "answer_sentences",
-    "at_least_in_words",
-    "cell_name",
     "missing_cells",
     "missing_line",
     "unattributed_lines",
@@ -88,26 +86,6 @@ def unattributed_lines(summary: RunSummary) -> list[str]:
         f"{_manner(batched)}: not known without {' and '.join(cell_name(cell, summary) for cell in cells)}."
         for batched, cells in unattributed(summary)
     ]
-
-
-def at_least_in_words(cell: CellSummary) -> str | None:
-    """As `at least 1,308`; None of a cell whose rate may be quoted, or that is invalid."""
-    if cell.at_least is None or cell.invalid or "records_per_second" not in cell.at_least.figures:
-        return None
-    return f"at least {whole(cell.at_least.figures['records_per_second'])}"
-
-
-def cell_name(cell: CellSummary, summary: RunSummary) -> str:
-    """A cell's label, with its tasks and load if other cells share the label."""
-    if Counter(each.label for each in summary.cells)[cell.label] == 1:
-        return cell.label
-    if cell.fault is not None:
-        return f"{cell.label}, {cell.fault}"
-    if cell.rescale is not None:
-        return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
-    load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
-    load += f" and {cell.reads_per_second:g} queries/s" if cell.reads_per_second is not None else ""
-    return f"{cell.label} with {cell.tasks} tasks{load}"
 
 
 def _why(cell: CellSummary) -> str:
@@ -226,8 +204,25 @@ def _span(interval: Interval) -> str:
 
 def _beside(cells: Sequence[CellSummary], summary: RunSummary) -> str:
     """What makes it unfair to set cells beside each other: unlike durability, and what others took meanwhile."""
-    durability = unlike_durability(cells, [cell_name(cell, summary) for cell in cells])
+    durability = _unlike_durability(cells, [cell_name(cell, summary) for cell in cells])
     return f"{durability}{_disturbance(cells, summary)}"
+
+
+def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> str:
+    """A sentence that cells which are compared are not equally durable, or that nobody knows; empty where they are."""
+    equal = alike(cells)
+    if equal is True:
+        return ""
+    if equal is None:
+        unknown = [name for cell, name in zip(cells, names, strict=True) if durability_in_words(cell) == "not known"]
+        return f" How durably {' and '.join(unknown)} stores is not known."
+    of_kafka = len({cell.durability.kafka for cell in cells if cell.durability is not None}) > 1
+    told = [
+        f"{name} on {durability_in_words(cell)}"
+        + (f" ({cell.durability.kafka})" if of_kafka and cell.durability is not None else "")
+        for cell, name in zip(cells, names, strict=True)
+    ]
+    return f" They do not store as durably: {'; '.join(told)}."
 
 
 def _disturbance(cells: Iterable[CellSummary], summary: RunSummary) -> str:

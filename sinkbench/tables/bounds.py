@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sinkbench.metrics.bound import Bound, bound_of
+from sinkbench.metrics.format import percent, seconds_each
+from sinkbench.metrics.names import cell_name
 from sinkbench.results import RunSummary
-from sinkbench.summary.bound import Bound, bound_of
-from sinkbench.tables.answers import cell_name
-from sinkbench.tables.format import percent, seconds_each
 
 __all__ = ["BOUND_HEADERS", "bound_lines", "bound_rows"]
 

@@ -6,46 +6,48 @@ All text is ASCII apart from names that users chose, so that pipes and logs can 
 from __future__ import annotations
 
 import sys
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
+from pydantic import JsonValue
 from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Table
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
-from sinkbench.analysis.rates import ratio_to_slowest, usable_median, usable_rate
+from sinkbench.analysis.rates import usable_rate
 from sinkbench.bottleneck.verdict import NOT_IDENTIFIED
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Bottleneck, CellSummary, Interval, RunSummary
-from sinkbench.summary.standing import much_foreign
-from sinkbench.tables.answers import answer_lines, at_least_in_words, cell_name
+from sinkbench.metrics import WHERE
+from sinkbench.metrics.changes import CHANGES
+from sinkbench.metrics.cost import COSTS
+from sinkbench.metrics.foreign import much_foreign
+from sinkbench.metrics.format import percent
+from sinkbench.metrics.memory import RESOURCES
+from sinkbench.metrics.metric import ROOMY
+from sinkbench.metrics.names import cell_name
+from sinkbench.metrics.pool import POOLS
+from sinkbench.metrics.queries import READS
+from sinkbench.metrics.rate import at_least_in_words, has_interval
+from sinkbench.metrics.recovery import RECOVERIES, STATUS
+from sinkbench.metrics.rescale import RESCALES
+from sinkbench.results import Bottleneck, CellSummary, RunSummary
+from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.bounds import bound_lines
-from sinkbench.tables.changes import changes_table
-from sinkbench.tables.columns import SHORT_NAMES, connections, counted, in_short, machine_in_words, resumed_in_words
-from sinkbench.tables.durability import durability_table
-from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table, recovery_table, status_table
-from sinkbench.tables.figures import WHERE
-from sinkbench.tables.format import NOT_MEASURED, percent, share_span, span, tenths, times, whole
-from sinkbench.tables.loads import is_load, load_lines, load_table
-from sinkbench.tables.pools import pool_table
-from sinkbench.tables.queries import query_lines, query_table, reads_table
+from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
+from sinkbench.tables.loads import is_load, load_lines
+from sinkbench.tables.percell import cell_table, cells_table, durability_table, load_table
+from sinkbench.tables.prices import price_lines
+from sinkbench.tables.queries import query_lines, query_table
 from sinkbench.tables.records import record_lines
-from sinkbench.tables.rescales import rescale_table
-from sinkbench.tables.resources import cost_table, price_lines, resource_table
 from sinkbench.tables.scaling import scaling_line, scaling_table
 from sinkbench.tables.stages import limit_line, stage_table
-from sinkbench.tables.text import new_table, plain_text, printed, words
+from sinkbench.tables.text import plain_text, printed
 
-__all__ = ["cells_table", "efficiency_and_spread", "heading", "rate_and_spread", "remarks", "render", "show"]
+__all__ = ["heading", "machine_in_words", "remarks", "render", "resumed_in_words", "show"]
 
 # What services say, which has no common form.
 _OF_MANY_KINDS = {ReasonCode.UNKNOWN, ReasonCode.SERVICE_ERROR, ReasonCode.CONNECT_REFUSED}
 _PIPE_WIDTH = 140
-_ROOMY_WIDTH = 132
-_WHOLE_WIDTH = 100
-_LONGEST_NAME = 28
 
 
 def show(summary: RunSummary, file: TextIO | None = None) -> None:
@@ -79,51 +81,6 @@ def heading(summary: RunSummary) -> list[str]:
     return [f"run {summary.run}{unfinished}", ", ".join(filter(None, parts))]
 
 
-def cells_table(summary: RunSummary, width: int = _PIPE_WIDTH) -> Table:
-    """One row a cell, in the plan's order, but for those in `rescale_table`. An invalid cell shows no rate.
-
-    A rate has its 95 % interval; of too few trials the lowest and the highest, in brackets if other cells have an
-    interval. Below 132 columns of `width` it stands under the rate; below 100, records per write and CPU seconds are
-    left out.
-    """
-    narrow, roomy = width < _ROOMY_WIDTH, width >= _WHOLE_WIDTH
-    limited = roomy and any(cell.efficiency is not None for cell in summary.cells)
-    of_jvms = roomy and any(cell.compiling_share is not None for cell in summary.cells)
-    table = new_table(
-        "pipeline",
-        *("tasks\n(per\nworker)", "records/s", *([] if narrow else [_spread_header(summary)]), "ratio"),
-        *(["of\nlimit"] if limited else []),
-        *(["records\n/write"] if roomy else []),
-        "peak\nconns",
-        # It alone may wrap: rich takes room from every column that may, names and verdicts included.
-        *([Column("CPU s per\nmillion\nrecords", overflow="fold", min_width=11 if narrow else 14)] if roomy else []),
-        *(["JIT", "GC"] if of_jvms else []),
-        *("lost", "dupl.", words("verdict")),
-    )
-    cells = _not_rescaled(summary)
-    of_medians = ratio_to_slowest([usable_median(cell) for cell in cells])
-    in_brackets = any(_interval(cell) for cell in cells)
-    for cell, of_median in zip(cells, of_medians, strict=True):
-        rate, spread = rate_and_spread(cell, in_brackets)
-        # The ratio paired by block is the better estimate, and the one in `answer`.
-        ratio = cell.ratio.estimate if of_median is not None and cell.ratio and cell.ratio.interval else of_median
-        row = [
-            _folded(cell.label, narrow),
-            f"{cell.tasks} ({cell.tasks_per_worker:g})",
-            *(["\n".join(dict.fromkeys((rate, spread)))] if narrow else [rate, spread]),
-            f"x{times(ratio)}" if ratio is not None else NOT_MEASURED,
-            *(["\n".join(efficiency_and_spread(cell))] if limited else []),
-            *([tenths(cell.records_per_write, 99.95)] if roomy else []),
-            connections(cell),
-            *([_cpu(cell)] if roomy else []),
-            *(_of_jvms(cell) if of_jvms else []),
-            *counted(cell),
-            in_short(cell),
-        ]
-        table.add_row(*map(Text, row))
-    return table
-
-
 def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
     """The lines below the table: in full what is wrong with a cell, or must be known of it."""
     lines = []
@@ -147,7 +104,7 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         return lines
     rates = [rate for cell in summary.cells if (rate := usable_rate(cell)) is not None]
     if any(rate.interval is None and len(rate.values) > 1 for rate in rates):
-        where = "In brackets" if any(map(_interval, summary.cells)) else "Beside a rate"
+        where = "In brackets" if any(map(has_interval, summary.cells)) else "Next to a rate"
         lines.append(f"{where} are its lowest and highest trial: too few trials for an interval.")
     shares = [each for cell in summary.cells if (each := cell.efficiency_by_block) is not None]
     if any(each.interval is None for each in shares):
@@ -158,37 +115,29 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
     overhead = [cell.monitoring_overhead_cores for cell in summary.cells if cell.monitoring_overhead_cores is not None]
     if overhead:
         lines.append(f"Monitoring overhead: at most {percent(max(overhead))} of one core.")
-    if width < _WHOLE_WIDTH:
-        lines.append(f"Records per write and CPU seconds are shown from {_WHOLE_WIDTH} columns on.")
+    if width < ROOMY:
+        lines.append(f"Records per write and CPU seconds are shown from {ROOMY} columns on.")
     return lines
 
 
-def _not_rescaled(summary: RunSummary) -> list[CellSummary]:
-    return [cell for cell in summary.cells if cell.rescale is None]
+def machine_in_words(environment: Mapping[str, JsonValue]) -> str:
+    """As `Intel Xeon, 2 cores`, as far as it is known."""
+    model, cores = environment.get("cpu_model"), environment.get("cpu_count")
+    return ", ".join([*([str(model)] if model else []), *([f"{cores} cores"] if cores else [])])
+
+
+def resumed_in_words(summary: RunSummary) -> str:
+    """As `resumed 2026-11-21T03:48:00Z`; empty if the run was not interrupted."""
+    return f"resumed {' and '.join(summary.resumed)}" if summary.resumed else ""
 
 
 def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     """Its tables and its lines, in their order."""
     yield from (*heading(summary), "")
-    if is_faults(summary):
-        tables = (matrix_table(summary), recovery_table(summary.cells), status_table(summary.cells))
-        yield from (tables[0], "", tables[1], "", tables[2])
-    else:
-        yield load_table(summary, width) if is_load(summary) else cells_table(summary, width)
-    yield ""
-    if len(_not_rescaled(summary)) < len(summary.cells):
-        yield from (rescale_table(summary.cells), "")
-    if summary.scaling:
-        yield scaling_table(summary.scaling)
-        yield from ("", *map(scaling_line, summary.scaling), "")
-    if (stages := stage_table(summary)) is not None:
-        yield from (stages, "")
-    durability = durability_table(summary, [cell_name(cell, summary) for cell in summary.cells])
-    of_load = (reads_table(summary), changes_table(summary), pool_table(summary), query_table(summary), durability)
-    # Of a pipeline that is broken nobody asks what it took.
-    costs = () if is_faults(summary) else (resource_table(summary, width), cost_table(summary))
-    for table in (*of_load, *costs):
+    for table in _tables(summary, width):
         yield from [] if table is None else (table, "")
+        if summary.scaling and table is not None and table.columns[0].header == "scaling":
+            yield from (*map(scaling_line, summary.scaling), "")
     if is_faults(summary):
         yield from (fault_line(summary), *fault_lines(summary))
     yield from answer_lines(summary)
@@ -198,66 +147,21 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     yield from (*remarks(summary, width), *map(limit_line, summary.limits), *bound_lines(summary), WHERE)
 
 
-def _interval(cell: CellSummary) -> Interval | None:
-    rate = usable_rate(cell)
-    return None if rate is None else rate.interval
-
-
-def _spread_header(summary: RunSummary) -> str:
-    return "95 %\ninterval" if any(map(_interval, summary.cells)) else "low-high"
-
-
-def rate_and_spread(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
-    """The rate, and its interval or its lowest and highest trial, the latter in brackets if so asked."""
-    rate = usable_rate(cell)
-    if rate is None:
-        return at_least_in_words(cell) or NOT_MEASURED, NOT_MEASURED
-    if len(rate.values) == 1:
-        return whole(rate.median), NOT_MEASURED
-    if rate.interval is not None:
-        return whole(rate.median), span(rate.interval.low, rate.interval.high)
-    spread = span(rate.low, rate.high)
-    return whole(rate.median), f"({spread})" if in_brackets else spread
-
-
-def efficiency_and_spread(cell: CellSummary) -> list[str]:
-    """The share of the sink's limit; and, if there are several blocks, its interval, or in brackets the lowest and the
-    highest."""
-    if cell.efficiency is None:
-        return [NOT_MEASURED]
-    shares = cell.efficiency_by_block
-    if shares is None or len(shares.values) < 2:
-        return [percent(cell.efficiency)]
-    if shares.interval is not None:
-        return [percent(cell.efficiency), share_span(shares.interval.low, shares.interval.high)]
-    return [percent(cell.efficiency), f"({share_span(shares.low, shares.high)})"]
-
-
-def _folded(name: str, narrow: bool) -> str:
-    """A name on as many lines as it needs; in a narrow table the sink has its own."""
-    parts = name.replace("/", "/\n", 1).split("\n") if narrow else [name]
-    return "\n".join(line for part in parts for line in textwrap.wrap(part, _LONGEST_NAME) or [part])
-
-
-def _cpu(cell: CellSummary) -> str:
-    """CPU seconds of all services together, then of each, the largest first, as far as they are not 0.0."""
-    known = [(seconds, name) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None]
-    busy = sorted((-seconds, name) for seconds, name in known if seconds >= 0.05)
-    total = cell.total_cpu_seconds_per_million
-    words = [f"all:{tenths(total.median, 9.5)}"] if total is not None else []
-    words += [f"{SHORT_NAMES.get(name, name)}:{tenths(-less, 9.5)}" for less, name in busy]
-    return " ".join(words) or NOT_MEASURED
-
-
-def _of_jvms(cell: CellSummary) -> tuple[str, str]:
-    """The shares of the services' CPU time that went into compiling and into garbage collection."""
-    jvms, total = cell.jvm_cpu_seconds_per_million, cell.total_cpu_seconds_per_million
-    used = None if total is None or not jvms else total.median
-    compiling, collecting = cell.compiling_share, sum(each.gc or 0.0 for each in jvms.values())
-    return (
-        NOT_MEASURED if compiling is None else percent(compiling),
-        percent(collecting / used) if used else NOT_MEASURED,
-    )
+def _tables(summary: RunSummary, width: int) -> Iterator[Table | None]:
+    if is_faults(summary):
+        yield matrix_table(summary)
+        yield cell_table(RECOVERIES, summary)
+        yield cell_table(STATUS, summary)
+    else:
+        yield load_table(summary, width) if is_load(summary) else cells_table(summary, width)
+    yield cell_table(RESCALES, summary)
+    yield scaling_table(summary.scaling) if summary.scaling else None
+    yield stage_table(summary)
+    yield from (cell_table(key, summary) for key in (READS, CHANGES, POOLS))
+    yield query_table(summary)
+    yield durability_table(summary)
+    if not is_faults(summary):
+        yield from (cell_table(RESOURCES, summary, width), cell_table(COSTS, summary))
 
 
 def _wrong(cell: CellSummary) -> list[str]:

@@ -8,11 +8,11 @@ from itertools import chain
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.metrics import WHERE
+from sinkbench.metrics.format import NOT_MEASURED, formatted, megabytes, tenths, whole
 from sinkbench.results import RunSummary
 from sinkbench.runs.compare import Compared, Comparison
-from sinkbench.tables.columns import resumed_in_words
-from sinkbench.tables.figures import WHERE
-from sinkbench.tables.format import NOT_MEASURED, formatted, megabytes, tenths, whole
+from sinkbench.tables.cells import resumed_in_words
 from sinkbench.tables.markdown import escaped, markdown_table
 from sinkbench.tables.text import new_table, plain_text, words
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.deadletters import Cause, DeadLetter
-from sinkbench.tables.format import NOT_MEASURED, whole
+from sinkbench.metrics.format import NOT_MEASURED, whole
 from sinkbench.tables.text import new_table, plain_text, words
 
 __all__ = ["dead_letter_table"]

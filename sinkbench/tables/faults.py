@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.format import NOT_MEASURED, how_many, tenths, whole
 from sinkbench.results import CellSummary, Recovery, RunSummary
-from sinkbench.tables.columns import counted, in_short
-from sinkbench.tables.format import NOT_MEASURED, how_many, tenths, whole
 from sinkbench.tables.text import new_table, words
 
-__all__ = [
-    "fault_line",
-    "fault_lines",
-    "is_faults",
-    "matrix_cells",
-    "matrix_table",
-    "matrix_texts",
-    "recovery_table",
-    "status_table",
-]
+__all__ = ["fault_line", "fault_lines", "is_faults", "matrix_cells", "matrix_table", "matrix_texts"]
 
 # A shorter standstill that Connect knows nothing of is none that anybody would ask it about.
 _LONG_STUCK_SECONDS = 3.0
@@ -73,53 +62,6 @@ def matrix_texts(summary: RunSummary) -> tuple[list[str], list[list[str]]]:
     faults, pipelines, cells = matrix_cells(summary)
     rows = [[fault, *(_in_short(cells.get((fault, each))) for each in pipelines)] for fault in faults]
     return ["fault", *pipelines], rows
-
-
-def recovery_table(cells: Sequence[CellSummary]) -> Table:
-    """A row for each cell, in the plan's order: what became of its records, and when they came again."""
-    table = new_table(
-        *("pipeline", words("fault"), "lost", "dupl.", "dead\nletters", "first\nrecord s", "still s"),
-        *("rate as\nbefore s", "lag as\nbefore s", "late\nrecords", "latest s", "records/s before/\nduring/after"),
-    )
-    for cell in cells:
-        found = cell.recovery or Recovery(target="")
-        rates = (found.before_records_per_second, found.during_records_per_second, found.after_records_per_second)
-        row = [
-            cell.label,
-            cell.fault or "",
-            *counted(cell),
-            whole(found.dead_letters),
-            *map(tenths, (found.first_record_seconds, found.standstill_seconds)),
-            *map(tenths, (found.rate_seconds, found.lag_seconds)),
-            *(whole(found.late_records), tenths(found.latest_seconds)),
-            "/".join(map(whole, rates)),
-        ]
-        table.add_row(*map(Text, row))
-    return table
-
-
-def status_table(cells: Sequence[CellSummary]) -> Table:
-    """A row for each cell: what Connect said of it, what a person had to do, and what it left behind."""
-    table = new_table(
-        *("pipeline", words("fault"), words("broken"), "FAILED\ntasks", "said\nafter s", "stuck s", "by\nhand"),
-        *("conns before/\nafter/left", words("verdict")),
-    )
-    for cell in cells:
-        found = cell.recovery
-        opened = [getattr(found, name, None) for name in ("connections_before", "connections_after")]
-        row = [
-            cell.label,
-            cell.fault or "",
-            "" if found is None else found.target,
-            NOT_MEASURED if found is None else whole(found.failed_tasks),
-            tenths(getattr(found, "told_seconds", None)),
-            tenths(getattr(found, "stuck_seconds", None)),
-            NOT_MEASURED if found is None else f"{len(found.acts)}",
-            "/".join(map(whole, [*opened, getattr(found, "connections_left", None)])),
-            in_short(cell),
-        ]
-        table.add_row(*map(Text, row))
-    return table
 
 
 def fault_line(summary: RunSummary) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from sinkbench.results import Asked, CellSummary, Reads, RunSummary
-from sinkbench.summary.jobs import job_of
-from sinkbench.tables.answers import cell_name
-from sinkbench.tables.format import NOT_MEASURED, milliseconds, whole
+from sinkbench.metrics.format import NOT_MEASURED
+from sinkbench.metrics.names import cell_name
+from sinkbench.metrics.queries import job_of
+from sinkbench.results import Asked, CellSummary, RunSummary
 from sinkbench.tables.text import new_table
 
-__all__ = ["by_index", "query_lines", "query_table", "reads_table", "shown"]
+__all__ = ["by_index", "query_lines", "query_table", "shown"]
 
 
 def query_table(summary: RunSummary) -> Table | None:
@@ -35,7 +35,7 @@ def by_index(cell: CellSummary) -> str:
 
 
 def shown(asked: Asked | None) -> str:
-    """As `12 ms`, `840 ms scan` of one that no index finds, `wrong` or `failed`."""
+    """As `12 ms`, `840 ms full scan` of one that no index finds, `wrong` or `failed`."""
     if asked is None:
         return NOT_MEASURED
     if asked.problem:
@@ -43,29 +43,7 @@ def shown(asked: Asked | None) -> str:
     if asked.right is False:
         return "wrong"
     time = NOT_MEASURED if asked.milliseconds is None else f"{asked.milliseconds:,.0f} ms"
-    return time if asked.by_index else f"{time} scan"
-
-
-def reads_table(summary: RunSummary) -> Table | None:
-    """What queries beside a load take, and what they cost the load: a row a cell; None if none were asked."""
-    if all(cell.reads_per_second is None for cell in summary.cells):
-        return None
-    headers = ("queries/s", "query\np50 ms\nidle", "p50 ms\nloaded", "p99 ms\nidle", "p99 ms\nloaded", "failed")
-    table = new_table("pipeline", "offered\nrecords/s", *headers, "record\np99 ms", "CPU s per\nmillion\nrecords")
-    for cell in summary.cells:
-        reads, cpu = cell.reads or Reads(), cell.total_cpu_seconds_per_million
-        times = [getattr(each, name, None) for name in ("p50", "p99") for each in (reads.idle_ms, reads.loaded_ms)]
-        row = [
-            cell.label,
-            whole(cell.offered_records_per_second),
-            "none" if cell.reads_per_second is None else f"{cell.reads_per_second:g}",
-            *map(milliseconds, times),
-            NOT_MEASURED if cell.reads is None else f"{reads.failed:,}",
-            milliseconds(getattr(cell.latency_ms, "p99", None)),
-            NOT_MEASURED if cpu is None else whole(cpu.median),
-        ]
-        table.add_row(*map(Text, row))
-    return table
+    return time if asked.by_index else f"{time} full scan"
 
 
 def query_lines(summary: RunSummary) -> list[str]:
@@ -87,9 +65,9 @@ def query_lines(summary: RunSummary) -> list[str]:
             lines.append(f"{cell_name(cell, summary)}: queries failed: {'; '.join(failed)}.")
     if any(cell.queries for cell in summary.cells):
         what = "Each query was asked once after a trial, of a sink with nothing else to do"
-        lines.append(f"{what}; scan: it read every record, no index helps.")
+        lines.append(f"{what}; full scan: it read every record, no index helps.")
     if any(cell.reads is not None for cell in summary.cells):
         lines.append(
-            "A query's time counts from when it was due: loaded beside the load, idle when all of it was stored."
+            "A query's time counts from when it was due: loaded during the load, idle when all of it was stored."
         )
     return lines

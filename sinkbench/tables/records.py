@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sinkbench.metrics.format import times
 from sinkbench.results import RunSummary
-from sinkbench.tables.format import times
 
 __all__ = ["record_lines"]
 

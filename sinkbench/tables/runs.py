@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from sinkbench.metrics.format import NOT_MEASURED
 from sinkbench.runs.listing import RunRow
-from sinkbench.tables.columns import machine_in_words, resumed_in_words
-from sinkbench.tables.format import NOT_MEASURED
+from sinkbench.tables.cells import machine_in_words, resumed_in_words
 from sinkbench.tables.text import new_table, plain_text, words
 
 __all__ = ["runs_table"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.metrics.format import formatted, whole
 from sinkbench.results import Fit, Scaling
-from sinkbench.tables.format import formatted, whole
 from sinkbench.tables.text import new_table
 
 __all__ = ["scaling_line", "scaling_table"]

@@ -6,9 +6,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.limits import CONNECT, GENERATOR, KAFKA
+from sinkbench.metrics.format import NOT_MEASURED, percent, span, tenths, whole
+from sinkbench.metrics.limit import CONNECTOR, SINK, stages_before, stages_of
 from sinkbench.results import Limit, LimitInBlock, RunSummary
-from sinkbench.summary.efficiency import CONNECTOR, SINK, stages_before, stages_of
-from sinkbench.tables.format import NOT_MEASURED, percent, span, tenths, whole
 from sinkbench.tables.text import new_table, words
 
 __all__ = ["limit_in_block_line", "limit_line", "stage_table"]

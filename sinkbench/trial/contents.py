@@ -8,17 +8,32 @@ from contextlib import ExitStack
 from typing import Any
 
 from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
-from sinkbench.analysis.content import Content, compare_content
+from sinkbench.analysis.content import Content, compare_content, documents_of
 from sinkbench.errors import ServiceError
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink
 from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
 
-__all__ = ["content_of"]
+__all__ = ["content_of", "stored_content"]
 
-# Whoever waits for a race is not to wait longer for this, however slow the machine or the sink is.
+# Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
+COMPARED_RECORDS = 64
+# Of large ones fewer do.
+LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
+# A race does not wait longer for this, however slow the machine or the sink is.
 CHECK_SECONDS = 10.0
 AT_ONCE, AT_ONCE_BYTES = 2_000, 8_000_000
+
+
+def stored_content(own: Resources) -> Content | None:
+    """Compares a few records of a trial's topic, and many checksums, with what the sink holds; see `content_of`."""
+    cluster = own.cluster
+    count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / cluster.record_bytes)))
+    # Of what changes the sink keeps the last versions.
+    values = cluster.kafka.some_records(own.names.topic, count, last=cluster.plan.changes is not None)
+    sent = documents_of(values, own.names.trial, own.cell.form)
+    return content_of(own.sink, own.names, sent, own.records, cluster.record_bytes)
 
 
 def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, record_bytes: float) -> Content | None:
@@ -39,8 +54,7 @@ def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, 
     documents = sink.capabilities.documents
     if documents is None:
         return None
-    few = compare_content(sent, documents.some(names.target, names.trial, sorted(sent)))
-    audit = ChecksumAudit(records, few)
+    audit = ChecksumAudit(records, compare_content(sent, documents.some(names.target, names.trial, sorted(sent))))
     if not bear_checksums(sent):
         return audit.result("records of this form, or of this load generator, bear none")
     give_up = time.monotonic() + CHECK_SECONDS

@@ -1,29 +1,63 @@
-"""The process that asks a sink queries at a constant rate, open loop, while a trial runs: `python -m` this, FD.
-
-FD is one end of a socket pair, by which the order comes, pickled. It ends when the other end of its socket closes.
-"""
+"""What a worker does that asks a sink queries at a constant rate, open loop, while a trial runs."""
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
+from pathlib import Path
 from threading import Event
 
+from sinkbench.analysis.query import Query
 from sinkbench.errors import ServiceError
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, needed, open_sink
-from sinkbench.trial.readorders import Order, Told
+from sinkbench.stack import Endpoints
 
-__all__ = ["ask_until", "main"]
+__all__ = ["Order", "Told", "ask", "ask_until"]
 
-# So many queries at once: with one connection a slow query would hold up those that are due meanwhile.
+# Queries at once: with one connection a slow query would delay those that become due meanwhile.
 CONNECTIONS = 4
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked, and where.
+
+    Attributes:
+        queries: are asked in turn.
+        rate: queries per second, all together.
+    """
+
+    endpoints: Endpoints = field(repr=False)
+    checkout: Path
+    sink: str
+    target: str
+    queries: Sequence[Query]
+    rate: float
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of it.
+
+    Attributes:
+        latencies_us: from when a query was due to its answer, in microseconds; of those that were answered.
+        failed: how many were not.
+        problem: what the first of these said; empty if all were answered.
+        cpu_seconds: that this process took.
+        unasked: queries that were due, and not begun before the end, since every connection waited for an answer.
+    """
+
+    latencies_us: Sequence[float]
+    failed: int = 0
+    problem: str = ""
+    cpu_seconds: float = 0.0
+    unasked: int = 0
 
 
 def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
@@ -59,29 +93,18 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
     )
 
 
-def main(descriptor: int) -> None:
-    """Obeys one order, until the controller says that it is enough."""
-    # Ctrl-C is for the controller, which ends this process itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Connection(descriptor) as connection, suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        order = connection.recv()
-        try:
-            sinks = [open_sink(order.sink, order.endpoints, order.checkout) for _ in range(CONNECTIONS)]
-        except ServiceError as error:
-            connection.send(Told([], 0, in_one_line(error)))
-            return
-        connection.send(None)
-        connection.recv()
-        stop = Event()
-        with ThreadPoolExecutor(1) as pool:
-            told = pool.submit(ask_until, stop, order, sinks)
-            with suppress(EOFError):
-                connection.recv()
-            stop.set()
-            connection.send(told.result())
-        for sink in sinks:
+def ask(connection: Connection) -> None:
+    """Connects as an order says, asks from the next message on, and ends with the one after it."""
+    order: Order = connection.recv()
+    sinks = [open_sink(order.sink, order.endpoints, order.checkout) for _ in range(CONNECTIONS)]
+    connection.send(None)
+    connection.recv()
+    stop = Event()
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(ask_until, stop, order, sinks)
+        with suppress(EOFError):
+            connection.recv()
+        stop.set()
+        for sink in sinks if told.exception() is None else ():
             sink.close()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+        connection.send(told.result())

@@ -1,15 +1,10 @@
-"""Queries that are asked beside a load, at a constant rate, by a process of their own."""
+"""Queries that are asked during a load, at a constant rate, by a process of their own."""
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-from contextlib import suppress
-from multiprocessing.connection import Connection
-
 from sinkbench.errors import StackError
-from sinkbench.trial.readorders import Order, Told
+from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
+from sinkbench.trial.readprocess import Order, Told, ask
 
 __all__ = ["Reader"]
 
@@ -20,30 +15,22 @@ END_SECONDS = 30.0
 class Reader:
     """A process that asks as it is ordered; it ends with the context."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, what: Order) -> None:
         """Starts it, and returns when it is connected.
 
         Raises StackError if it cannot ask.
         """
         self._begun = False
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "sinkbench.trial.readprocess", str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self._connection = Connection(ours.detach())
+        self._workers = Workers()
         try:
-            self._connection.send(order)
-            refused = self._answer()
-        except BaseException:
+            self._worker = self._workers.start(ask)
+            order(self._worker, what)
+            answer_of(self._worker, END_SECONDS)
+        except BaseException as error:
             self.close()
+            if isinstance(error, WorkerFailed):
+                raise StackError(f"no queries are asked: {error}") from None
             raise
-        if refused is not None:
-            self.close()
-            raise StackError(f"no queries are asked: {refused.problem}")
 
     def __enter__(self) -> Reader:
         return self
@@ -52,34 +39,28 @@ class Reader:
         self.close()
 
     def begin(self) -> None:
-        """Begins to ask, unless it has begun."""
+        """Begins to ask, unless it has begun. Raises StackError if the process has died."""
         if not self._begun:
             self._begun = True
-            with suppress(OSError):
-                self._connection.send(True)
+            self._order()
 
     def end(self) -> Told | None:
-        """Asks no more, and returns what came of it; None if it had not begun."""
+        """Asks no more, and returns what came of it; None if it had not begun. Raises StackError if it failed."""
         if not self._begun:
             return None
-        with suppress(OSError):
-            self._connection.send(True)
-        return self._answer()
+        self._order()
+        try:
+            told: Told = answer_of(self._worker, END_SECONDS)
+        except WorkerFailed as error:
+            raise StackError(f"the queries during the load have no result: {error}") from None
+        return told
+
+    def _order(self) -> None:
+        try:
+            order(self._worker, True)
+        except WorkerFailed as error:
+            raise StackError(f"the queries during the load have ended: {error}") from None
 
     def close(self) -> None:
-        """Ends the process. May be called again."""
-        self._connection.close()
-        try:
-            self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _answer(self) -> Told | None:
-        try:
-            if not self._connection.poll(END_SECONDS):
-                raise StackError(f"the process that asks queries did not answer within {END_SECONDS:g} s")
-            found: Told | None = self._connection.recv()
-        except (EOFError, OSError):
-            raise StackError("the process that asks queries has ended; see what it says above") from None
-        return found
+        """Ends the process, once queries under way have ended. May be called again."""
+        self._workers.close(END_SECONDS)

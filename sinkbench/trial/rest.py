@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, TrialFailed
-from sinkbench.plan.cells import Cell
 from sinkbench.plan.faults import OF_NETWORK
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.kind import Observer
-from sinkbench.trial.names import Names
+from sinkbench.trial.probes import probes
+from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import fresh_samples
 from sinkbench.trial.stop import End, Timeouts, end_with
 
@@ -24,31 +20,32 @@ QUIET_SECONDS = 5.0
 MOST_RESTARTS, RESTART_SECONDS = 5, 5.0
 
 
-def finish(bench: Bench, cell: Cell, names: Names, records: int, observer: Observer) -> None:
+def finish(own: Resources) -> None:
     """Lets the connector of a trial read what is left of its topic, and stops it. Nothing is measured of this.
 
     Raises:
         TrialFailed: it does not come to the end within `drain.timeout_seconds`, or makes no progress.
         ServiceError: a service does not answer.
     """
-    observer.phase("letting the connector finish, for the audit")
-    there = bench.status(names) is not None
-    if there and cell.fault is not None and cell.fault.what in OF_NETWORK:
+    own.observer.phase("letting the connector finish, for the audit")
+    there, fault = own.status() is not None, own.cell.fault
+    if there and fault is not None and fault.what in OF_NETWORK:
         # It has the address of a proxy that is gone.
-        bench.stop_connector(names)
+        own.stop_connector()
         there = False
     if not there:
         # Under its old name it goes on where it was stopped.
-        bench.start_connector_again(cell, names)
-    watch = RestWatch(Timeouts(bench.plan.drain.stall_seconds, bench.plan.drain.timeout_seconds))
+        own.start_connector_again()
+    drain = own.cluster.plan.drain
+    watch = RestWatch(Timeouts(drain.stall_seconds, drain.timeout_seconds))
     # Without the commits nothing would tell when it is over.
-    sampler = bench.sampler(replace(cell, probes=True), names, records)
+    sampler = probes(own, always=True)
     sampler.start()
     try:
         for fresh in fresh_samples(sampler):
-            observer.progress(min(fresh[-1].stored or 0, records), records)
+            own.observer.progress(min(fresh[-1].stored or 0, own.records), own.records)
             if watch.wants_restart(fresh[-1]):
-                bench.restart_failed(names)
+                own.cluster.connect.restart_failed(own.names.connector)
             end = next(filter(None, map(watch.see, fresh)), None)
             if end is not None and end.reason is not None:
                 raise TrialFailed(end.reason.text, end.reason.code)
@@ -56,7 +53,7 @@ def finish(bench: Bench, cell: Cell, names: Names, records: int, observer: Obser
                 break
     finally:
         sampler.stop()
-    bench.stop_connector(names)
+    own.stop_connector()
 
 
 class RestWatch:

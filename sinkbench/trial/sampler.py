@@ -6,24 +6,28 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar
 
 import psutil
 
 from sinkbench.analysis.memory import RESIDENT
 from sinkbench.analysis.samples import CONTROLLER, MACHINE, STOLEN, Sample, by_service
-from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.errors import ReasonCode, ServiceError, ServiceTimeout, TrialFailed
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkReading
 from sinkbench.stack import Usage
 from sinkbench.topology import service_of
 
-__all__ = ["Sampler", "Sources", "fresh_samples", "throttled", "usage_signs"]
+__all__ = ["BackgroundProbe", "BackgroundSampler", "Sampler", "Sources", "fresh_samples", "throttled", "usage_signs"]
 
 # A sampler that says nothing for so long hangs in a request to a service that is gone.
 SILENCE_SECONDS = 30.0
+# What a background probe read longer ago tells nothing of now.
+STALE_SECONDS = 2.5
+# A read that hangs ends when its client gives up; that is not waited for.
+ENDING_SECONDS = 3.0
 
 Read = TypeVar("Read")
 
@@ -104,8 +108,8 @@ class Sampler:
         self._fault: Exception | None = None
         self._me = psutil.Process()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
-        self.second_zero = time.monotonic()
-        """When the samples' second 0 is, by the monotonic clock, once it has started."""
+        # When the samples' second 0 is, once it has started.
+        self._second_zero = time.monotonic()
 
     @property
     def samples(self) -> list[Sample]:
@@ -113,13 +117,17 @@ class Sampler:
         with self._fresh:
             return list(self._samples)
 
+    def now(self) -> float:
+        """This moment on the clock of the samples, in seconds."""
+        return time.monotonic() - self._second_zero
+
     def start(self) -> int:
         """Takes the first sample at once.
 
         Returns:
             When the samples' second 0 is, in microseconds since the epoch.
         """
-        self.second_zero, began_ns = time.monotonic(), time.time_ns()
+        self._second_zero, began_ns = time.monotonic(), time.time_ns()
         self._thread.start()
         return began_ns // 1000
 
@@ -140,7 +148,7 @@ class Sampler:
             return self._samples[seen:]
 
     def _run(self) -> None:
-        due = self.second_zero
+        due = self._second_zero
         try:
             while not self._stopping.is_set():
                 sample = self._read()
@@ -168,7 +176,7 @@ class Sampler:
         sink = attempt(self._sources.sink)
         answered = time.monotonic()
         # A sink that answers late tells of the end: it was held up before it looked.
-        seconds = answered - min(answered - before, self._interval_seconds) / 2 - self.second_zero
+        seconds = answered - min(answered - before, self._interval_seconds) / 2 - self._second_zero
         in_topic = attempt(self._sources.in_topic)
         consumed = attempt(self._sources.consumed)
         status = attempt(self._sources.status)
@@ -211,3 +219,83 @@ def usage_signs(usage: Usage) -> dict[str, float]:
     if usage.machine is not None:
         signs |= {MACHINE: usage.machine.busy_seconds, STOLEN: usage.machine.stolen_seconds}
     return signs
+
+
+class BackgroundProbe(Generic[Read]):
+    """A source that is read again and again in its own thread.
+
+    Called, it gives what it read last, at once, or raises what that raised; ServiceTimeout if it is too long ago.
+    """
+
+    def __init__(self, name: str, read: Callable[[], Read], interval_seconds: float) -> None:
+        self._read = read
+        self._name = name
+        self._interval_seconds = interval_seconds
+        self._stopping = threading.Event()
+        self._last: tuple[float, Read | Exception] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"probe of {name}", daemon=True)
+
+    def start(self) -> None:
+        """Begins to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it, or leaves it to end when its read does."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(ENDING_SECONDS)
+
+    def __call__(self) -> Read:
+        last = self._last
+        if last is None or time.monotonic() - last[0] > STALE_SECONDS + self._interval_seconds:
+            raise ServiceTimeout(f"{self._name}: no answer for {STALE_SECONDS + self._interval_seconds:g} s")
+        found = last[1]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            found: Read | Exception
+            try:
+                found = self._read()
+            except Exception as error:  # noqa: BLE001 - raised again in the thread that asks
+                found = error
+            self._last = time.monotonic(), found
+            self._stopping.wait(self._interval_seconds)
+
+
+class BackgroundSampler(Sampler):
+    """A sampler that goes on when a service answers nothing."""
+
+    def __init__(
+        self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Callable[[], None]
+    ) -> None:
+        """
+        Args:
+            sources: where to read; each in its own thread.
+            interval_seconds: time from one sample to the next, and between two readings of sink and topic.
+            slow_seconds: between two readings of the rest.
+            close: is called in the end.
+        """
+        intervals = {"sink": interval_seconds, "in_topic": interval_seconds}
+        self._probes: dict[str, BackgroundProbe[Any]] = {
+            each.name: BackgroundProbe(each.name, getattr(sources, each.name), intervals.get(each.name, slow_seconds))
+            for each in fields(Sources)
+        }
+        self._close = close
+        super().__init__(Sources(**self._probes), interval_seconds)
+
+    def start(self) -> int:
+        for each in self._probes.values():
+            each.start()
+        return super().start()
+
+    def stop(self) -> None:
+        super().stop()
+        stopped = [threading.Thread(target=each.stop, daemon=True) for each in self._probes.values()]
+        for thread in stopped:
+            thread.start()
+        for thread in stopped:
+            thread.join()
+        self._close()

@@ -1,8 +1,8 @@
-"""When a drain is over: a pure decision over its samples."""
+"""When a drain is over, and what it means that a service has died: pure decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,16 +13,38 @@ from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.analysis.warm import compiling_share
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason
+from sinkbench.stack import ServiceState
+from sinkbench.topology import service_of
 
-__all__ = ["DrainWatch", "End", "Enough", "Timeouts", "Watch", "died", "end_with"]
+__all__ = [
+    "DrainWatch",
+    "End",
+    "Enough",
+    "Timeouts",
+    "Watch",
+    "died",
+    "end_with",
+    "exhausted_in_words",
+    "mend_of",
+    "used_up_heaps",
+]
 
 # So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
 BLIND_SAMPLES = 40
 # Tasks see that a service is gone before its container or process is looked at again: whoever died is then the reason.
 FAILED_SECONDS = 3.0
 # A rate that is higher than this many times the one before is still rising; less is noise. Where compilers can be seen,
-# they tell of a cold JVM, and the rate need not: on a shared machine it would throttled be so level.
+# they tell of a cold JVM, and the rate need not: on a shared machine it would seldom be so level.
 STILL_RISING, STILL_RISING_IF_SEEN = 1.05, 1.15
+# With -XX:+ExitOnOutOfMemoryError, which connect/run and Elasticsearch give to Java. A worker that cannot start has the
+# same; one that ran tasks could.
+EXIT_CODE = 3
+# The services that are started so, and the setting of each one's heap.
+_HEAPS = {"connect": "SINKBENCH_CONNECT_HEAP", "elasticsearch": "SINKBENCH_ELASTICSEARCH_HEAP"}
+_HOLD_LESS = (
+    "have tasks hold less: consumer.override.max.poll.records, consumer.override.max.partition.fetch.bytes, the"
+    " connector's batch or aggregate"
+)
 
 
 @dataclass(frozen=True)
@@ -172,3 +194,27 @@ def died(names: Sequence[str], troubles: Mapping[str, str]) -> Reason:
     words = [f"{' and '.join(unknown)} died during the trial"] if unknown else []
     text = "; ".join([*words, *(f"{name} {troubles[name]}" for name in names if name in troubles)])
     return Reason(code=ReasonCode.SERVICE_DIED, text=text)
+
+
+def used_up_heaps(states: Iterable[ServiceState], dead: Collection[str]) -> list[str]:
+    """Those of the services that have died whose JVM had no heap left, in the order of `states`."""
+    return [
+        each.name
+        for each in states
+        if each.name in dead and each.exit_code == EXIT_CODE and service_of(each.name) in _HEAPS
+    ]
+
+
+def exhausted_in_words(names: Collection[str]) -> str:
+    """That these services have died for memory, and what to do, for a person; there is at least one."""
+    services = dict.fromkeys(map(service_of, names))
+    its, it = ("its Java heap was", "it") if len(names) == 1 else ("their Java heaps were", "them")
+    settings = " and ".join(_HEAPS[service] for service in services)
+    less = f", or {_HOLD_LESS}" if "connect" in services else ""
+    died = f"{' and '.join(names)} died, out of memory: {its} used up (exit code {EXIT_CODE})"
+    return f"{died}; give {it} more ({settings}){less}"
+
+
+def mend_of(cause: str) -> str:
+    """Why tasks FAILED that had no memory left, and what to do, for a person; `cause` is what they say themselves."""
+    return f"out of memory ({cause}); give the workers more heap ({_HEAPS['connect']}), or {_HOLD_LESS}"

@@ -12,11 +12,11 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.sections import Acks
-from sinkbench.results import Act, Asked, Audit, Bloat, Durability
+from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling
 from sinkbench.trial.others import Others
-from sinkbench.trial.readorders import Told
+from sinkbench.trial.readprocess import Told
 
 __all__ = [
     "After",
@@ -129,23 +129,16 @@ class Queue:
 
 @dataclass(frozen=True)
 class Before:
-    """What was read before the connector started; None is what is not known.
+    """What was read before the connector started, in turn; None is what is not known."""
 
-    Attributes:
-        writes: of the sink so far.
-        connection_limit: connections that the sink accepts.
-        bloat: what changes have left in the sink so far.
-        others: other clients at this moment.
-    """
-
-    durability: Durability | None = None
-    replication: Replication = Replication()
     queue: Queue = Queue()
     writes: int | None = None
     connection_limit: int | None = None
     pooling: SinkPooling | None = None
     bloat: SinkBloat | None = None
     others: Others | None = None
+    replication: Replication = Replication()
+    durability: Durability | None = None
 
 
 @dataclass(frozen=True)
@@ -180,7 +173,7 @@ class Faulted:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What happened while the connector ran.
+    """What happened while the connector ran; `loaded`, `reads`, `rescaled` and `faulted` are what a workload did.
 
     Attributes:
         samples: oldest first.
@@ -189,9 +182,8 @@ class Timeline:
         created: whether the connector may have been created.
         placement: tasks of each worker when all had started, or failed to; None if that was not seen.
         last: the connector in the end; None if that was not read.
-        failed: what ended it early, as an exception.
-        loaded: what came of a load that was offered meanwhile.
-        reads: what came of queries that were asked meanwhile.
+        reasons: why the figures must not be used, where the run came to its end.
+        failed: what ended it early.
     """
 
     samples: Sequence[Sample] = ()
@@ -200,6 +192,7 @@ class Timeline:
     created: bool = False
     placement: Mapping[str, int] | None = None
     last: ConnectorStatus | None = None
+    reasons: Sequence[Reason] = ()
     failed: Exception | None = None
     loaded: Loaded | None = None
     reads: Told | None = None
@@ -224,32 +217,30 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Stopped:
-    """What was read when the connector's tasks were gone and its group was empty; None is what is not known.
+    """What was read when the connector was stopped: tasks gone, group empty. None is what is not known.
 
     Attributes:
         task_metrics: the last signs of the tasks, read just before.
+        others: other clients from `Before` until just before, a phrase each.
         consumed: sum of the committed offsets.
-        others: other clients just before.
         unattributed: connections that came while the connector ran, and were there without it.
         refusal: why a connection like the connector's does not come about.
     """
 
     task_metrics: Mapping[str, float] = field(default_factory=dict)
+    others: Sequence[str] = ()
     consumed: int | None = None
-    others: Others | None = None
     unattributed: int | None = None
     refusal: str | None = None
 
 
 @dataclass(frozen=True)
 class Audited:
-    """What the audit found.
+    """What the audit found; `audit` is None if there was none, and `why_not` says why, where that is known.
 
     Attributes:
-        audit: None if there was none.
-        why_not: why there was none, where that is known.
-        diverted: why what the connector writes does not reach the target; None if it does.
         replication: what held in the end.
+        diverted: why what the connector writes does not reach the target; None if it does.
         letters: dead letters of the trial's records; None if the queue was not read.
         content_notes: what is to be said of the comparison with what was sent.
         refused: what the sink says of a lost record that is written to it from here.
@@ -259,8 +250,8 @@ class Audited:
 
     audit: Audit | None = None
     why_not: str = ""
-    diverted: str | None = None
     replication: Replication | None = None
+    diverted: str | None = None
     letters: Sequence[DeadLetter] | None = None
     content_notes: Sequence[str] = ()
     refused: str | None = None
@@ -272,14 +263,7 @@ class Audited:
 
 @dataclass(frozen=True)
 class After:
-    """What was read after the audit; None is what is not known.
-
-    Attributes:
-        arrivals: when records became visible in the sink.
-        idle_reads: what came of queries that were asked of the idle sink.
-        stamped_records_per_second: of a drain, by the times that the sink keeps.
-        notes: what could not be read, and why.
-    """
+    """What was read after the audit; None is what is not known. `notes` say what could not be read, and why."""
 
     records_per_write: float | None = None
     stamped_records_per_second: float | None = None
@@ -295,12 +279,7 @@ class After:
 class Measured:
     """All that a trial has found so far, step by step: what each figure is made of.
 
-    Attributes:
-        trial: its id.
-        records: to be stored.
-        loaded: what came of the load, also of one that was offered while the connector ran.
-        machine_cores: cores of the machine that all services share.
-        cpu_limits: cores that a service may use, by its name.
+    `loaded` is also the load that was offered while the connector ran; `cpu_limits` are cores by service.
     """
 
     trial: str

@@ -1,4 +1,4 @@
-"""What the containers' tests share beside fixtures."""
+"""What the containers' tests share in addition to fixtures."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -12,14 +13,15 @@ from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.drain import Drain
-from sinkbench.trial.faulted import Faulted
-from sinkbench.trial.kind import Kind
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.rescale import LiveRescale
-from sinkbench.trial.sustain import records_offered
-from sinkbench.trial.trial import Trial
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.workload import Workload
+from sinkbench.trial.workloads.drain import Drain
+from sinkbench.trial.workloads.fault import Fault
+from sinkbench.trial.workloads.rescale import LiveRescale
+from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.silent import Silent
 
 
@@ -32,7 +34,7 @@ def one_trial(
     cell: int = 0,
     observer: Silent | None = None,
     checkout: Path = CHECKOUT,
-) -> tuple[TrialRecord, list[Sample]]:
+) -> tuple[TrialRecord, Sequence[Sample]]:
     """Takes a trial of the plan's cell of that number, without a pilot, and removes what it has made.
 
     A drain; of a cell with a fault that, under its load, or in the drain of its backlog.
@@ -41,18 +43,19 @@ def one_trial(
     plan = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
     names, chosen = Names.of("5eeded_001"), expand(plan, stack.workers)[cell]
     with (
-        keep_records(plan.load, lambda: stack.endpoints) as own,
-        closing(Bench(stack, plan, checkout, own)) as bench,
+        keep_records(plan.load, lambda: stack.endpoints) as kept,
+        closing(Cluster(stack, plan, checkout, kept)) as cluster,
     ):
+        count = records or chosen.backlog or records_offered(plan, chosen.offered or 0.0)
+        own = Resources(cluster, chosen, names, count, observer or Silent())
         try:
-            count = records or chosen.backlog or records_offered(plan, chosen.offered or 0.0)
-            trial = Trial(bench, chosen, names, count, observer or Silent())
-            return trial.take(_kind(chosen), 1), trial.samples
+            taken = run_trial(own, _workload(chosen), 1)
+            return taken.record, taken.samples
         finally:
-            bench.clean(chosen, names)
+            own.remove()
 
 
-def _kind(cell: Cell) -> Kind[Trial]:
+def _workload(cell: Cell) -> Workload:
     if cell.fault is not None:
-        return Faulted(cell.offered, cell.fault)
+        return Fault(cell.offered, cell.fault)
     return Drain() if cell.before is None else LiveRescale()

@@ -20,7 +20,7 @@ from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.sinks.elasticsearch.service import SERVICE as ELASTICSEARCH
 from sinkbench.sinks.postgres.service import POSTGRES
 from sinkbench.stack import Endpoint
-from sinkbench.stack.tools import find_java, find_maven, run
+from sinkbench.stack.tools import find_java, find_program, run
 from tests.support.ports import free_ports
 
 __all__ = ["elasticsearch", "other_versions", "postgres"]
@@ -39,7 +39,16 @@ def other_versions(settings: Settings) -> Path:
         return dist
     shutil.rmtree(dist, ignore_errors=True)
     arch = {"x86_64": "amd64", "aarch64": "arm64v8"}[platform.machine()]
-    command = [str(find_maven()), "-q", "-B", "-f", str(POM), "package", f"-Ddist={dist}", f"-Darch={arch}"]
+    command = [
+        str(find_program("mvn", "maven")),
+        "-q",
+        "-B",
+        "-f",
+        str(POM),
+        "package",
+        f"-Ddist={dist}",
+        f"-Darch={arch}",
+    ]
     done = run(command, {**os.environ, "JAVA_HOME": str(find_java())})
     assert done.returncode == 0, done.stdout + done.stderr
     for packed in dist.glob("postgres-*/*.txz"):

@@ -27,7 +27,7 @@ from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack.local import PLUGINS, LocalStack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from tests.support.commands import Run
 
 ALL = sorted((CHECKOUT / "connectors").glob("*/*.json"))
@@ -67,19 +67,9 @@ def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
         sink = open_sink(name, stack.endpoints, CHECKOUT)
         sink.offer_default()
         sink.close()
-    command = [
-        sys.executable,
-        "-m",
-        "loadgen",
-        "run",
-        "--bootstrap",
-        stack.endpoints.kafka,
-        "--topic",
-        "tides",
-        "--count",
-        str(RECORDS),
-    ]
-    subprocess.run([*command, "--partitions", "24"], check=True, capture_output=True)
+    command = [sys.executable, "-m", "loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", "tides"]
+    command += ["--count", str(RECORDS), "--partitions", "24"]
+    subprocess.run(command, check=True, capture_output=True)
     yield "tides"
     kafka.delete_topic("tides")
     kafka.create_topic("tides", 24)
@@ -227,7 +217,7 @@ pipelines:
 def test_what_connect_says_of_keys_of_every_kind_is_told(stack: LocalStack, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(WRONG)
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
-    with closing(Bench(stack, plan, CHECKOUT)) as bench, pytest.raises(PlanError) as refused:
+    with closing(Cluster(stack, plan, CHECKOUT)) as bench, pytest.raises(PlanError) as refused:
         validate_configs(bench, expand(plan, stack.workers), print)
     expected = [
         ":3: a: .* did you mean 'consumer.override.max.poll.records'",

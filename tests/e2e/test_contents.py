@@ -16,8 +16,8 @@ import pytest
 
 from elasticsearch import Elasticsearch
 from loadgen import load_from
-from loadgen.dataset.held import Builder
 from loadgen.dataset.maker import DatasetMaker
+from loadgen.dataset.store import Builder
 from loadgen.records import made_by, records_of
 from sinkbench.analysis.content import Content, documents_of
 from sinkbench.settings import CHECKOUT

@@ -20,8 +20,7 @@ from sinkbench.results import Asked
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Sink, open_sink, open_writer
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.asking import asked
-from sinkbench.trial.sent import SentRecords
+from sinkbench.trial.queries import SentRecords, asked
 
 COUNT, KEYS = 20_000, 5_000
 RUN = "equal"

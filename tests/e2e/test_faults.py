@@ -19,21 +19,24 @@ from confluent_kafka import Consumer, TopicPartition
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.errors import ServiceError, StackError
-from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import load_plan
+from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_kind
+from sinkbench.stack.assembly import checks
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.readiness import checks
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.fulldisk import disk_to_fill
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.network import proxied_network
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.target import create_target
+from sinkbench.trial.workloads.disk import disk_to_fill
+from sinkbench.trial.workloads.network import proxied_network
 from tests.e2e.onetrial import one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
 from tests.support.commands import Run
+from tests.support.silent import Silent
 
 PLAN = """
 mode: faults
@@ -147,13 +150,19 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
     assert len(done.stderr.splitlines()) == 1
 
 
+def own_of(stack: LocalStack, plan: Plan, cell: Cell) -> Resources:
+    """What a trial of a thousand records has on a stack; its cluster is to be closed."""
+    return Resources(Cluster(stack, plan, CHECKOUT), cell, Names.of("5eeded_001"), 1_000, Silent())
+
+
 def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(OF_NETWORK)
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
     delayed, _ = expand(plan, proxied.workers)
     assert delayed.fault is not None
-    with closing(Bench(proxied, plan, CHECKOUT)) as bench, proxied_network(bench, delayed) as network:
-        url = bench.config(delayed, Names.of("5eeded_001"))["connection.url"]
+    own = own_of(proxied, plan, delayed)
+    with closing(own.cluster), proxied_network(own) as network:
+        url = own.config["connection.url"]
         where = re.search(r"//([^:/]+):(\d+)/", url)
         assert where is not None, url
         parts = conninfo_to_dict(proxied.endpoints.sinks["postgres"].address)
@@ -213,7 +222,7 @@ RECORD = json.dumps({"bench": {"run": "5eeded_001", "seq": 0}, "filler": "x" * 2
 def mounting(stack: LocalStack) -> LocalStack:
     """The stack of somebody who may mount a disk."""
     try:
-        stack.faults.small_disks.check()
+        stack.faults.small_disks("postgres").check()
     except StackError as missing:
         pytest.skip(str(missing))
     return stack
@@ -225,18 +234,19 @@ def test_a_full_disk_takes_no_record_until_there_is_room(
 ) -> None:
     (tmp_path / "mine.yaml").write_text(FULL)
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
-    cell, names = expand(plan, mounting.workers)[which], Names.of("5eeded_001")
+    cell = expand(plan, mounting.workers)[which]
+    own, target = own_of(mounting, plan, cell), Names.of("5eeded_001").target
     way = next(iter(sink_kind(cell.sink).writers))
-    to = Destination(cell.sink, way, names.target, mounting.endpoints.sinks[cell.sink])
-    with closing(Bench(mounting, plan, CHECKOUT)) as bench:
+    to = Destination(cell.sink, way, target, mounting.endpoints.sinks[cell.sink])
+    with closing(own.cluster):
         try:
-            bench.create_target(cell, names)
+            create_target(own)
             # A controller that is killed leaves its disk full, and whoever comes next drops its table.
-            killed = disk_to_fill(bench, cell, names, 1_000)
+            killed = disk_to_fill(own)
             killed.__enter__().fill()
-            bench.clean(cell, names)
-            bench.create_target(cell, names)
-            with disk_to_fill(bench, cell, names, 1_000) as disk, closing(open_writer(to)) as writer:
+            own.remove()
+            create_target(own)
+            with disk_to_fill(own) as disk, closing(open_writer(to)) as writer:
                 batch = writer.batch([RECORD] * 50)
                 writer.write(batch)
                 disk.fill()
@@ -244,11 +254,10 @@ def test_a_full_disk_takes_no_record_until_there_is_room(
                     writer.write(batch)
                 disk.free()
                 writer.write(batch)
-            sink = bench.sink(cell.sink)
-            sink.settle(names.target)
-            assert sink.count(names.target) == 100
+            own.sink.settle(target)
+            assert own.sink.count(target) == 100
         finally:
-            bench.clean(cell, names)
+            own.remove()
     assert left_behind(mounting) == []
     assert not (mounting.home / "small-disk").is_mount()
 
@@ -258,30 +267,30 @@ def test_a_postgres_that_dies_while_its_disk_is_full_starts_again_and_has_its_ta
 ) -> None:
     (tmp_path / "mine.yaml").write_text(FULL)
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
-    cell, names = expand(plan, mounting.workers)[0], Names.of("5eeded_001")
-    to = Destination("postgres", "COPY", names.target, mounting.endpoints.sinks["postgres"])
-    with closing(Bench(mounting, plan, CHECKOUT)) as bench:
-        bench.create_target(cell, names)
+    own, target = own_of(mounting, plan, expand(plan, mounting.workers)[0]), Names.of("5eeded_001").target
+    to = Destination("postgres", "COPY", target, mounting.endpoints.sinks["postgres"])
+    with closing(own.cluster):
+        create_target(own)
         try:
             left = ExitStack()
-            disk = left.enter_context(disk_to_fill(bench, cell, names, 1_000))
+            disk = left.enter_context(disk_to_fill(own))
             with closing(open_writer(to)) as writer:
                 writer.write(writer.batch([RECORD] * 50))
             disk.fill()
-            mounting.kill("postgres")
+            mounting.faults.kill("postgres")
             with pytest.raises(ServiceError):
                 left.close()
             mounting.up(lambda line: None)
-            bench.refresh()
-            assert bench.sink("postgres").count(names.target) == 50
+            own.cluster.refresh()
+            assert own.sink.count(target) == 50
             # It is used again, and gone in the end.
-            with disk_to_fill(bench, cell, names, 1_000):
+            with disk_to_fill(own):
                 pass
-            assert bench.sink("postgres").count(names.target) == 50
+            assert own.sink.count(target) == 50
         finally:
             mounting.up(lambda line: None)
-            bench.refresh()
-            bench.clean(cell, names)
+            own.cluster.refresh()
+            own.remove()
     assert left_behind(mounting) == []
     assert not (mounting.home / "small-disk").is_mount()
 

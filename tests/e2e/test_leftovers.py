@@ -16,7 +16,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "seed": 1})
 TOPIC = "somebodys"
@@ -51,7 +51,7 @@ def groups(stack: LocalStack, kafka: Kafka) -> Iterator[Kafka]:
 
 
 def swept(stack: Stack) -> list[str]:
-    with closing(Bench(stack, PLAN, CHECKOUT)) as bench:
+    with closing(Cluster(stack, PLAN, CHECKOUT)) as bench:
         return sweep(bench)
 
 

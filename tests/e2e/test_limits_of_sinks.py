@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 
 from sinkbench.analysis.limits import CLIENT
-from sinkbench.limits import consume
-from sinkbench.limits.clients import Clients
-from sinkbench.limits.orders import Consume
+from sinkbench.limits import clients, consume
+from sinkbench.limits.process import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.services.kafka import Kafka
+from sinkbench.services.worker import order
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Created, Destination, Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
-from sinkbench.sinks.postgres.writers import SINGLY
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench, TopicLoad
 from sinkbench.trial.cleaning import cleaning
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX, Names
+from sinkbench.trial.values import TopicLoad
 from tests.e2e.races import a_race, left_behind
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
@@ -35,16 +35,16 @@ TARGET = f"{PREFIX}test_limits"
 
 
 @pytest.fixture
-def bench(stack: LocalStack, tmp_path: Path) -> Iterator[Bench]:
+def bench(stack: LocalStack, tmp_path: Path) -> Iterator[Cluster]:
     (tmp_path / "mine.yaml").write_text(PLAN)
-    bench = Bench(stack, load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors"), CHECKOUT)
+    bench = Cluster(stack, load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors"), CHECKOUT)
     yield bench
     assert left_behind(stack) == []
     bench.close()
 
 
 @pytest.mark.long
-def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench) -> None:
+def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Cluster) -> None:
     to = Destination("postgres", "COPY", TARGET, bench.stack.endpoints.sinks["postgres"])
     found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
     # A step whose acknowledged records are not those that the sink counts has a problem instead of a rate.
@@ -55,7 +55,7 @@ def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Bench) -> 
 
 
 @pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
-def test_a_limit_is_measured_again_with_what_each_service_took(bench: Bench, sink: str, way: str) -> None:
+def test_a_limit_is_measured_again_with_what_each_service_took(bench: Cluster, sink: str, way: str) -> None:
     to = Destination(sink, way, TARGET, bench.stack.endpoints.sinks[sink])
     found = sink_limit_again(bench, to, Point(500, 2), lambda text: None, seconds=0.5)
     assert found.problem is None
@@ -63,21 +63,6 @@ def test_a_limit_is_measured_again_with_what_each_service_took(bench: Bench, sin
     used = found.costs.cpu_seconds_per_million
     assert used.keys() >= {sink, "connect", "kafka", CLIENT}
     assert (used[CLIENT] or 0.0) > 0
-
-
-@pytest.mark.long
-def test_copy_is_faster_than_single_rows(bench: Bench) -> None:
-    rates = []
-    for way in ("COPY", SINGLY):
-        to = Destination("postgres", way, TARGET, bench.stack.endpoints.sinks["postgres"])
-        client = SinkClient(bench.sink("postgres"), to, bench.plan.load)
-        try:
-            measured = client.measure(Point(1_000, 1), 2.0)
-        finally:
-            client.close()
-        assert measured.problem is None
-        rates.append(measured.records_per_second or 0.0)
-    assert rates[0] > 2 * rates[1] > 0
 
 
 def refusing(stack: LocalStack, name: str, folder: Path) -> Sink:
@@ -94,7 +79,7 @@ def refusing(stack: LocalStack, name: str, folder: Path) -> Sink:
 
 @pytest.mark.parametrize(("name", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
 def test_a_sink_that_rejects_records_gives_no_rate(
-    bench: Bench, stack: LocalStack, tmp_path: Path, name: str, way: str
+    bench: Cluster, stack: LocalStack, tmp_path: Path, name: str, way: str
 ) -> None:
     sink = refusing(stack, name, tmp_path)
     client = SinkClient(sink, Destination(name, way, TARGET, stack.endpoints.sinks[name]), PlanLoad())
@@ -110,7 +95,7 @@ def test_a_sink_that_rejects_records_gives_no_rate(
 
 
 def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written(
-    bench: Bench, stack: LocalStack
+    bench: Cluster, stack: LocalStack
 ) -> None:
     sink = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
     sink.create(TARGET)
@@ -125,18 +110,17 @@ def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written
         sink.close()
 
 
-class LateClients(Clients):
-    """Plain clients of which the last is told what to read when the others have their partitions."""
-
-    def _send(self, end: Connection, order: object) -> None:
-        if isinstance(order, Consume) and end is self._ends[-1]:
-            time.sleep(3)
-        super()._send(end, order)
-
-
 @pytest.mark.long
-def test_nobody_reads_before_the_last_consumer_has_joined(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consume, "Clients", LateClients)
+def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Connection] = []
+
+    def late(end: Connection, what: object) -> None:
+        if isinstance(what, Consume):
+            given.append(end)
+            time.sleep(3 if len(given) == 3 else 0)
+        order(end, what)
+
+    monkeypatch.setattr(clients, "order", late)
     names = Names.of("abcdef_limit")
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
         bench.load(names, TopicLoad(100_000), lambda done: None)
@@ -151,7 +135,7 @@ def groups(kafka: Kafka) -> list[str]:
 
 @pytest.mark.long
 def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_leaves_nothing_behind(
-    bench: Bench, tmp_path: Path
+    bench: Cluster, tmp_path: Path
 ) -> None:
     plan = (
         "pipelines: [postgres/jdbc]\nlimits: true\n"

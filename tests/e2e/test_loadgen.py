@@ -98,8 +98,6 @@ def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(bootstrap
         assert len(found) == 4
         assert max(abs(index - len(values) / 2) for index in found) <= 3
     assert summary["bytes"] == 30_000 * 512
-    assert summary["ack_latency_ms"]["count"] == 30_000
-    assert summary["ack_latency_ms"]["p999"] > 0
 
 
 def test_the_topic_in_which_connect_keeps_its_status_is_known_by_its_keys(

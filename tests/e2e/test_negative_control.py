@@ -19,10 +19,9 @@ from sinkbench.analysis.content import Content
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.cli.main import ENDING_SIGNALS, main
 from sinkbench.errors import EXIT_CHECK_FAILED
-from sinkbench.plan.cells import Cell
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.names import Names
+from sinkbench.trial import audit
+from sinkbench.trial.resources import Resources
 from tests.support.latest import summary_of, trials_of
 
 # Of many records PostgreSQL's multiples of a number are compared, and 0 is one of every number.
@@ -144,27 +143,27 @@ HANDS = {"postgres": InPostgres, "elasticsearch": InElasticsearch}
 @pytest.fixture
 def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hands: each acts on the cell that is called after it, when the connector is gone and before the audit."""
-    count, compare = Bench.audit, Bench.content
+    count, compare = audit.counted, audit.stored_content
 
-    def audit(bench: Bench, cell: Cell, names: Names, records: int) -> SeqAudit | VersionAudit:
-        hand = HANDS[cell.sink](stack, names.target)
+    def counted(own: Resources) -> SeqAudit | VersionAudit:
+        hand = HANDS[own.cell.sink](stack, own.names.target)
         acts = {DELETES: hand.delete, DOUBLES: hand.double, CHANGES: hand.change}
-        does = cell.label.partition(" ")[2]
+        does = own.cell.label.partition(" ")[2]
         if does == UNCOUNTED:
             with hand.hidden():
-                return count(bench, cell, names, records)
+                return count(own)
         if does in acts:
             acts[does]()
-        return count(bench, cell, names, records)
+        return count(own)
 
-    def content(bench: Bench, cell: Cell, names: Names, records: int) -> Content | None:
-        if not cell.label.endswith(UNCOMPARED):
-            return compare(bench, cell, names, records)
-        with HANDS[cell.sink](stack, names.target).hidden():
-            return compare(bench, cell, names, records)
+    def content(own: Resources) -> Content | None:
+        if not own.cell.label.endswith(UNCOMPARED):
+            return compare(own)
+        with HANDS[own.cell.sink](stack, own.names.target).hidden():
+            return compare(own)
 
-    monkeypatch.setattr(Bench, "audit", audit)
-    monkeypatch.setattr(Bench, "content", content)
+    monkeypatch.setattr(audit, "counted", counted)
+    monkeypatch.setattr(audit, "stored_content", content)
 
 
 @pytest.fixture

@@ -43,10 +43,10 @@ from sinkbench.plan.plan import load_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination
 from sinkbench.stack.external import ExternalStack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 stack = ExternalStack(Path(sys.argv[1]))
-bench = Bench(stack, load_plan(Path(sys.argv[2]), CHECKOUT / "connectors"), CHECKOUT)
+bench = Cluster(stack, load_plan(Path(sys.argv[2]), CHECKOUT / "connectors"), CHECKOUT)
 to = Destination("mariadb", "INSERT", "tides_test_limits", stack.endpoints.sinks["mariadb"])
 found = sink_limit_again(bench, to, Point(500, 2), lambda text: None, seconds=0.5)
 bench.close()

@@ -19,7 +19,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.race.leftovers import sweep
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from tests.e2e.onetrial import one_trial
 from tests.e2e.races import a_race, left_behind, wait_for_draining
@@ -129,7 +129,9 @@ def test_what_a_killed_race_has_set_is_set_back_by_the_next_command(
             race.communicate(timeout=60)
         assert pooler(stack) == {"pool_mode": "session", "default_pool_size": "20"}
         assert commit_of_a_new_session(stack) == "off"
-        with closing(Bench(stack, Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}), CHECKOUT)) as now:
+        with closing(
+            Cluster(stack, Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}), CHECKOUT)
+        ) as now:
             swept = sweep(now)
         assert {
             "the setting synchronous_commit of postgres",

@@ -21,8 +21,8 @@ from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.tables.cells import render
-from sinkbench.trial.bench import Bench
-from sinkbench.trial.drain import Pilot
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.workloads.drain import Pilot
 from tests.e2e.races import left_behind
 
 PILOT = "drain: {compiling_percent: 100, pilot_seconds: 1, warm_up_seconds: 4, timeout_seconds: 60}\ntrials: 1\n"
@@ -69,7 +69,7 @@ def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: st
     loaded = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
     results = RunFolder.create(folder / "results", loaded, checkout / "connectors")
     cells = expand(loaded, stack.workers)
-    with closing(Bench(stack, loaded, checkout)) as bench, choose_ui(Console(soft_wrap=True)) as ui:
+    with closing(Cluster(stack, loaded, checkout)) as bench, choose_ui(Console(soft_wrap=True)) as ui:
         summary = Race(bench, Journal(results, loaded, cells, {}), ui).run()
     # No assertions, since a test that measures a rate runs again after one: these are faults whatever the rate is.
     if left := left_behind(stack):

@@ -25,8 +25,9 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench, TopicLoad
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
+from sinkbench.trial.values import TopicLoad
 from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
 from tests.support.silent import Silent
@@ -255,7 +256,7 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
     follower = next(name for number, name in enumerate(BROKERS, 1) if number != leader)
     with (
         keep_records(plan.load, lambda: stack.endpoints) as own,
-        closing(Bench(stack, plan, CHECKOUT, own)) as bench,
+        closing(Cluster(stack, plan, CHECKOUT, own)) as bench,
     ):
         stack.faults.freeze(follower)
         later = threading.Timer(3, stack.faults.thaw, [follower])

@@ -23,7 +23,7 @@ from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.stack import Endpoint
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX
 from tests.e2e.onetrial import one_trial
 from tests.e2e.otherversions import PASSWORD, elasticsearch, postgres
@@ -78,7 +78,7 @@ def trial_and_limits(stack: ExternalStack, folder: Path, pipeline: str, ways: tu
     # The workers may be cold.
     record, _ = one_trial(stack, folder, f"pipelines: [{pipeline}]\ndrain: {{stall_seconds: 120}}\n", RECORDS)
     plan = load_plan(folder / "mine.yaml", CHECKOUT / "connectors")
-    with closing(Bench(stack, plan, CHECKOUT)) as bench:
+    with closing(Cluster(stack, plan, CHECKOUT)) as bench:
         for way in ways:
             to = Destination(sink, way, f"{PREFIX}test_limits", stack.endpoints.sinks[sink])
             measured = sink_limit_again(bench, to, Point(500, 2), lambda text: None, seconds=0.5)

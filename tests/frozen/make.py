@@ -41,8 +41,8 @@ from sinkbench.summary.thresholds import CellThresholds, Check, outcome
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
 from sinkbench.tables.comparison import as_markdown, as_text
-from sinkbench.tables.durability import durability_table
 from sinkbench.tables.export import export
+from sinkbench.tables.percell import durability_table
 from sinkbench.tables.runs import runs_table
 from sinkbench.tables.text import plain_text
 
@@ -201,8 +201,8 @@ def export_of(summary: RunSummary, form: str) -> str:
 def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
     """What a run's tables show on occasion only: an output each, below what it is."""
     summary = kept.summary
-    names = [cell.cell for cell in summary.cells]
-    yield _titled("durability", durability_table(summary, names, always=True))
+
+    yield _titled("durability", durability_table(summary, always=True))
     if name in NARROWED:
         yield f"# in {NARROW} columns\n{render(summary, NARROW).rstrip()}"
     if name in ASKED:

@@ -106,8 +106,6 @@ def facts(**given: Any) -> Facts:
     }
     machine = Machine(
         available_bytes=10 * GIGABYTE,
-        heap_bytes=4 * GIGABYTE,
-        up=True,
         free_bytes=50 * GIGABYTE,
         least_free_bytes=4 * GIGABYTE,
     )

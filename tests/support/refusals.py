@@ -55,18 +55,6 @@ def do_not_convince_who_trusts_another_authority(endpoints: Endpoints, folder: P
             psycopg.connect(make_conninfo(endpoints.sinks[name].address, sslrootcert=str(foreign)))
 
 
-def do_not_convince_once_expired(endpoints: Endpoints) -> None:
-    """Each has a certificate of the authority that its clients trust, for the right name, which has expired."""
-    said = Kafka(endpoints.kafka, endpoints.kafka_settings).problem()
-    assert "certificate verify failed" in str(said)
-    for url, access in _asked_by_http(endpoints):
-        with http_client(access, 10) as http, pytest.raises(httpx.ConnectError, match="certificate has expired"):
-            http.get(url)
-    for name in DATABASES:
-        with pytest.raises(psycopg.OperationalError, match="certificate verify failed"):
-            psycopg.connect(endpoints.sinks[name].address)
-
-
 def _asked_by_http(endpoints: Endpoints) -> Iterator[tuple[str, Access]]:
     yield f"{endpoints.connect['connect-1']}/connectors", endpoints.connect_access
     yield endpoints.sinks["elasticsearch"].address, endpoints.sinks["elasticsearch"].access

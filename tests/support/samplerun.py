@@ -31,8 +31,6 @@ from sinkbench.results import (
 )
 from sinkbench.runs.store import RunFolder
 from sinkbench.summary.cells import scalings, summarize
-from sinkbench.summary.cost import with_prices
-from sinkbench.summary.efficiency import with_limits
 from tests.support.reasons import because
 from tests.support.trials import connectors_in, run_summary
 from tests.support.trials import trial as any_trial
@@ -93,17 +91,18 @@ def keep_run(
         trials[0] = trials[0].model_copy(update={"reasons": [because(DOOMED)], "records_per_second": None})
     for trial in trials:
         folder.append_trial(trial)
-    summaries = summarize(cells, trials)
     limits: list[Limit] = []
+    prices = Prices(currency="EUR", memory_gb_hour=0.005, disk_gb_month=0.1) if everything else None
     if everything:
         numbers = range(1, blocks + 1)
         in_blocks = [LimitInBlock(block=block, records_per_second=150_000 + 4_000 * block) for block in numbers]
-        # The other one as of an earlier sinkbench, which measured it once.
+        # The other one was measured once.
         limits = [
             reduce(with_block, in_blocks, Limit(sink="postgres", way="COPY", connections=2, batch=1024)),
             Limit(sink="elasticsearch", way="bulk", records_per_second=75_000, connections=8, batch=2048),
         ]
-        summaries = with_limits(summaries, limits)
+    summaries = summarize(cells, trials, limits=limits, prices=prices)
+    if everything:
         found = [(8_000, "bounded"), (16_000, "bounded"), (32_000, "growing"), (22_600, "growing"), (19_000, "bounded")]
         steps = [SearchStep(offered=rate, outcome=outcome, growth_per_second=3.0) for rate, outcome in found]
         steps.append(SearchStep(offered=19_000, outcome="bounded", confirms=True))
@@ -114,12 +113,12 @@ def keep_run(
         plan=PlanRef(name=plan.name, sha256="0", seed=1, trials=blocks),
         environment={"stack": "local", "cpu_model": f"Xeon {SCRIPT}", "cpu_count": 2, "versions": {"java": None}},
         limits=limits,
+        prices=prices,
         scaling=scalings(
             [cell for cell in cells if cell.before is None], [each for each in trials if not each.rescale]
         ),
     )
-    prices = Prices(currency="EUR", memory_gb_hour=0.005, disk_gb_month=0.1)
-    folder.write_summary(with_prices(kept, prices) if everything else kept)
+    folder.write_summary(kept)
     return folder.path
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import trustme
+import uvicorn
 from starlette.types import ASGIApp
-
-from loadgen.certificate import read_server_tls
-from loadgen.httpthread import HttpThread
 
 __all__ = ["NO_CHECK_TIME", "Issued", "issue", "served"]
 
@@ -50,18 +50,17 @@ def issue(
 
 
 @contextlib.contextmanager
-def served(app: ASGIApp, issued: Issued | None = None, began: timedelta = timedelta(0)) -> Iterator[int]:
-    """The port of 127.0.0.1 that the application listens on; with TLS if a certificate is given.
-
-    `began` is counted from now: a server that runs may have a certificate that has expired since it began.
-    """
-    now = datetime.now(UTC) + began
-    tls = None if issued is None else read_server_tls(issued.certificate, issued.key, now).context
+def served(app: ASGIApp, issued: Issued | None = None) -> Iterator[int]:
+    """The port of 127.0.0.1 that the application listens on; with TLS if a certificate is given."""
+    tls = {} if issued is None else {"ssl_certfile": issued.certificate, "ssl_keyfile": issued.key}
     listener = socket.create_server(("127.0.0.1", 0))
-    server = HttpThread(app, listener, 2, tls=tls)
-    assert server.start()
+    options: dict[str, Any] = {"log_config": None, "log_level": "error", "lifespan": "off", "ws": "none", **tls}
+    server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=2, **options))
+    thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
+    thread.start()
     try:
         yield listener.getsockname()[1]
     finally:
-        server.stop()
-        server.join()
+        server.should_exit = True
+        thread.join(5)
+        listener.close()

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from sinkbench.settings import CHECKOUT
-from sinkbench.stack.tools import find_java, find_maven
+from sinkbench.stack.tools import find_java, find_program
 
 __all__ = ["PLUGIN", "VERSION", "a_vendors_zip"]
 
@@ -26,7 +26,7 @@ def a_vendors_zip(folder: Path, into: Path) -> Path:
     name = f"camel-http-sink-{VERSION}"
     jars = folder / name / "lib"
     done = subprocess.run(
-        [str(find_maven()), "-q", "-B", "-f", str(PLUGIN / "pom.xml"), "package", f"-Dto={jars}"],
+        [str(find_program("mvn", "maven")), "-q", "-B", "-f", str(PLUGIN / "pom.xml"), "package", f"-Dto={jars}"],
         env={"JAVA_HOME": str(find_java()), "PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "LANG": "C.UTF-8"},
         capture_output=True,
         text=True,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from sinkbench.doctor.diagnosis import Found, Rule
 from sinkbench.doctor.facts import Area, Facts
-from sinkbench.topology import BESIDE_HEAP, OTHERS_BYTES
 
 __all__ = ["RULES"]
 
@@ -17,7 +16,7 @@ LEAST_AVAILABLE_BYTES = 500_000_000
 def little_memory(facts: Facts) -> Iterator[Found]:
     machine = facts.machine
     if machine.available_bytes is not None:
-        needed = 0.0 if machine.up else BESIDE_HEAP * (machine.heap_bytes or 0) + OTHERS_BYTES
+        needed = machine.needed_bytes
         available = f"{machine.available_bytes / 1e9:.1f} GB of memory are available"
         if machine.available_bytes < max(needed, LEAST_AVAILABLE_BYTES):
             wants = f", and the stack takes about {needed / 1e9:.1f} GB" if needed else ""

@@ -143,15 +143,6 @@ def cluster_not_green(facts: Facts) -> Iterator[Found | NotSeen]:
                 f"{cluster.curl} '{cluster.address}/_cluster/allocation/explain' says why",
                 invalidates=cluster.status == "red",
             )
-        fit = len(cluster.nodes) - 1
-        if cluster.template_replicas is not None and cluster.nodes and cluster.template_replicas > fit:
-            yield Found(
-                name,
-                f"an index template gives trials' indices {counted(cluster.template_replicas, 'replica')}, and there"
-                f" {'is 1 data node' if not fit else f'are {fit + 1} data nodes'}",
-                "an index whose file does not say number_of_replicas stays yellow, and its trials are invalid",
-                f"set number_of_replicas to {fit} in the file, or in the template",
-            )
 
 
 def copies_not_in_sync(facts: Facts) -> Iterator[Found]:

@@ -19,7 +19,6 @@ KIND = SinkKind(
     services=(SERVICE,),
     open=open_elasticsearch,
     writers={"bulk": Bulk},
-    ways=("bulk",),
     rules=RULES,
     target_ending=".json",
     settable={"elasticsearch": SETTABLE},

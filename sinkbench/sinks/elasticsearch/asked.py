@@ -7,16 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Comparison", "compare", "fields_of", "flat_settings", "is_same", "seconds_of", "spread"]
+__all__ = ["Comparison", "compare", "flat_settings", "is_same", "seconds_of", "spread"]
 
-# What Elasticsearch sets of every index itself, and the numbers that it has unless somebody says otherwise.
+# What Elasticsearch sets of every index itself, and the numbers that it has by default.
 ITS_OWN = re.compile(
     r"index\.(creation_date|uuid|provided_name|version\..*|routing\.allocation\.include\._tier_preference)"
 )
 USUAL = {"index.number_of_shards": "1", "index.number_of_replicas": "1"}
-# What is asked for as it is by default is not shown: of the mappings, and of an object.
+# What mappings ask for as it is by default is not shown.
 ALL = {"_source.enabled": True, "_routing.required": False}
-OBJECT = {"enabled": True, "include_in_parent": False, "include_in_root": False}
 UNITS = {
     **{"nanos": ("time", 1e-9), "micros": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0)},
     **{"m": ("time", 60.0), "h": ("time", 3600.0), "d": ("time", 86400.0), "": ("", 1.0)},
@@ -33,7 +32,7 @@ class Comparison:
 
     Attributes:
         lacking: what was asked for, and is absent or otherwise.
-        added: what nobody has asked for in the file: an index template of the cluster has it.
+        added: what the file does not ask for: an index template of the cluster has it.
     """
 
     lacking: list[str]
@@ -49,26 +48,19 @@ def spread(body: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     return {**body, "settings": {**kept, **wanted}}
 
 
-def fields_of(answer: Tree) -> dict[str, Tree]:
-    """The parameters of each field by its full name, by what `GET /INDEX/_mapping/field` tells of the index."""
-    return {name: next(iter(field["mapping"].values()), {}) for name, field in answer.items()}
+def compare(asked: Tree, found: Tree) -> Comparison:
+    """What became of a body of `PUT /INDEX`, by what `GET /INDEX` tells, with flat settings and their defaults.
 
-
-def compare(asked: Tree, found: Tree, fields: Tree | None = None) -> Comparison:
-    """What became of a body of `PUT /INDEX`.
-
-    Args:
-        asked: the body.
-        found: what `GET /INDEX` tells, with flat settings and their defaults.
-        fields: the defaults of each field's parameters, and of the mappings' own, by full name; as far as known.
+    A parameter of a field that is absent has its default: Elasticsearch refuses those that it does not know.
     """
-    (mappings, became), defaults = (each.get("mappings", {}) for each in (asked, found)), fields or {}
+    mappings, became = (each.get("mappings", {}) for each in (asked, found))
     settings = {name: value for name, value in found.get("settings", {}).items() if not _is_usual(name, value)}
     kept = {**found.get("defaults", {}), **found.get("settings", {})}
+    wanted, of_all = flat_settings(asked.get("settings", {})), _of_all(mappings)
     parts = [
-        _differences("", flat_settings(asked.get("settings", {})), settings, kept),
-        _differences("", _of_all(mappings), _of_all(became), {**ALL, **dict(_leaves(defaults))}),
-        *_of_fields(dict(_fields(mappings)), dict(_fields(became)), defaults),
+        _differences("", wanted, settings, {**dict.fromkeys(wanted), **kept}),
+        _differences("", of_all, _of_all(became), {**dict.fromkeys(of_all), **ALL}),
+        *_of_fields(dict(_fields(mappings)), dict(_fields(became))),
     ]
     aliases = [f"the alias {name}" for name in found.get("aliases", {}) if name not in asked.get("aliases", {})]
     return Comparison(
@@ -108,14 +100,14 @@ def _is_usual(name: str, value: Any) -> bool:
     return bool(ITS_OWN.fullmatch(name)) or value == USUAL.get(name)
 
 
-def _differences(of: str, wanted: Tree, there: Tree, defaults: Tree) -> Comparison:
+def _differences(of: str, wanted: Tree, there: Tree, defaults: Tree | None = None) -> Comparison:
     """Of values by name; `of` begins the name that a person reads."""
-    known = {**defaults, **there}
+    known = {**(defaults or {}), **there}
     return Comparison(
         [
-            f"{of}{name} {_shown(value)} was asked for, and is {_shown(known.get(name))}"
+            f"{of}{name} {_shown(value)} was asked for, and is {_shown(known[name])}"
             for name, value in wanted.items()
-            if not is_same(value, known.get(name))
+            if name in known and not is_same(value, known[name])
         ],
         [f"{of}{name} {_shown(value)}" for name, value in there.items() if name not in wanted],
     )
@@ -154,10 +146,10 @@ def _of_all(mappings: Tree) -> dict[str, Any]:
     return dict(_leaves({name: each for name, each in mappings.items() if name not in ("properties", "_meta")}))
 
 
-def _of_fields(wanted: Tree, there: Tree, defaults: Tree) -> Iterator[Comparison]:
+def _of_fields(wanted: Tree, there: Tree) -> Iterator[Comparison]:
     for name, field in wanted.items():
         if name in there:
-            yield _differences(f"{name}'s ", field, there[name], {**OBJECT, **defaults.get(name, {})})
+            yield _differences(f"{name}'s ", field, there[name])
         else:
             yield Comparison([f"the field {name} was asked for, and is absent"], [])
     # A name with dots makes objects.

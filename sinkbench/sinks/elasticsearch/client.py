@@ -108,7 +108,7 @@ def contents(endpoint: Endpoint, index: str, run: str, one_in: int, at_once: int
         query["slice"] = {"field": "bench.seq", "id": 0, "max": min(one_in, MOST_SLICES)}
     with connect(endpoint, serializer=_Exact()) as client:
         try:
-            # Whoever has enough ends the scroll while its client is still there.
+            # A reader that has enough ends the scroll while its client is still there.
             found = cast("Generator[dict[str, Any]]", scan(client, query=query, index=index, size=at_once))
             with closing(found) as hits:
                 while chunk := list(islice(hits, at_once)):

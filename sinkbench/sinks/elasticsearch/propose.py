@@ -1,4 +1,4 @@
-"""An index for records of somebody's own, with a type for each of their members."""
+"""An index for your own records, with a type for each of their members."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sinkbench.sinks.proposal import Proposal
 
 __all__ = ["propose_index"]
 
-# An index takes 1,000 of them; so many that nobody reads them would be no proposal.
+# An index takes 1,000 of them; more than a person reads would be no proposal.
 MOST_FIELDS = 300
 # Shapes are not among them: not every distribution of Elasticsearch knows the type geo_shape.
 TYPES: dict[Kind, dict[str, Any]] = {

@@ -4,8 +4,8 @@ Every indexing operation of a shard gets the shard's next `_seq_no`. While recor
 highest number of each shard: by its statistics the highest that is stored, and by a search the highest that is found.
 Afterwards each document's own number tells when that was.
 
-The search keeps the shards from going idle, as the searches of users would: an index that nobody searches for 30 s is
-not refreshed at all until somebody does.
+The search keeps the shards from going idle, as the searches of users would: an index that is not searched for 30 s is
+not refreshed at all until it is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def highest_found(answers: Sequence[Mapping[str, Any]]) -> list[float]:
 
 @maps_exceptions(ApiError, TransportError)
 class SeqNoWatch:
-    """Watches one index. Its client is its own; the thread alone uses it, then whoever leaves the watch."""
+    """Watches one index. Its client is its own; the thread alone uses it, then the one that leaves the watch."""
 
     def __init__(self, client: Elasticsearch, index: str, shards: int, interval_seconds: float) -> None:
         """

@@ -15,10 +15,14 @@ from sinkbench.stack import Endpoint
 from sinkbench.stack.readiness import refusal, said, shared_client
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import HttpSection, Secret, SinkSection, Url
+from sinkbench.stack.spec import Place
+from sinkbench.topology import SHIPPED
 from sinkbench.yamlfile import mistake
 
 __all__ = ["SERVICE", "about_of", "other_product"]
 
+INDEX = "tides"
+"""The alias that connector files write to on the stacks of sinkbench."""
 TIMEOUT_SECONDS = 10.0
 # All answers of Elasticsearch from 7.14 on bear it, and its client takes no others.
 PRODUCT_HEADER = "x-elastic-product"
@@ -32,7 +36,7 @@ class ElasticsearchSection(HttpSection, SinkSection):
 
     url: Url
     index: str = Field(
-        default="tides", pattern=r"^[a-z0-9][a-z0-9._-]*$", description="the alias that connectors write to"
+        default=INDEX, pattern=r"^[a-z0-9][a-z0-9._-]*$", description="the alias that connectors write to"
     )
     api_key: Secret | None = Field(default=None, repr=False)
 
@@ -54,7 +58,7 @@ def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | Non
         answer = shared_client(endpoint.access, timeout_seconds).get(f"{endpoint.address}/_cluster/health")
     except httpx.HTTPError as error:
         return str(error) or type(error).__name__
-    # Whoever may not ask for the cluster's health has shown who they are all the same.
+    # A user who may not ask for the cluster's health is authenticated all the same.
     if answer.status_code == httpx.codes.FORBIDDEN:
         return None
     if (problem := refusal(answer)) is not None:
@@ -112,6 +116,38 @@ def other_product(main: Mapping[str, Any]) -> About:
     )
 
 
+def _endpoint(place: Place) -> Endpoint:
+    """The cluster on a stack of sinkbench."""
+    nodes, access = place.layout.of("elasticsearch"), place.access("elasticsearch")
+    options = {"index": INDEX}
+    # In the small topology elasticsearch/index.json says it, which you may have changed.
+    if place.layout.name != SHIPPED[0]:
+        layout = place.layout.elasticsearch
+        options |= {"shards": str(layout.shards), "replicas": str(layout.replicas)}
+    together = {**options, "nodes": str(len({node.name for node in nodes} - place.gone))}
+    found = {
+        node.name: Endpoint(
+            f"{place.scheme}://{place.host(node, 'elasticsearch_port')}", access=access, options=together
+        )
+        for node in nodes
+    }
+    return replace(found[nodes[0].name], options=options, nodes=found if len(found) > 1 else {})
+
+
+def _shared(place: Place) -> Mapping[str, str]:
+    """What all services are told of Elasticsearch; `elasticsearch/run` says what the names mean."""
+    hosts = place.hosts("elasticsearch_port")
+    several = len(hosts) > 1
+    return {
+        "ELASTICSEARCH_INDEX": INDEX,
+        "ELASTICSEARCH_HOSTS": ",".join(hosts),
+        # For connectors that want whole addresses.
+        "ELASTICSEARCH_URLS": ",".join(f"{place.scheme}://{host}" for host in hosts),
+        "ELASTICSEARCH_SEEDS": ",".join(place.hosts("elasticsearch_transport_port")) if several else "",
+        "ELASTICSEARCH_MASTERS": ",".join(place.layout.elasticsearch.nodes) if several else "",
+    }
+
+
 SERVICE = SinkService(
     name="elasticsearch",
     title="Elasticsearch",
@@ -120,4 +156,10 @@ SERVICE = SinkService(
     about=about,
     in_java=True,
     supported=Supported("8.19 and 9", (8, 19), (10,)),
+    ports=("elasticsearch_port", "elasticsearch_transport_port"),
+    script="elasticsearch/run",
+    shared=_shared,
+    own=lambda place, node: {"ELASTICSEARCH_NODE": node.name},
+    endpoint=_endpoint,
+    variables={"ELASTICSEARCH_HOSTS": "{host}:{port}"},
 )

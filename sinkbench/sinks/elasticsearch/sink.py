@@ -16,7 +16,7 @@ from sinkbench.errors import ReasonCode, StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.capabilities import Capabilities
-from sinkbench.sinks.elasticsearch.asked import Comparison, compare, fields_of, flat_settings, spread
+from sinkbench.sinks.elasticsearch.asked import Comparison, compare, flat_settings, spread
 from sinkbench.sinks.elasticsearch.asking import Queries
 from sinkbench.sinks.elasticsearch.audited import Changes, Documents, disk_bytes, sequences
 from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, connect
@@ -116,12 +116,7 @@ class ElasticsearchSink:
         """What became of the index that was asked for, as far as the cluster shows it."""
         try:
             found: Any = self._client.indices.get(index=target, flat_settings=True, include_defaults=True)
-            became = compare(asked, found[target])
-            if not became.lacking:
-                return became
-            # What is asked for as it is by default is shown only by this.
-            shown: Any = self._client.indices.get_field_mapping(fields="*", index=target, include_defaults=True)
-            return compare(asked, found[target], fields_of(shown[target]["mappings"]))
+            return compare(asked, found[target])
         except ApiError as error:
             if error.status_code not in NOT_SHOWN:
                 raise

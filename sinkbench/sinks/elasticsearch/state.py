@@ -18,14 +18,12 @@ from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.state import Checkup, DataNode, SearchCluster, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
 
-__all__ = ["CHECKUP", "index_of", "node_of", "replicas_of", "target_of", "watermarks_of"]
+__all__ = ["CHECKUP", "index_of", "node_of", "target_of", "watermarks_of"]
 
 TIMEOUT_SECONDS = 10.0
 DISK = "cluster.routing.allocation.disk."
 STAGES = {"low": "watermark.low", "high": "watermark.high", "flood": "watermark.flood_stage"}
 STATS = "nodes.*.name,nodes.*.fs.total"
-# A name as those of trials' indices, which templates may be for.
-OF_A_TRIAL = "tides_of_a_trial"
 
 Tree = Mapping[str, Any]
 
@@ -63,9 +61,6 @@ def _cluster(client: Elasticsearch, endpoint: Endpoint) -> SearchCluster:
             unassigned=int(health["unassigned_shards"]),
             moving=int(health["relocating_shards"]) + int(health["initializing_shards"]),
         )
-    with suppress(ApiError):
-        made: Any = client.indices.simulate_index_template(name=OF_A_TRIAL)
-        cluster = replace(cluster, template_replicas=replicas_of(made))
     return cluster
 
 
@@ -96,13 +91,6 @@ def watermarks_of(settings: Tree) -> dict[str, str]:
     if str(told.get(f"{DISK}threshold_enabled", "true")).lower() == "false":
         return {}
     return {stage: str(told[DISK + name]) for stage, name in STAGES.items() if DISK + name in told}
-
-
-def replicas_of(answer: Tree) -> int | None:
-    """What templates give to an index, by what `_index_template/_simulate_index` answers; None if none gives it any."""
-    settings = (answer.get("template") or {}).get("settings") or {}
-    found = settings.get("index", {}).get("number_of_replicas")
-    return int(found) if str(found).isdecimal() else None
 
 
 def index_of(shown: str, name: str | None, index: Tree) -> Target:

@@ -10,7 +10,7 @@ from sinkbench.sinks.postgres.rules import RULES
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.sink import open_postgres
 from sinkbench.sinks.postgres.state import CHECKUP, refusal
-from sinkbench.sinks.postgres.writers import SINGLY, Copy, Insert, InsertSingly
+from sinkbench.sinks.postgres.writers import Copy, Insert
 
 __all__ = ["KIND"]
 
@@ -18,15 +18,13 @@ KIND = SinkKind(
     name="postgres",
     services=(POSTGRES, PGBOUNCER),
     open=open_postgres,
-    writers={"COPY": Copy, "INSERT": Insert, SINGLY: InsertSingly},
-    ways=("COPY", "INSERT"),
+    writers={"COPY": Copy, "INSERT": Insert},
     rules=RULES,
     target_ending=".sql",
     columns=True,
     settable=SETTABLE,
     refuses=REASONS,
     full_disk=SMALL_DISK,
-    promotes=True,
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,

@@ -1,7 +1,7 @@
 """What PostgreSQL and PgBouncer are set to for the time of a trial, and how that is undone, also by another process.
 
-A setting of the database holds for sessions that begin from now on. Beside it stands one of ours with what was there
-before, so that whoever comes after a controller that was killed can tell. PgBouncer's console sets what it runs with
+A setting of the database holds for sessions that begin from now on. Next to it is one of ours with what was there
+before, so that the next controller can tell after one was killed. PgBouncer's console sets what it runs with
 and leaves its file alone: to read that again is to undo it.
 """
 

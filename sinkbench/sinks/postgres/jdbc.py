@@ -29,7 +29,7 @@ OF_THIS_ACCOUNT = ("passfile", "sslcert", "sslkey", "sslcrl")
 # Of Kerberos, which libpq would show to a host that asks for it.
 NO_TICKET = {"gssencmode": "disable", "require_auth": "!gss,!sspi"}
 _SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
-# As a server reads them that is started by hand: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
+# As a server reads them on its command line: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
 _OPTION = re.compile(r"(?:^|\s)(?:-c\s*|--)([\w.-]+)=(\S*)")
 
 
@@ -108,7 +108,7 @@ def alone(conninfo: str) -> str:
 def with_password(conninfo: str, known: Iterable[str], *, anywhere: bool) -> str:
     """The connection string with the password of one of `known` that is for the same server; see `read_only`."""
     asked = conninfo_to_dict(conninfo)
-    # A host elsewhere, which a connector file of somebody's names, could ask for it in plain text.
+    # A host elsewhere that a connector file names could ask for it in plain text.
     same = ("user",) if anywhere and asked.get("host") in LOOPBACK else ("host", "port", "user")
     if "password" in asked:
         return conninfo

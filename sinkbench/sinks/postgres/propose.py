@@ -1,4 +1,4 @@
-"""A table for records of somebody's own, with an index for each of their members that is likely to be asked for."""
+"""A table for your own records, with an index for each of their members that is likely to be asked for."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from sinkbench.sinks.postgres.session import Connection, connect
 __all__ = ["REASONS", "Refusing"]
 
 NO_CONNECTION = "no connection"
-# What the server says, and its SQLSTATE, by why it refuses. A trigger says so to a superuser as well, whom no missing
-# right stops.
+# What the server says, and its SQLSTATE, by why it refuses. A trigger says so to a superuser as well, who lacks no
+# right.
 SAID: Mapping[str, tuple[str, str]] = {
     "read only": ("cannot execute % in a read-only transaction', TG_OP", "read_only_sql_transaction"),
     "no right": ("permission denied for table %', TG_TABLE_NAME", "insufficient_privilege"),
@@ -38,12 +38,12 @@ OTHERS = """
     AND application_name <> current_setting('application_name')
 """
 END_OTHERS = f"SELECT count(pg_terminate_backend(pid)) {OTHERS}"
-# Those of others, and places that nobody has, or that somebody has who is logging in.
+# Those of others, and places that are free, or taken by a client that is logging in.
 STILL = f"""
     SELECT (SELECT count(*) {OTHERS}), current_setting('max_connections')::int - count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname IS NOT NULL
 """  # noqa: S608 - of texts of ours
-# Whoever is closed tries again at once, and may find a place before it is taken.
+# A client that is closed tries again at once, and may find a place before it is taken.
 CROWD_SECONDS = 10.0
 
 
@@ -114,7 +114,7 @@ class _Crowd:
                 try:
                     self._here.append(self._connect())
                 except psycopg.OperationalError:
-                    # Somebody was faster, or is about to go.
+                    # Another client was faster, or is about to go.
                     break
 
     def _still(self) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def waits_for_disk(seen: Evidence) -> Finding | None:
 def waits_for_client(seen: Evidence) -> Finding | None:
     """Half of the tasks' time their backends wait in an open transaction for the connector to say more.
 
-    More such backends than there are tasks belong to somebody else, and tell nothing of the connector.
+    More such backends than there are tasks belong to other clients, and tell nothing of the connector.
     """
     share = share_of_tasks(seen, "pg_wait_client")
     if share is None or share < CLIENT_WAITING or seen.levels["pg_wait_client"] > seen.around.tasks:

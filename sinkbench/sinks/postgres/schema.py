@@ -30,7 +30,7 @@ __all__ = [
 SCHEMA_TABLE = "tides"
 """The table that the file makes; a trial's table is this one, renamed."""
 MARK = "made by sinkbench for a trial; it may be dropped"
-"""The comment on a table and a schema that sinkbench has made; what lacks it belongs to somebody else."""
+"""The comment on a table and a schema that sinkbench has made; what lacks it belongs to others."""
 
 Connection = psycopg.Connection[Any]
 
@@ -147,7 +147,7 @@ def remove(connection: Connection, target: str) -> None:
     """Removes the table `target` from `public`, and the schema with all else; what is not there is fine.
 
     Raises:
-        StackError: something of somebody else's would go with it.
+        StackError: something that belongs to others would go with it.
     """
     run, name = connection.execute, sql.Identifier(target)
     with connection.transaction():
@@ -181,7 +181,7 @@ def difference(before: Objects, after: Objects) -> str | None:
     if made := _missing(after, before):
         return (
             f"it makes {made} outside of the trial's own schema, where that would stay; name it without a schema,"
-            " or make it once by hand"
+            " or make it once manually"
         )
     return None
 
@@ -235,7 +235,7 @@ def _checked_table(connection: Connection, schema: str) -> int:
 
 
 def _fix_functions(connection: Connection, schema: str, renamed: set[str]) -> None:
-    """Has every function look for names where the file has made them, whoever calls it.
+    """Has every function find names where the file has made them, whatever calls it.
 
     Raises:
         FileError: one names what bears another name in every trial.
@@ -258,7 +258,7 @@ def _move(connection: Connection, schema: str, belonging: Iterable[str]) -> None
     if schema != SCHEMA_TABLE:
         rename = sql.SQL("ALTER TABLE {}.{} RENAME TO {}")
         run(rename.format(within, sql.Identifier(SCHEMA_TABLE), within))
-        # They move along, and those of the table made by hand have their names in `public`.
+        # They move along, and those of the default table have their names in `public`.
         for other in belonging:
             run(rename.format(within, sql.Identifier(other), sql.Identifier(f"{schema}_{other}"[:63])))
     run(sql.SQL("COMMENT ON TABLE {}.{} IS {}").format(within, within, sql.Literal(MARK)))

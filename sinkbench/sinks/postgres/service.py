@@ -12,10 +12,19 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 
 from sinkbench.services.failures import map_exceptions
 from sinkbench.services.versions import Supported
+from sinkbench.sinks.postgres.places import (
+    pgbouncer_endpoint,
+    postgres_endpoint,
+    postgres_needs,
+    postgres_own,
+    postgres_shared,
+)
+from sinkbench.sinks.postgres.roles import PostgresRoles
 from sinkbench.stack import Endpoint
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import Secret, SinkSection
 from sinkbench.stack.stackvalues import AS_REFERENCE, NOT_A_FILE, existing_file
+from sinkbench.stack.tools import find_postgres, find_program
 from sinkbench.yamlfile import mistake, shown
 
 __all__ = ["PGBOUNCER", "POSTGRES"]
@@ -123,6 +132,17 @@ POSTGRES = SinkService(
     about=partial(_version, "SHOW server_version"),
     usable_cores=lambda tasks: (float(tasks), "that a process for each task can use"),
     supported=Supported("13 to 18", (13,), (19,)),
+    ports=("postgres_port",),
+    script="postgres/run",
+    # Fast shutdown: SIGTERM would wait for every client to leave.
+    stop_signal="INT",
+    programs=lambda: {"POSTGRES_BIN": str(find_postgres())},
+    needs=postgres_needs,
+    shared=postgres_shared,
+    own=postgres_own,
+    endpoint=postgres_endpoint,
+    variables={"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
+    roles=PostgresRoles,
 )
 PGBOUNCER = SinkService(
     name="pgbouncer",
@@ -133,4 +153,13 @@ PGBOUNCER = SinkService(
     usable_cores=lambda tasks: (1.0, "that its only thread can use"),
     measures="connections through a pooler",
     supported=Supported("1.18 and later", (1, 18)),
+    ports=("pgbouncer_port",),
+    script="postgres/run-pgbouncer",
+    # SIGTERM waits for clients in newer versions; SIGQUIT and SIGINT differ between versions. A SIGKILL loses nothing.
+    stop_signal="INT",
+    stop_seconds=5,
+    programs=lambda: {"PGBOUNCER_BIN": str(find_program("pgbouncer", "pgbouncer"))},
+    needs=postgres_needs,
+    endpoint=pgbouncer_endpoint,
+    variables={"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
 )

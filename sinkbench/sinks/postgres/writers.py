@@ -12,10 +12,7 @@ from sinkbench.services.failures import map_exceptions, maps_exceptions
 from sinkbench.sinks.postgres.session import APPLICATION
 from sinkbench.sinks.writing import Destination, Refused
 
-__all__ = ["SINGLY", "Copy", "Insert", "InsertSingly"]
-
-SINGLY = "INSERT of single rows"
-"""A way that is there to compare with."""
+__all__ = ["Copy", "Insert"]
 
 
 @maps_exceptions(psycopg.Error)
@@ -72,17 +69,3 @@ class Insert(_Connection):
     def write(self, batch: bytes) -> None:
         with _refusals():
             self._connection.execute(batch)
-
-
-@maps_exceptions(psycopg.Error)
-class InsertSingly(_Connection):
-    """An INSERT for each record of a batch, each committed: what batching is compared with."""
-
-    def batch(self, records: Sequence[bytes]) -> list[str]:
-        return [record.decode("utf-8") for record in records]
-
-    def write(self, batch: Sequence[str]) -> None:
-        statement = sql.SQL("INSERT INTO {} (payload) VALUES (%s::jsonb)").format(self._table)
-        with _refusals():
-            for record in batch:
-                self._connection.execute(statement, (record,), prepare=True)

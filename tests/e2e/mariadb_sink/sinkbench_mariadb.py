@@ -240,7 +240,6 @@ KIND = SinkKind(
     services=(SinkService(name="mariadb", title="MariaDB", section=Section, ready=ready, about=about),),
     open=open_mariadb,
     writers={"INSERT": Insert},
-    ways=("INSERT",),
     rules=(lock_waits,),
     clients=("PyMySQL",),
 )

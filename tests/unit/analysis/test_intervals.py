@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, relative_width, widened_level
+from tests.support.counts import count
 from tests.support.rates import NORMAL, SKEWED, STALLS, Draw
 
 RATES = st.lists(st.floats(1, 1e6), min_size=5, max_size=12)
-DATA_SETS = 250
+DATA_SETS = count(250, 60)
 # Three standard errors of a share of 0.95 among so many data sets.
-CHANCE = 0.04
+CHANCE = 3 * math.sqrt(0.95 * 0.05 / DATA_SETS)
 
 MEDIAN = {"normal": 1000.0, "stalls": 1000 - 150 * np.log(2), "skewed": 1000.0}
 
@@ -81,7 +83,7 @@ def test_without_a_common_block_or_with_a_rate_of_0_there_is_no_ratio(
     assert ratio_by_block("b", below, above) is None
 
 
-@settings(max_examples=30)
+@settings(max_examples=count(30, 6))
 @given(RATES)
 def test_an_interval_lies_within_the_values_and_around_their_median(values: list[float]) -> None:
     found = interval_of_median(values)
@@ -94,7 +96,7 @@ def test_an_interval_lies_within_the_values_and_around_their_median(values: list
     json.loads(found.model_dump_json(), parse_constant=pytest.fail)
 
 
-@settings(max_examples=30)
+@settings(max_examples=count(30, 6))
 @given(RATES, st.floats(0.01, 100))
 def test_a_ratio_and_its_inverse_are_equally_sure(values: list[float], factor: float) -> None:
     one, other = by_block(values), by_block([1000 * factor] * len(values))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.latency import latency_of, merged
+from sinkbench.analysis.latency import latency_of, merged, supports
 
 
 def simulated(rate: float, seconds: float, delay_us: float, stall_us: float = 0.0) -> np.ndarray:
@@ -77,3 +77,9 @@ def test_trials_are_counted_together() -> None:
     assert found.p95 == pytest.approx(9, rel=2e-3)
     assert merged([None]) is None
     assert merged([]) is None
+
+
+@pytest.mark.parametrize(("quantile", "least"), [(0.5, 20), (0.95, 200), (0.99, 1_000), (0.999, 10_000)])
+def test_a_quantile_needs_ten_samples_beyond_it(quantile: float, least: int) -> None:
+    assert supports(least, quantile)
+    assert not supports(least - 1, quantile)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sinkbench.analysis.scalability import Law, fit, scaling_of
 from sinkbench.results import Scaling
 from sinkbench.tables.scaling import scaling_line
+from tests.support.counts import count
 
 TASKS = (3, 6, 12, 24)
 
@@ -147,7 +148,7 @@ def test_rates_that_follow_no_such_law_are_not_fitted_silently() -> None:
     assert "off the fitted one" in zigzag.why
 
 
-@settings(max_examples=40)
+@settings(max_examples=count(40, 8))
 @given(st.lists(st.floats(0, 1e6), min_size=4, max_size=4))
 def test_any_rates_give_an_outcome_that_json_can_hold(rates: list[float]) -> None:
     found = scaling_of("a/b", 3, {tasks: {1: rate} for tasks, rate in zip(TASKS, rates, strict=True)})

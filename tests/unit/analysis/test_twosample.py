@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
+from tests.support.counts import count
 from tests.support.rates import NORMAL, SKEWED, STALLS, Draw
 
 RATES = st.lists(st.floats(1, 1e6), min_size=5, max_size=9)
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
-DATA_SETS = 150
+DATA_SETS = count(150, 40)
 # Three standard errors of a share of 0.95 among so many data sets.
-CHANCE = 0.055
+CHANCE = 3 * math.sqrt(0.95 * 0.05 / DATA_SETS)
 
 
 @pytest.mark.parametrize(("count", "other"), [(5, 5), (8, 8), (5, 15)])
@@ -35,8 +36,10 @@ def test_the_interval_holds_the_true_ratio_as_often_as_it_says(data: Draw, count
 @pytest.mark.parametrize("data", [NORMAL, STALLS, SKEWED])
 def test_equal_pipelines_are_told_apart_in_one_of_twenty_cases_at_most(data: Draw, count: int, other: int) -> None:
     draw = np.random.default_rng(count + other)
-    claimed = sum(p_value(data(draw, count).tolist(), data(draw, other).tolist()) <= ALPHA for _ in range(400))
-    assert claimed / 400 <= ALPHA + 0.033
+    claimed = sum(
+        p_value(data(draw, count).tolist(), data(draw, other).tolist()) <= ALPHA for _ in range(2 * DATA_SETS)
+    )
+    assert claimed / (2 * DATA_SETS) <= ALPHA + CHANCE
 
 
 def test_the_ratio_is_that_of_the_medians() -> None:
@@ -58,7 +61,7 @@ def test_rates_without_a_logarithm_are_refused(rates: list[float]) -> None:
         ratio_of_medians(rates, [1.0])
 
 
-@settings(max_examples=25)
+@settings(max_examples=count(25, 5))
 @given(RATES, RATES)
 def test_an_interval_holds_its_estimate_and_the_order_of_trials_does_not_matter(
     above: list[float], below: list[float]
@@ -96,7 +99,7 @@ def test_holm_goes_from_the_smallest_p_up() -> None:
     assert holm([]) == []
 
 
-@settings(max_examples=20)
+@settings(max_examples=count(20, 4))
 @given(st.integers(5, 9), st.integers(0, 2**32 - 1))
 def test_the_smallest_difference_is_claimed_of_such_rates_and_a_smaller_one_is_not(count: int, seed: int) -> None:
     draw = np.random.default_rng(seed)

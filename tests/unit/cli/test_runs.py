@@ -17,7 +17,6 @@ from sinkbench.cli.main import main
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Memory, PlanRef
-from sinkbench.runs.reader import load_run
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.export import COLUMNS
@@ -140,57 +139,6 @@ def test_runs_of_different_plans_have_their_differences_listed(
     assert ["*", "postgres/jdbc@3x1:", "only", "run", "A", "has", "it"] in said
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "said"),
-    [
-        ("summary.json", "{", "summary.json: is not JSON"),
-        ("summary.json", "\xff", "summary.json: is not JSON"),
-        ("summary.json", "[" * 100_000, "summary.json: is not JSON (it is nested deeper than"),
-        ("summary.json", "{}", "summary.json: has format None, this sinkbench reads format 1"),
-        ("summary.json", '{"format": 2}', "summary.json: has format 2, this sinkbench reads format 1; race again"),
-        ("summary.json", '{"format": 1, "complete": true}', "summary.json: is not the summary of a run (run: Field"),
-        ("plan.yaml", None, "plan.yaml: there is no such plan"),
-        (
-            "plan.yaml",
-            "name: quick\npipelines: [postgres/jdbc]\nunheard_of: 1\n",
-            "plan.yaml: is no plan of this sinkbench",
-        ),
-        ("plan.yaml", "- 1", "plan.yaml:1: a plan must be a mapping"),
-        ("connectors/postgres/jdbc.json", "{", "jdbc.json: is not JSON"),
-        ("trials.jsonl", "{}\n", "trials.jsonl:1: is not a trial"),
-    ],
-)
-def test_a_damaged_run_is_refused_in_one_line_and_listed_all_the_same(
-    file: str, content: str | None, said: str, results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = keep(results, connectors, FAST)
-    if content is None:
-        (run / file).unlink()
-    else:
-        (run / file).write_text(content, encoding="latin-1")
-    assert main(["compare", str(run), str(run)]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
-    assert main(["runs", "--results", str(results)]) == 0
-    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(run.name)]
-    assert (said in row) == (file == "summary.json")
-
-
-def test_a_torn_last_trial_is_passed_over(results: Path, connectors: Path) -> None:
-    run = keep(results, connectors, FAST)
-    with (run / "trials.jsonl").open("a") as trials:
-        trials.write('{"trial": "t9", "blo')
-    assert len(load_run(run).trials) == 6
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
-    assert "is no run, there is no summary.json in it; name a run below the folder" in capsys.readouterr().err
-    assert main(["export", str(tmp_path / "nowhere"), "--format", "csv"]) == 2
-    assert "there is no such file; name a run" in capsys.readouterr().err
-
-
 def test_runs_are_listed_newest_first_with_what_they_are(
     results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,15 +239,6 @@ def test_parquet_has_the_same_columns_and_rows_with_their_types(
     for name, value in read.items():
         said = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         assert said in (row[name], f"{row[name]}.0"), name
-
-
-def test_parquet_of_a_run_without_cells_has_its_columns(results: Path, connectors: Path, tmp_path: Path) -> None:
-    run, file = keep(results, connectors, FAST), tmp_path / "empty.parquet"
-    RunFolder(run).write_summary(read_summary(run).model_copy(update={"cells": []}))
-    assert main(["export", str(run), "--format", "parquet", "--to", str(file)]) == 0
-    with duckdb.connect(":memory:") as database:
-        found = database.read_parquet(str(file))
-        assert (found.columns, found.fetchall()) == ([*COLUMNS], [])
 
 
 def test_parquet_goes_through_a_pipe_and_not_to_a_terminal(results: Path, connectors: Path) -> None:

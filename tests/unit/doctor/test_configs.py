@@ -36,10 +36,9 @@ def test_a_jdbc_url_is_taken_apart() -> None:
 
 
 def test_the_pool_of_a_task_is_known_by_its_connector() -> None:
-    assert pool_of(config_of("postgres/jdbc")) == Pool(5, 32, "connection.pool.min_size and connection.pool.max_size")
-    assert pool_of(config_of("postgres/jdbc-tuned")) == Pool(
-        1, 32, "connection.pool.min_size and connection.pool.max_size"
-    )
+    fix = "connection.pool.min_size and connection.pool.max_size"
+    assert pool_of(config_of("postgres/jdbc")) == Pool(5, 32, fix)
+    assert pool_of(config_of("postgres/jdbc-tuned")) == Pool(1, 32, fix)
     assert pool_of(config_of("postgres/confluent-jdbc")) == Pool(1, 1, "")
     assert pool_of(config_of("postgres/camel-sql")) == Pool(1, 1, "camel.beans.pool.maxTotal")
     hikari = {"camel.beans.pool": "#class:com.zaxxer.hikari.HikariDataSource", "camel.beans.pool.url": "jdbc:a:b"}
@@ -75,6 +74,5 @@ def test_an_aggregate_that_is_none_is_known() -> None:
     without = {key: value for key, value in bulk.items() if key != "camel.beans.aggregate"}
     assert "no camel.beans.aggregate" in str(one_by_one(without))
     assert "camel.aggregation.size is 1" in str(one_by_one({**bulk, "camel.aggregation.size": "1"}))
-    assert "max.poll.records is 1" in str(
-        one_by_one({**config_of("postgres/jdbc"), "consumer.override.max.poll.records": "1"})
-    )
+    single = {**config_of("postgres/jdbc"), "consumer.override.max.poll.records": "1"}
+    assert "max.poll.records is 1" in str(one_by_one(single))

@@ -14,17 +14,7 @@ from sinkbench.doctor.rules import RULES
 from sinkbench.doctor.rules.nodes import is_beyond
 from sinkbench.doctor.rules.records import expected_fullest, expected_partitions
 from sinkbench.sinks import DataNode, SinkState
-from tests.support.doctorfacts import (
-    cluster,
-    database,
-    diagnosis,
-    facts,
-    found,
-    index,
-    jdbc,
-    pooler,
-    search,
-)
+from tests.support.doctorfacts import cluster, database, diagnosis, facts, found, index, jdbc, pooler, search
 
 EVEN = Topic("tides", (100,) * 24)
 POOLED = "jdbc:postgresql://127.0.0.1:16432/bench?prepareThreshold=0"
@@ -50,207 +40,113 @@ def of_plan(*connectors: Connector, **given: Any) -> Facts:
     return facts(**{"plan": "mine", "partitions": 24, "keys": 10_000, "connectors": connectors, **given})
 
 
-def camel(**config: str) -> Connector:
-    return search(config=config)
+def running(*connectors: Connector, **given: Any) -> Facts:
+    return facts(connectors=connectors, **given)
 
 
-# Facts that show a rule, what its finding says, and whether that invalidates a race.
-SHOWN = [
-    ("race-refused", of_plan(refusals=("mine.yaml:3: too many",)), "mine.yaml:3: too many", True),
-    (
-        "failed-tasks",
-        facts(connectors=(jdbc(failed=2, cause="no connection"),)),
-        "2 of 3 tasks FAILED: no connection",
-        True,
-    ),
-    ("failed-tasks", facts(connectors=(jdbc(state="FAILED"),)), "the connector FAILED", True),
-    (
-        "uneven-tasks",
-        facts(connectors=(jdbc(tasks=6, placement={"a": 2, "b": 4, "c": 0}),)),
-        "unevenly over 3 workers (a 2, b 4, c 0)",
-        True,
-    ),
-    ("uneven-tasks", facts(connectors=(jdbc(tasks=4),)), "4 tasks are no multiple of 3 workers", False),
-    ("other-connectors", of_plan(jdbc(tasks=4)), "unbalances those of others: 4 is no multiple of 3", True),
-    (
-        "other-connectors",
-        facts(connectors=(jdbc(), search(tasks=4))),
-        "jdbc 3, bulk 4; these unbalance one another's: 4, no multiple of 3",
-        False,
-    ),
-    (
-        "other-connectors",
-        facts(connectors=(jdbc(), search(name="tides_5eeded_001", trials=True))),
-        "it runs 3 tasks on the same workers",
-        True,
-    ),
+def in_cluster(**given: Any) -> Facts:
+    return facts(sinks={"elasticsearch": SinkState(cluster=cluster(**given))})
+
+
+# By rule, facts that show it, and what its finding says; of those that invalidate a race, and of those worth knowing.
+INVALID = [
+    ("race-refused", of_plan(refusals=("mine.yaml:3: too many",)), "mine.yaml:3: too many"),
+    ("failed-tasks", running(jdbc(failed=2, cause="no connection")), "2 of 3 tasks FAILED: no connection"),
+    ("failed-tasks", running(jdbc(state="FAILED")), "the connector FAILED"),
+    ("uneven-tasks", running(jdbc(tasks=6, placement={"a": 2, "b": 4, "c": 0})), "over 3 workers (a 2, b 4, c 0)"),
+    ("other-connectors", of_plan(jdbc(tasks=4)), "unbalances those of others: 4 is no multiple of 3"),
+    ("other-connectors", running(jdbc(), search(name="tides_5eeded_001", trials=True)), "it runs 3 tasks on the same"),
     (
         "more-tasks-than-partitions",
-        facts(connectors=(jdbc(tasks=6),), topics=topics(5, 5, 5)),
+        running(jdbc(tasks=6), topics=topics(5, 5, 5)),
         "6 tasks read 3 partitions, so that 3 have nothing to do",
-        True,
     ),
-    ("few-keys", of_plan(jdbc(tasks=24, planned=True), keys=5), "about 5 of 24 partitions get records", True),
-    ("few-keys", of_plan(jdbc(tasks=3, planned=True), keys=200), "the fullest gets about 1.9 times the mean", False),
-    (
-        "empty-partitions",
-        facts(connectors=(jdbc(tasks=3),), topics=topics(100, 0, 100)),
-        "2 of the 3 partitions that it reads have records, for 3 tasks",
-        True,
-    ),
-    (
-        "empty-partitions",
-        facts(connectors=(jdbc(tasks=3),), topics=topics(100, 0, 100, 100, 100, 100)),
-        "5 of the 6 partitions",
-        False,
-    ),
-    (
-        "skewed-keys",
-        facts(connectors=(jdbc(),), topics=topics(900, 50, 50)),
-        "the fullest of 3 partitions has 2.7 times the mean of 333 records",
-        False,
-    ),
+    ("few-keys", of_plan(jdbc(tasks=24, planned=True), keys=5), "about 5 of 24 partitions get records"),
+    ("empty-partitions", running(jdbc(), topics=topics(100, 0, 100)), "2 of the 3 partitions that it reads"),
     (
         "too-many-connections",
         of_plan(jdbc(tasks=24, planned=True, config={"connection.pool.min_size": "5"}), sinks=postgres(used=7)),
         "24 tasks open 120 connections, and the database has 90 for them: 100 at most, less 3 that are reserved and 7",
-        True,
     ),
     (
         "too-many-connections",
-        of_plan(jdbc(tasks=6, planned=True, config={"connection.pool.max_size": "32"})),
-        "6 tasks open 6 to 192 connections",
-        False,
-    ),
-    (
-        "too-many-connections",
-        facts(connectors=(jdbc(tasks=60), jdbc(name="b", tasks=60)), sinks=postgres(used=97, by_jdbc=97)),
+        running(jdbc(tasks=60), jdbc(name="b", tasks=60), sinks=postgres(used=97, by_jdbc=97)),
         "120 tasks open 120 connections, and the database has 97",
-        True,
-    ),
-    (
-        "small-pool",
-        of_plan(jdbc(tasks=12, planned=True, pooled=True, url=POOLED)),
-        "12 tasks share 10 connections",
-        False,
     ),
     (
         "small-pool",
         of_plan(jdbc(tasks=9, planned=True, pooled=True, url=POOLED), sinks=through_pooler(most_clients=10, clients=4)),
         "9 tasks open 9 connections to the pooler, which takes 10, less 4 of others",
-        True,
     ),
     (
         "small-pool",
         facts(sinks={"postgres": SinkState(database=database(used=60), pooler=pooler(pool=50, servers=5))}),
         "its pool of 50 connections is larger than the 42",
-        True,
     ),
-    (
-        "read-only-database",
-        facts(connectors=(jdbc(read_only=True),)),
-        "127.0.0.1:15432 takes no writes",
-        True,
-    ),
+    ("read-only-database", running(jdbc(read_only=True)), "127.0.0.1:15432 takes no writes"),
     (
         "prepared-statements",
-        facts(connectors=(jdbc(pooled=True, url="jdbc:postgresql://127.0.0.1:16432/bench"),)),
+        running(jdbc(pooled=True, url=POOLED.partition("?")[0])),
         "through a pooler in transaction mode, and prepareThreshold is 5, the default",
-        True,
     ),
     (
         "replicas-without-nodes",
         of_plan(search(planned=True, target=index(index=None, replicas=1))),
         "number_of_replicas is 1, and there is 1 data node: 1 copy of each shard stays without one",
-        True,
     ),
-    (
-        "full-disk",
-        facts(sinks={"elasticsearch": SinkState(cluster=cluster(free_bytes=12 * 10**9))}),
-        "88 % of its disk are used, 12.0 GB are free: beyond the low watermark, 85%",
-        False,
-    ),
-    (
-        "full-disk",
-        facts(sinks={"elasticsearch": SinkState(cluster=cluster(free_bytes=4 * 10**9))}),
-        "beyond the flood watermark",
-        True,
-    ),
+    ("full-disk", in_cluster(free_bytes=4 * 10**9), "beyond the flood watermark"),
     (
         "standby-not-in-sync",
-        facts(
-            sinks=postgres(waits_for="FIRST 1 (postgres-2)", standbys=(Standby("postgres-2", "catchup", "potential"),))
-        ),
-        "0 of 1 standby that PostgreSQL waits for (synchronous_standby_names FIRST 1 (postgres-2)) are in sync and"
-        " streaming: postgres-2 is potential and catchup",
-        True,
+        facts(sinks=postgres(waits_for="FIRST 1 (b)", standbys=(Standby("b", "catchup", "potential"),))),
+        "0 of 1 standby that PostgreSQL waits for (synchronous_standby_names FIRST 1 (b)) are in sync and streaming: b",
     ),
-    (
-        "cluster-not-green",
-        facts(sinks={"elasticsearch": SinkState(cluster=cluster(3, told={"status": "yellow", "unassigned": 1}))}),
-        "it is yellow: 1 shard or copies are on no node, and 0 on their way",
-        False,
-    ),
-    (
-        "cluster-not-green",
-        facts(sinks={"elasticsearch": SinkState(cluster=cluster(told={"status": "red", "unassigned": 2}))}),
-        "it is red: 2 shards or copies are on no node",
-        True,
-    ),
-    (
-        "cluster-not-green",
-        facts(sinks={"elasticsearch": SinkState(cluster=cluster(told={"template_replicas": 1}))}),
-        "an index template gives trials' indices 1 replica, and there is 1 data node",
-        False,
-    ),
+    ("cluster-not-green", in_cluster(told={"status": "red", "unassigned": 2}), "it is red: 2 shards or copies"),
     (
         "copies-not-in-sync",
         facts(behind={"mine": (3,), "connect-status": (3,), "connect-configs": (3,), "yours": (3,)}),
         "its copies of 4 topics are missing, or not in sync: connect-configs, connect-status, mine and 1 more",
-        True,
     ),
-    ("copies-not-in-sync", facts(shared=True, behind={"yours": (2,)}), "its copies of 1 topic are missing", False),
-    (
-        "request-a-record",
-        facts(connectors=(camel(**{"camel.sink.url": "elasticsearch://a?operation=Index"}),)),
-        "camel.sink.url has operation=Index",
-        False,
-    ),
-    ("request-a-record", facts(connectors=(jdbc(config={"batch.size": "1"}),)), "batch.size is 1", False),
     (
         "no-dead-letter-queue",
         of_plan(jdbc(planned=True, config={"errors.tolerance": "all"})),
         "errors.tolerance is all",
-        True,
     ),
     (
         "durability-differs",
-        of_plan(
-            jdbc(planned=True),
-            search(planned=True, target=index(unsafe=("index.translog.durability is async",))),
-        ),
-        "index.translog.durability is async; postgres has what it acknowledges on its disk",
-        True,
-    ),
-    (
-        "durability-differs",
-        facts(sinks={**elasticsearch(2, replicas=1), **postgres()}),
-        "elasticsearch 2, postgres 1",
-        False,
+        of_plan(jdbc(planned=True), search(planned=True, target=index(unsafe=("translog is async",)))),
+        "translog is async; postgres has what it acknowledges on its disk",
     ),
     (
         "little-memory",
-        facts(machine=Machine(available_bytes=5 * 10**9, heap_bytes=4 * 10**9)),
+        facts(machine=Machine(available_bytes=5 * 10**9, needed_bytes=7 * 10**9)),
         "5.0 GB of memory are available, and the stack takes about 7.0 GB",
-        True,
     ),
-    (
-        "little-disk",
-        facts(machine=Machine(free_bytes=10**9, least_free_bytes=4 * 10**9)),
-        "1.0 GB free where the services keep their data, at least 4 GB",
-        True,
-    ),
+    ("little-disk", facts(machine=Machine(free_bytes=10**9, least_free_bytes=4 * 10**9)), "1.0 GB free where the"),
 ]
+KNOWING = [
+    ("uneven-tasks", running(jdbc(tasks=4)), "4 tasks are no multiple of 3 workers"),
+    ("other-connectors", running(jdbc(), search(tasks=4)), "jdbc 3, bulk 4; these unbalance one another's: 4, no"),
+    ("few-keys", of_plan(jdbc(tasks=3, planned=True), keys=200), "the fullest gets about 1.9 times the mean"),
+    ("empty-partitions", running(jdbc(), topics=topics(100, 0, 100, 100, 100, 100)), "5 of the 6 partitions"),
+    ("skewed-keys", running(jdbc(), topics=topics(900, 50, 50)), "the fullest of 3 partitions has 2.7 times the mean"),
+    (
+        "too-many-connections",
+        of_plan(jdbc(tasks=6, planned=True, config={"connection.pool.max_size": "32"})),
+        "6 tasks open 6 to 192 connections",
+    ),
+    ("small-pool", of_plan(jdbc(tasks=12, planned=True, pooled=True, url=POOLED)), "12 tasks share 10 connections"),
+    ("full-disk", in_cluster(free_bytes=12 * 10**9), "88 % of its disk are used, 12.0 GB are free: beyond the low"),
+    ("cluster-not-green", in_cluster(told={"status": "yellow", "unassigned": 1}), "it is yellow: 1 shard or copies"),
+    ("copies-not-in-sync", facts(shared=True, behind={"yours": (2,)}), "its copies of 1 topic are missing"),
+    (
+        "request-a-record",
+        running(search(config={"camel.sink.url": "elasticsearch://a?operation=Index"})),
+        "camel.sink.url has operation=Index",
+    ),
+    ("request-a-record", running(jdbc(config={"batch.size": "1"})), "batch.size is 1"),
+    ("durability-differs", facts(sinks={**elasticsearch(2, replicas=1), **postgres()}), "elasticsearch 2, postgres 1"),
+]
+SHOWN = [*((*each, True) for each in INVALID), *((*each, False) for each in KNOWING)]
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from loadgen.dataset.held import Builder
+from loadgen.dataset.store import Builder
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import ClientFailed, Clients
+from sinkbench.limits.clients import Writers
 from sinkbench.limits.consume import dropping
 from sinkbench.limits.measure import LimitJob
-from sinkbench.limits.orders import MakeRecords, Write
-from sinkbench.limits.process import make_records, write_for
+from sinkbench.limits.process import MakeRecords, Write, make_records, write_for
 from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
+from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
-from sinkbench.trial.kind import Observer
+from sinkbench.trial.resources import Observer
 from tests.support.silent import Silent
 
 SECONDS = 0.5
@@ -84,8 +85,8 @@ def test_an_error_ends_the_writing_and_is_told(error: Exception) -> None:
 
 
 def test_a_client_that_cannot_connect_says_so_in_one_line() -> None:
-    with Clients(MakeRecords("r", 0, 10, 10, 512)) as clients, pytest.raises(ClientFailed) as failed:
-        clients.open(Destination("postgres", "COPY", "t", Endpoint("host=127.0.0.1 port=1 password=geheim")), 5, 1)
+    with closing(Writers(MakeRecords("r", 0, 10, 10, 512))) as writers, pytest.raises(WorkerFailed) as failed:
+        writers.open(Destination("postgres", "COPY", "t", Endpoint("host=127.0.0.1 port=1 password=geheim")), 5, 1)
     assert "\n" not in str(failed.value)
     assert "geheim" not in str(failed.value)
 

@@ -11,7 +11,7 @@ from sinkbench.limits.costs import Costs, costs_between, disturbance
 from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import Measured, Point, Tuned
 from sinkbench.results import Limit
-from sinkbench.trial.kind import Observer
+from sinkbench.trial.resources import Observer
 from tests.support.silent import Silent
 from tests.support.trials import sample
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psutil
 import pytest
 
-from sinkbench.limits.clients import ClientFailed, Clients
-from sinkbench.limits.orders import MakeRecords
+from sinkbench.limits.clients import Writers
+from sinkbench.limits.process import MakeRecords
+from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination
 from sinkbench.stack import Endpoint
 
@@ -53,7 +54,7 @@ def bulk() -> Iterator[tuple[Destination, list[int]]]:
 
 
 def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
-    with bulk() as (to, seqs), Clients(RECORDS) as clients:
+    with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
         clients.open(to, 100, 3)
         written = clients.write(3, 1.0)
     assert len(written) == 3
@@ -63,7 +64,7 @@ def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
 
 
 def test_more_clients_are_started_when_more_are_wanted() -> None:
-    with bulk() as (to, seqs), Clients(RECORDS) as clients:
+    with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
         for connections in (1, 3, 2):
             clients.open(to, 100, connections)
             assert len(clients.write(connections, 0.1)) == connections
@@ -72,9 +73,9 @@ def test_more_clients_are_started_when_more_are_wanted() -> None:
 
 def test_no_process_is_left_when_they_are_closed() -> None:
     with bulk() as (to, _):
-        clients = Clients(RECORDS)
+        clients = Writers(RECORDS)
         clients.open(to, 100, 3)
-        parent = next(each for each in psutil.Process().children() if "sinkbench.limits.process" in each.cmdline())
+        parent = next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
         processes = [parent, *parent.children()]
         assert len(processes) == 4
         clients.close()
@@ -85,11 +86,11 @@ def test_no_process_is_left_when_they_are_closed() -> None:
 
 
 def test_a_client_that_was_killed_is_told_and_new_ones_can_be_started() -> None:
-    with bulk() as (to, _), Clients(RECORDS) as clients:
+    with bulk() as (to, _), closing(Writers(RECORDS)) as clients:
         clients.open(to, 100, 1)
-        parent = next(each for each in psutil.Process().children() if "sinkbench.limits.process" in each.cmdline())
+        parent = next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
         parent.children()[0].kill()
-        with pytest.raises(ClientFailed):
+        with pytest.raises(WorkerFailed):
             clients.write(1, 0.1)
         clients.close()
         clients.open(to, 100, 2)

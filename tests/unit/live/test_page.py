@@ -59,17 +59,6 @@ def test_opened_in_the_middle_it_gets_everything_and_then_what_changes(live: Liv
         assert client.state_with("step")["done"] == 5
 
 
-def test_dropped_and_opened_again_it_gets_everything_again(live: LiveRun, page: LivePage) -> None:
-    began(live)
-    with Client(page.address) as client:
-        assert set(client.state()) == PARTS
-    live.say("said meanwhile")
-    with Client(page.address) as client:
-        found = client.state()
-    assert set(found) == PARTS
-    assert found["lines"][-1]["text"] == "said meanwhile"
-
-
 @pytest.mark.parametrize("ending", ["complete", "interrupted", "failed"])
 def test_a_browser_hears_the_end_and_then_the_server_is_gone(live: LiveRun, ending: Any) -> None:
     with LivePage(live, 0) as page:
@@ -116,22 +105,6 @@ def test_news_come_at_most_twice_a_second_and_none_where_nothing_happens(
         over.set()
         feeding.join()
     assert took >= 4 * live_page.UPDATE_SECONDS * 0.9
-
-
-def test_nobody_there_nothing_is_made(live: LiveRun, page: LivePage, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = threading.Event()
-    news = live.news
-
-    def noting(since: int = 0) -> Any:
-        asked.set()
-        return news(since)
-
-    monkeypatch.setattr(live, "news", noting)
-    began(live)
-    assert not asked.wait(3 * live_page.UPDATE_SECONDS)
-    with Client(page.address) as client:
-        client.state()
-    assert asked.is_set()
 
 
 @pytest.mark.parametrize("name", ["", "page.css", "page.js"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -76,12 +75,6 @@ def test_every_cell_waits_until_its_turn_and_is_done_after_its_trials(live: Live
             "lost": 0,
             "records_per_second": so_far,
         }
-
-
-def test_a_cell_that_is_not_warm_shows_no_rate(live: LiveRun) -> None:
-    trial(live)
-    live.ended(record(rate=500.0, warm=False, compiling_share=0.4))
-    assert (first(live)["taken"], first(live)["records_per_second"]) == (1, None)
 
 
 def test_a_cell_is_invalid_until_it_has_a_valid_trial(live: LiveRun) -> None:
@@ -172,21 +165,6 @@ def test_what_could_not_be_read_is_not_known(live: LiveRun) -> None:
     assert [values[1] for values in found["cpu"].values()] == [None] * len(found["cpu"])
 
 
-def test_a_service_that_was_started_again_uses_nothing_less_than_nothing() -> None:
-    course = LastMinute()
-    (bare,) = samples(0.25)
-    for at, used in enumerate((5.0, 6.0, 0.5, None, 0.2, 0.7)):
-        course.add(replace(bare, seconds=float(at), cpu_seconds={"kafka": used}))
-    assert course.readings()["cpu"]["kafka"] == [None, 1.0, 1.0, None, None, 0.5]
-
-
-def test_a_clock_that_starts_anew_begins_a_new_course() -> None:
-    course = LastMinute()
-    for sample in [*samples(5), *samples(2)]:
-        course.add(sample)
-    assert course.readings()["seconds"] == [0, 0.5, 1, 1.5]
-
-
 @given(
     gaps=st.lists(st.floats(0, 3), max_size=200),
     stored=st.lists(st.none() | st.integers(0, 10**9), min_size=200, max_size=200),
@@ -253,30 +231,3 @@ def test_no_secret_gets_into_it(live: LiveRun, secret: str) -> None:
     whole = json.dumps(live.snapshot())
     assert secret not in whole
     assert whole.count("***") == 6
-
-
-def test_a_trial_of_a_cell_that_it_does_not_know_is_a_verdict_all_the_same(live: LiveRun) -> None:
-    live.ended(record(replace(FIRST, multiple=99)))
-    assert live.snapshot()["lines"][-1]["verdict"]
-
-
-def test_it_can_be_read_while_it_is_fed() -> None:
-    live = LiveRun()
-    began(live)
-    faults: list[BaseException] = []
-    over = threading.Event()
-
-    def read() -> None:
-        try:
-            while not over.is_set():
-                found = live.snapshot()["readings"]
-                assert len(found["rate"]) == len(found["seconds"])
-        except BaseException as fault:  # noqa: BLE001 - told to the test
-            faults.append(fault)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    drained(live, 500)
-    over.set()
-    thread.join()
-    assert faults == []

@@ -22,7 +22,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.live.draw import BLOCKS, PLAIN_BLOCKS, rows, spark, view_height
 from sinkbench.live.events import PlainUi, RunStep
 from sinkbench.live.state import LiveRun, Snapshot
-from sinkbench.live.terminal import Drawing, TerminalUi
+from sinkbench.live.terminal import Drawing
 from sinkbench.live.views import Views, choose_ui
 from tests.support.liverun import CELLS, RUN, Clock, began, drained, record
 
@@ -154,13 +154,6 @@ def test_lines_stay_above_it_and_it_leaves_nothing_behind() -> None:
     assert text.rstrip().endswith("\x1b[2K")
 
 
-@pytest.mark.parametrize("height", [10, 24, 60])
-def test_as_drawn_it_leaves_room_for_lines(now: Snapshot, height: int) -> None:
-    console = Console(file=io.StringIO(), width=80, height=height, record=True, _environ={})
-    console.print(Drawing(lambda: now))
-    assert 9 <= len(console.export_text().splitlines()) <= max(9, height * 2 // 3)
-
-
 def test_a_fault_of_the_drawing_is_one_row() -> None:
     def fail() -> Snapshot:
         raise ValueError("x")
@@ -188,12 +181,6 @@ def test_a_log_gets_one_line_a_trial_and_no_control_codes() -> None:
         "postgres/jdbc@3x1: 81,000 records/s over 15.0 s, 0 lost, 0 duplicated of 1,000,000",
         "[2/40] next",
     ]
-
-
-def test_only_a_real_terminal_gets_moving_charts() -> None:
-    with terminal(80, 24) as (console, _, _):
-        assert isinstance(choose_ui(console)._person, TerminalUi)
-    assert isinstance(choose_ui(Console(file=io.StringIO()))._person, PlainUi)
 
 
 class Faulty(LiveRun):

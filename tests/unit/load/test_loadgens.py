@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,33 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sinkbench.load.client as loadpart
 import sinkbench.load.loadgens as load_module
-from loadgen import Summary
-from loadgen.latency import LatencyHistogram
+import sinkbench.load.part as loadpart
 from sinkbench.errors import Interrupted, StackError, TrialFailed
 from sinkbench.load.loadgens import Loadgens, add, split
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
 from tests.support.endpoints import endpoints as nobody
+from tests.support.summaries import summary
 
 RECORDS = 30_000
 Body = dict[str, Any]
 Answer = tuple[int, Any]
 Look = Callable[[int, Body], Answer | None]
 Post = Callable[[Body], Answer]
-
-
-def summary(body: Body, failed: int = 0, **more: Any) -> Summary:
-    count = body["count"]
-    values: dict[str, Any] = {
-        "run": body["run"], "topic": body["topic"], "first_seq": body["first_seq"], "asked": count, "sent": count,
-        "acknowledged": count - failed, "failed": failed, "errors": {"Broken": failed} if failed else {},
-        "elapsed_seconds": 2.0, "records_per_second": 1.0, "megabytes_per_second": 1.0, "bytes": count * 512,
-        "ack_latency_ms": LatencyHistogram().read(1), "cpu_seconds": 0.25, "rate_asked": None, "behind": None,
-        "interrupted": False, "stopped": None,
-    }  # fmt: skip
-    return Summary(**{**values, **more})
 
 
 def state(name: str, body: Body, acknowledged: int = 0, **more: Any) -> Body:
@@ -202,7 +190,7 @@ def restarted(get: int, body: Body) -> Answer:
         (restarted, "loadgen-2 died at 2,000 of 10,000 records, and was started anew"),
         (other, "loadgen-2 died at 0 of 10,000 records, and was started anew: it now loads run else"),
         (lambda _, body: (200, state("failed", body, error="bootstrap: no broker")), "loadgen-2 at 0 of .*no broker"),
-        (lambda _, body: (200, state("cancelled", body, 5)), "loadgen-2 was stopped by somebody else at 5 of 10,000"),
+        (lambda _, body: (200, state("cancelled", body, 5)), "loadgen-2 was stopped by another client at 5 of 10,000"),
         (lambda _, body: (200, done(body, failed=7)), "loadgen-2 ended at 9,993 of 10,000 records: Broken: 7"),
         (lambda _get, _body: (500, "Internal\nServer Error"), r"loadgen-2 at .* 500 \(Internal Server Error\)"),
         (lambda _get, _body: (200, "hello"), r"loadgen-2 at .* answers GET /load with 200 \(hello\)"),
@@ -219,7 +207,7 @@ def test_one_that_fails_is_named_and_the_others_are_cancelled(start: Start, look
 
 def test_one_that_does_not_answer_is_named(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_module, "ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(loadpart, "CANCEL_SECONDS", 1.0)
+    monkeypatch.setattr(loadpart, "END_SECONDS", 1.0)
     over = threading.Event()
 
     def hang(_get: int, _body: Body) -> None:
@@ -272,7 +260,7 @@ def test_whatever_ends_the_controllers_wait_cancels_all_parts(start: Start, erro
 
 
 def test_nothing_is_started_before_the_first_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_module, "LoadgenChild", None)
+    monkeypatch.setattr(subprocess, "Popen", None)
     with Loadgens(endpoints()) as loadgens:
         loadgens.close()
 

@@ -9,10 +9,10 @@ from typing import NoReturn
 import httpx
 import pytest
 
-from loadgen.dataset.held import Dataset
-from loadgen.state import LoadName
+from loadgen.dataset.store import Dataset
+from loadgen.summary import LoadName
 from sinkbench.errors import PlanError, TrialFailed
-from sinkbench.load.client import Part
+from sinkbench.load.part import RemotePart
 from sinkbench.load.records import keep_records
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
@@ -81,7 +81,7 @@ def give(generator: Generator, load: PlanLoad) -> str:
     with httpx.Client(transport=httpx.MockTransport(generator)) as client, keep_records(load, not_asked) as kept:
         if generator.there == "same" and kept is not None:
             generator.there = kept.facts.sha256
-        Part(client, "loadgen-1", "http://g", name).give(kept)
+        RemotePart(client, "loadgen-1", "http://g", name).give(kept)
         return "" if kept is None else kept.path.read_bytes().hex()
 
 

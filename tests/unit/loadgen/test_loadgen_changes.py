@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.changemaker import ChangeMaker
 from loadgen.changes import Changes
-from loadgen.changestream import DRAWN_AT_ONCE, ChangeStream, last_versions
+from loadgen.changestream import DRAWN_AT_ONCE, ChangeMaker, ChangeStream, last_versions
 from loadgen.errors import OptionsError
 from loadgen.options import Load, load_from
 from loadgen.records import key_names

@@ -10,11 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loadgen import load_from
-from loadgen.changemaker import ChangeMaker
 from loadgen.changes import Changes
+from loadgen.changestream import ChangeMaker
 from loadgen.checksum import checksum, crc_before_bench, parse
 from loadgen.forms import FORMS, Form, is_row, record_in
 from loadgen.records import RecordMaker
+from tests.support.counts import count
 from tests.support.respelled import respelled
 
 DUE_US, SENT_US = 1769879160000000, 1769879160000123
@@ -31,7 +32,7 @@ def record_of(members: dict[str, Any], **bench: Any) -> dict[str, Any]:
     return {**members, "bench": {"run": "r", "seq": 7, **bench}}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count(40, 8), deadline=None)
 @given(
     form=st.sampled_from([form for form in FORMS if not is_row(form)]),
     run=st.text(min_size=1, max_size=30),

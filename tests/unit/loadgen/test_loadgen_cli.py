@@ -11,18 +11,9 @@ import pytest
 
 import loadgen.cli as cli
 from loadgen import BrokerError, Load, Progress, Summary
-from loadgen.latency import LatencyHistogram
+from tests.support.summaries import summary
 
 ARGUMENTS = ["run", "--bootstrap", "127.0.0.1:9", "--topic", "tides", "--count", "5"]
-
-
-def summary(load: Load, failed: int = 0, interrupted: bool = False) -> Summary:
-    return Summary(
-        run=load.run, topic=load.topic, first_seq=0, asked=5, sent=5, acknowledged=5 - failed, failed=failed,
-        errors={"x": failed} if failed else {}, elapsed_seconds=1, records_per_second=5, megabytes_per_second=0.1,
-        bytes=100, ack_latency_ms=LatencyHistogram().read(1), cpu_seconds=0.1, rate_asked=None, behind=None,
-        interrupted=interrupted, stopped=None,
-    )  # fmt: skip
 
 
 def running(monkeypatch: pytest.MonkeyPatch, **result: Any) -> list[Load]:
@@ -33,7 +24,7 @@ def running(monkeypatch: pytest.MonkeyPatch, **result: Any) -> list[Load]:
         loads.append(load)
         if on_progress is not None:
             on_progress(Progress(sent=3, acknowledged=2, failed=1, records_per_second=4.0))
-        return summary(load, **result)
+        return summary(load.model_dump(), **result)
 
     monkeypatch.setattr(cli, "run_load", run)
     return loads

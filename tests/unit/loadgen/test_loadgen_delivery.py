@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from loadgen.delivery import LEFT_OVER, Delivery
 from loadgen.records import Message
 
@@ -38,7 +36,7 @@ class FakeProducer:
             elif len(self.queue) >= self.room:
                 message["_error"] = Error("_QUEUE_FULL")
             else:
-                self.queue.append((key, message.get("callback", on_delivery)))
+                self.queue.append((key, on_delivery))
                 self.order.append(key)
                 accepted += 1
         return accepted
@@ -74,16 +72,15 @@ def keys(count: int) -> list[str]:
 
 
 def test_what_is_reported_on_without_an_error_is_acknowledged() -> None:
-    delivery = Delivery(FakeProducer(), "t", probe_every=1)
+    delivery = Delivery(FakeProducer(), "t")
     delivery.hand_over(records(*keys(7)))
     assert (delivery.sent, delivery.acknowledged, delivery.in_flight) == (7, 0, 7)
     delivery.serve(0)
     assert (delivery.sent, delivery.acknowledged, delivery.failed, delivery.bytes) == (7, 7, 0, 35)
 
 
-@pytest.mark.parametrize("probe_every", [1, 2, 3, 50])
-def test_failures_are_counted_by_their_text_whether_probed_or_not(probe_every: int) -> None:
-    delivery = Delivery(FakeProducer(failing=frozenset({"k1", "k4"})), "t", probe_every)
+def test_failures_are_counted_by_their_text() -> None:
+    delivery = Delivery(FakeProducer(failing=frozenset({"k1", "k4"})), "t")
     delivery.hand_over(records(*keys(7)))
     delivery.serve(0)
     assert (delivery.acknowledged, delivery.failed) == (5, 2)
@@ -92,55 +89,31 @@ def test_failures_are_counted_by_their_text_whether_probed_or_not(probe_every: i
 
 def test_a_full_queue_holds_records_back_and_keeps_their_order() -> None:
     producer = FakeProducer(room=3)
-    delivery = Delivery(producer, "t", probe_every=2)
+    delivery = Delivery(producer, "t")
     delivery.hand_over(records(*keys(10)))
     delivery.flush(1)
     assert producer.order == keys(10)
     assert (delivery.sent, delivery.acknowledged, delivery.failed) == (10, 10, 0)
-    assert delivery.latency().count == 5
 
 
 def test_a_record_that_the_client_refuses_for_good_has_failed() -> None:
-    delivery = Delivery(FakeProducer(room=2), "t", probe_every=1)
+    delivery = Delivery(FakeProducer(room=2), "t")
     delivery.hand_over(records("a", "huge", "b", "c", "huger"))
     delivery.flush(1)
     assert (delivery.sent, delivery.acknowledged, delivery.failed) == (5, 3, 2)
     assert delivery.errors == {"Local: MSG_SIZE_TOO_LARGE": 2}
-    assert delivery.latency().count == 3
 
 
 def test_what_is_abandoned_has_failed() -> None:
-    delivery = Delivery(FakeProducer(silent=True), "t", probe_every=1)
+    delivery = Delivery(FakeProducer(silent=True), "t")
     delivery.hand_over(records(*keys(4)))
     assert delivery.flush(1) == 4
     delivery.abandon()
     assert (delivery.sent, delivery.acknowledged, delivery.failed) == (4, 0, 4)
     assert delivery.errors == {LEFT_OVER: 4}
-    assert delivery.latency().count == 0
-
-
-@pytest.mark.parametrize(("probe_every", "probes"), [(1, 20), (3, 7), (7, 3), (100, 1)])
-def test_one_record_in_so_many_is_probed_across_batches(probe_every: int, probes: int) -> None:
-    delivery = Delivery(FakeProducer(), "t", probe_every)
-    for _ in range(4):
-        delivery.hand_over(records(*keys(5)))
-    delivery.flush(1)
-    latency = delivery.latency()
-    assert (latency.count, latency.one_in) == (probes, probe_every)
-
-
-def test_a_latency_is_measured_when_the_record_is_reported_on_not_before() -> None:
-    producer = FakeProducer(silent=True)
-    delivery = Delivery(producer, "t", probe_every=1)
-    delivery.hand_over(records("a"))
-    delivery.serve(0)
-    assert delivery.latency().count == 0
-    producer.silent = False
-    delivery.serve(0)
-    assert delivery.latency().count == 1
 
 
 def test_an_empty_batch_is_no_batch() -> None:
-    delivery = Delivery(FakeProducer(), "t", probe_every=1)
+    delivery = Delivery(FakeProducer(), "t")
     delivery.hand_over([])
     assert delivery.sent == 0

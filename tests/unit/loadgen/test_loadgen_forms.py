@@ -22,6 +22,7 @@ from loadgen.forms import (
     schema_of,
 )
 from loadgen.records import RecordMaker
+from tests.support.counts import count
 
 DUE_US, SENT_US = 1769879160000000, 1769879160000123
 TYPES = {"string": str, "int64": int}
@@ -82,7 +83,7 @@ def test_an_envelope_is_that_of_an_insertion(form: Form) -> None:
     assert schema_of(form)["name"].endswith(".Envelope")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count(40, 8), deadline=None)
 @given(form=st.sampled_from(FORMS), run=st.text(min_size=1, max_size=30), first=st.integers(0, 9_000_000))
 def test_a_form_adds_as_many_bytes_to_every_padded_record(form: Form, run: str, first: int) -> None:
     values = made(form, first, 2, run=run, record_bytes=700)

@@ -8,7 +8,6 @@ import pytest
 
 from loadgen import Load, OptionsError, load_from
 from loadgen.client import producer_config
-from loadgen.engine import probe_every
 
 USUAL = {"bootstrap": "127.0.0.1:9092", "topic": "tides", "count": 10}
 
@@ -65,10 +64,3 @@ def test_retries_cannot_duplicate_when_all_replicas_acknowledge() -> None:
     assert producer_config(load(acks="1"))["enable.idempotence"] is False
     # Else a producer that is not idempotent sends each few records at once, however many requests wait.
     assert len({producer_config(load(acks=acks))["max.in.flight"] for acks in ("all", "1", "0")}) == 1
-
-
-def test_all_records_are_probed_where_that_costs_little() -> None:
-    assert probe_every(load(count=100_000)) == 1
-    assert probe_every(load(count=100_001)) > 1
-    assert probe_every(load(count=10**6, rate=5_000)) == 1
-    assert probe_every(load(count=10**6, rate=25_000)) == 3

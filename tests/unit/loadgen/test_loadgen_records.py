@@ -17,6 +17,7 @@ from loadgen.checksum import checksum
 from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker, gauges
 from loadgen.tide import load_stations
 from sinkbench.plan.sections import LEAST_RECORD_BYTES
+from tests.support.counts import count
 
 DUE_US, SENT_US = 1769879160000000, 1769879160000123
 
@@ -58,7 +59,7 @@ def test_a_record_is_the_json_of_the_contract() -> None:
     assert message["key"] == third.id
 
 
-@settings(max_examples=40)
+@settings(max_examples=count(40, 8))
 @given(
     run=st.text(min_size=1, max_size=30),
     keys=st.integers(1, 700),
@@ -109,7 +110,7 @@ def test_padding_goes_on_when_its_pool_is_used_up() -> None:
 
 
 @given(first=st.integers(0, 10**7), keys=st.integers(1, 300))
-@settings(max_examples=25)
+@settings(max_examples=count(25, 5))
 def test_records_go_round_the_keys(first: int, keys: int) -> None:
     made = make(maker(keys=keys), first, 3 * keys)
     assert set(Counter(message["key"] for message in made).values()) == {3}

@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from loadgen import BrokerError, Load, Progress, Summary
-from loadgen.dataset.held import Builder, Dataset
-from loadgen.latency import LatencyHistogram
+from loadgen.dataset.store import Builder, Dataset
 from loadgen.progress import Show
 from loadgen.server import make_app
 from loadgen.service import LoadService
+from tests.support.summaries import summary
 
 BODY = {"bootstrap": "127.0.0.1:9", "topic": "tides", "count": 50, "run": "r1", "first_seq": 7}
 NAME = {"run": "r1", "topic": "tides", "first_seq": 7, "count": 50}
@@ -54,12 +54,8 @@ class Engine:
         if self.error is not None:
             raise self.error
         sent = 20 if stop.is_set() else 50
-        return Summary(
-            run=load.run, topic=load.topic, first_seq=load.first_seq, asked=load.count, sent=sent, acknowledged=sent,
-            failed=0, errors={}, elapsed_seconds=1, records_per_second=sent, megabytes_per_second=0.1, bytes=100,
-            ack_latency_ms=LatencyHistogram().read(1), cpu_seconds=0.1, rate_asked=None, behind=None,
-            interrupted=stop.is_set(), stopped=None,
-        )  # fmt: skip
+        name = {"run": load.run, "topic": load.topic, "first_seq": load.first_seq, "count": sent}
+        return summary(name, interrupted=stop.is_set())
 
 
 class Server:

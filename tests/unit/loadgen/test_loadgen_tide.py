@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen.tide import STEPS_BEFORE_REPEAT, Tide, load_stations
+from tests.support.counts import count
 
 DAY = 240
 YEAR = 365 * DAY
@@ -27,7 +28,7 @@ def test_there_are_about_a_hundred_stations_each_once_and_every_value_a_string()
 
 
 @given(first=st.integers(0, 10**8))
-@settings(max_examples=30)
+@settings(max_examples=count(30, 6))
 def test_no_level_is_beyond_the_bound(first: int) -> None:
     tide = Tide(load_stations(), NEW_YEAR)
     assert int(np.abs(tide.levels_mm(first, DAY)).max()) <= tide.highest_mm

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.plan.beside import LimitOf, limits_in_blocks, with_limits_beside
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
+from sinkbench.plan.schedule import LimitOf, limits_in_blocks, with_limits
 from sinkbench.results import Limit
 from tests.support.trials import a_cell
 
@@ -27,16 +27,10 @@ def test_each_limit_is_in_the_block_once_and_the_cells_keep_their_order(
     count: int, limits: set[LimitOf], seed: str
 ) -> None:
     cells = [a_cell(multiple=multiple) for multiple in range(1, count + 1)]
-    steps = with_limits_beside(cells, sorted(limits), seed)
+    steps = with_limits(cells, sorted(limits), seed)
     assert [step for step in steps if isinstance(step, Cell)] == cells
     assert sorted(step for step in steps if isinstance(step, LimitOf)) == sorted(limits)
-    assert steps == with_limits_beside(cells, sorted(limits), seed)
-
-
-def test_a_limit_is_measured_at_other_places_of_other_blocks() -> None:
-    cells = [a_cell(multiple=multiple) for multiple in range(1, 5)]
-    places = {with_limits_beside(cells, [COPY], f"1 {number}").index(COPY) for number in range(50)}
-    assert places == set(range(5))
+    assert steps == with_limits(cells, sorted(limits), seed)
 
 
 def test_what_the_search_has_settled_is_measured_in_blocks_and_what_comes_before_the_sink_is_not() -> None:
@@ -54,7 +48,3 @@ def test_what_the_search_has_settled_is_measured_in_blocks_and_what_comes_before
 )
 def test_without_blocks_or_without_an_efficiency_a_limit_is_measured_once(fields: dict[str, object]) -> None:
     assert limits_in_blocks(plan(**fields), [SETTLED]) == []
-
-
-def test_a_plan_that_goes_on_until_it_is_sure_has_blocks() -> None:
-    assert limits_in_blocks(plan(trials=1, until={"interval_percent": 10, "trials": 9}), [SETTLED]) == [COPY]

@@ -108,18 +108,6 @@ def test_each_pipeline_has_a_cell_for_each_fault_that_applies_to_it(tmp_path: Pa
     assert load_plan(tmp_path / "again.yaml", tmp_path / "connectors").show() == plan.show()
 
 
-def test_a_pipeline_to_which_no_fault_applies_has_no_cell(tmp_path: Path) -> None:
-    plan = read(tmp_path, f"{BARE}  - {{what: refuse, pipelines: [postgres/jdbc]}}\n")
-    assert [cell.label for cell in expand(plan, 3)] == ["postgres/jdbc"]
-
-
-@given(
-    st.sampled_from(["kill", "stop", "freeze"]), st.sampled_from(["worker", "workers", "kafka", "sink", "pgbouncer"])
-)
-def test_a_fault_is_named_after_what_it_does_to_whom(what: str, target: str) -> None:
-    assert PlanFault.model_validate({"what": what, "target": target}).name == f"{what} {target}"
-
-
 def test_names_of_other_faults() -> None:
     named = {
         "restart x20": {"what": "restart", "times": 20},
@@ -154,13 +142,6 @@ def test_whatever_a_fault_of_the_network_is_given_is_refused_or_has_a_name_of_it
     assert fault.delay_ms * 2 == round(fault.delay_ms * 2)
     assert fault.most_bytes_per_second % 1_000 == 0
     assert PlanFault.model_validate(fault.model_dump()) == fault
-
-
-@given(seconds=st.floats(10, 1_000), share=st.floats(0, 1))
-def test_a_share_of_an_even_load_is_as_much_of_its_time(seconds: float, share: float) -> None:
-    fault = PlanFault.model_validate({"what": "pause", "at_share": share})
-    assert fault.begins_at(seconds) == pytest.approx(share * seconds)
-    assert PlanFault.model_validate({"what": "pause", "at_seconds": 7}).begins_at(seconds) == 7
 
 
 def test_poison_has_records_and_a_share_which_no_other_fault_has() -> None:
@@ -198,12 +179,6 @@ def test_a_pipeline_drains_its_own_backlog_or_the_plans(tmp_path: Path) -> None:
         ("postgres/jdbc@3x1@90000b!kill worker", 90_000, None),
         ("elasticsearch/camel-bulk@3x1@5000b!kill worker", 5_000, None),
     ]
-
-
-def test_a_pipeline_may_be_offered_a_rate_where_others_drain(tmp_path: Path) -> None:
-    text = DRAINED.replace("backlog_records: 5_000", "records_per_second: 300").replace("at_share: 0.05", "")
-    cells = expand(read(tmp_path, text), 3)
-    assert [(cell.backlog, cell.offered) for cell in cells] == [(90_000, None), (None, 300)]
 
 
 @pytest.mark.parametrize(

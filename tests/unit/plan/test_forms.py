@@ -98,14 +98,6 @@ def test_the_columns_that_a_connector_fills(pipeline: str, form: Form, columns: 
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "form"), [("jdbc-row-content", "row"), ("jdbc-row-debezium-content", "row-debezium")]
-)
-def test_a_connector_file_has_the_schema_of_the_records_that_lack_it(pipeline: str, form: Form) -> None:
-    config = read_connector(CONNECTORS / "postgres" / f"{pipeline}.json")
-    assert json.loads(config[CONTENT]) == schema_of(form)
-
-
-@pytest.mark.parametrize(
     ("config", "form", "said"),
     [
         ({"value.converter": STRING}, "row-schema", "StringConverter hands the value on as it is"),
@@ -166,10 +158,6 @@ def test_a_converter_that_does_not_fit_is_named_with_what_to_do(config: dict[str
 )
 def test_what_cannot_be_seen_from_the_file_is_not_refused(config: dict[str, str]) -> None:
     assert misfit(config, "row") is None
-
-
-def test_a_schema_that_is_no_json_is_left_to_connect() -> None:
-    assert misfit(json_converter(**{CONTENT: "{not json"}), "row") is None
 
 
 def test_a_pipeline_has_its_own_form_or_the_loads(tmp_path: Path) -> None:
@@ -257,17 +245,7 @@ def test_a_form_that_does_not_go_with_the_rest_of_the_plan_is_refused(
         read(tmp_path, *lines)
 
 
-def test_queries_are_asked_of_documents_whatever_their_form(tmp_path: Path) -> None:
-    plan = read(tmp_path, "queries: queries", "load: {form: document-schema}", "pipelines: [elasticsearch/camel-bulk]")
-    assert plan.load.form == "document-schema"
-
-
 def test_records_of_ones_own_have_no_form(tmp_path: Path) -> None:
     plan = read(tmp_path, f"pipelines: [{{pipeline: postgres/jdbc-row, {ROW}, form: row-schema}}]")
     with pytest.raises(PlanError, match="--records: form of the plan makes records as noaa's are"):
         plan.with_records("mine.ndjson", None)
-
-
-def test_the_plan_of_converters_can_be_raced() -> None:
-    plan = load_plan(CHECKOUT / "plans" / "converters.yaml", CONNECTORS)
-    check_forms(plan, CONNECTORS, COLUMNS)

@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
+from sinkbench.plan.forms import check_forms
 from sinkbench.plan.plan import Plan, SustainPlan, load_plan
+from sinkbench.plan.settings import check_settings
+from sinkbench.plan.targets import check_targets
 from sinkbench.settings import CHECKOUT
+from sinkbench.sinks import settable_of_sinks
 from sinkbench.suggest import did_you_mean, nearest
+from tests.support.counts import count
 
 PLANS = CHECKOUT / "plans"
 # Each line holds the one before ten times.
@@ -45,18 +50,6 @@ def refusal(folder: Path, connectors: Path, text: str) -> str:
     with pytest.raises(PlanError) as refused:
         read(folder, connectors, text)
     return str(refused.value).replace(f"{folder}/", "")
-
-
-def test_a_plan_of_names_alone_has_every_default(folder: Path, connectors: Path) -> None:
-    plan = read(folder, connectors, "pipelines: [postgres/jdbc]")
-    assert plan.name == "mine"
-    assert plan.multiples == (1,)
-    assert plan.trials == 3
-    assert plan.seed is None
-    assert plan.load.partitions == 24
-    assert plan.drain.window_seconds == 15
-    assert plan.pipelines[0].shown_name == "postgres/jdbc"
-    assert plan.pipelines[0].sink == "postgres"
 
 
 def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, connectors: Path) -> None:
@@ -198,6 +191,10 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
             "mode: capacity\npipelines: [postgres/jdbc]\nuntil: {interval_percent: 5, trials: 9}",
             "mine.yaml:3: unknown key 'until' in plan; only for mode drain, sustain, rescale, faults",
         ),
+        (
+            "pipelines: [postgres/jdbc]\nuntil:\n  trials: 2\n  interval_percent: 5",
+            "mine.yaml:3: until.trials 2 is less than trials 3",
+        ),
         ("- postgres/jdbc", "mine.yaml:1: a plan must be a mapping of keys to values; found a list"),
         ("", "mine.yaml:1: a plan must be a mapping of keys to values; the file is empty"),
     ],
@@ -256,7 +253,7 @@ def test_lines_are_found_for_what_the_file_has_and_for_what_is_around_the_rest(f
     assert plan.where("load", "partitions").endswith("mine.yaml:5")
 
 
-@settings(max_examples=40)
+@settings(max_examples=count(40, 8))
 @example(multiples=[1], label="a", override="\x85", acks="all", seed=None).via("a line break to YAML 1.1 alone")
 @given(
     multiples=st.lists(st.integers(1, 50), min_size=1, max_size=4, unique=True),
@@ -290,7 +287,7 @@ def test_the_digest_tells_what_is_measured_and_not_in_which_order(folder: Path, 
     assert read(folder, connectors, "# why\npipelines:\n- pipeline: postgres/jdbc").sha256 == plan.sha256
 
 
-@settings(max_examples=40)
+@settings(max_examples=count(40, 8))
 @given(text=st.text(alphabet="ab:-[]{}&*!|>%'\"#,? \n1.", max_size=60))
 def test_no_text_whatsoever_ends_in_anything_but_a_plan_or_a_plan_error(
     folder: Path, connectors: Path, text: str
@@ -303,21 +300,9 @@ def test_no_text_whatsoever_ends_in_anything_but_a_plan_or_a_plan_error(
 def test_the_plans_that_come_with_sinkbench_are_plans(path: Path) -> None:
     plan = load_plan(path, CHECKOUT / "connectors")
     assert expand(plan, 3)
-    assert plan.trials >= 1
-
-
-def test_the_plans_of_drains_have_their_pipelines_and_multiples() -> None:
-    quick, scaling = (load_plan(PLANS / f"{name}.yaml", CHECKOUT / "connectors") for name in ("quick", "scaling"))
-    assert (len(quick.pipelines), quick.trials, quick.multiples) == (5, 3, (1,))
-    # Of fewer than five trials there is no interval.
-    assert (len(scaling.pipelines), scaling.trials, scaling.multiples) == (6, 5, (1, 2, 4, 8))
-
-
-def test_the_plans_of_loads_are_plans(connectors: Path) -> None:
-    sustain = load_plan(PLANS / "sustain.yaml", connectors)
-    assert [sustain.rates_of(entry) for entry in sustain.pipelines] == [(500,), (5_000,), (5_000,), (5_000,)]
-    capacity = load_plan(PLANS / "capacity.yaml", connectors)
-    assert (capacity.mode, capacity.capacity.precision_percent) == ("capacity", 5)
+    check_settings(plan, settable_of_sinks())
+    check_forms(plan, CHECKOUT / "connectors", {"postgres": True})
+    check_targets(plan, {"postgres": ".sql", "elasticsearch": ".json"})
 
 
 def test_rates_make_cells_of_their_own(folder: Path, connectors: Path) -> None:
@@ -341,16 +326,6 @@ def test_where_no_name_is_near_those_that_are_known_are_listed() -> None:
     assert did_you_mean("mongo", ["b", "a"]) == "; known: a, b"
     assert did_you_mean("mongo", []) == ""
     assert did_you_mean("mongo", [f"k{i:02}" for i in range(20)]).endswith("k11 and 8 more")
-
-
-def test_limits_are_measured_only_where_a_plan_asks_for_them(folder: Path, connectors: Path) -> None:
-    assert read(folder, connectors, "pipelines: [postgres/jdbc]").limits is False
-    assert read(folder, connectors, "pipelines: [postgres/jdbc]\nlimits: true").limits is True
-    assert load_plan(PLANS / "scaling.yaml", CHECKOUT / "connectors").limits is True
-
-
-def test_limits_that_are_neither_true_nor_false_are_refused(folder: Path, connectors: Path) -> None:
-    assert refusal(folder, connectors, "pipelines: [postgres/jdbc]\nlimits: 3").startswith("mine.yaml:2: limits")
 
 
 @pytest.mark.parametrize(

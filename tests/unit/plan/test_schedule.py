@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
 from sinkbench.analysis.limits import GENERATOR, with_block
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.beside import LimitOf
 from sinkbench.plan.capacity import Offer
 from sinkbench.plan.cells import Cell, blocks, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.schedule import block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
+from sinkbench.plan.schedule import LimitOf, block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
 from sinkbench.results import Lag, Limit, LimitInBlock, TrialRecord
+from tests.support.counts import count
 from tests.support.reasons import because
 from tests.support.trials import trial
 
@@ -121,7 +121,7 @@ def test_a_block_of_which_only_a_limit_was_measured_has_begun() -> None:
     assert (second.begun, second.limits) == (False, [LimitOf("postgres", "COPY")])
 
 
-@settings(max_examples=20)
+@settings(max_examples=count(20, 4))
 @given(seed=st.integers(0, 1000), cut=st.integers(0, 30), spread=st.floats(0.001, 0.5))
 def test_a_run_until_it_is_sure_ends_where_it_would_have_ended(seed: int, cut: int, spread: float) -> None:
     plan = plan_of(trials=5, until={"interval_percent": 20, "trials": 9}, seed=seed)

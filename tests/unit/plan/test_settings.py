@@ -9,10 +9,8 @@ import pytest
 from sinkbench.analysis.settable import Settable, duration, one_of, whole
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.plan.settings import check_settings
-from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import settable_of_sinks
 from tests.support.trials import connectors_in
 
@@ -45,11 +43,6 @@ def test_settings_and_acks_of_a_pipeline_reach_its_cells(tmp_path: Path) -> None
     assert (quick.identity()["acks"], bulk.identity()["acks"]) == ("1", "0")
 
 
-def test_a_value_is_text_whatever_yaml_takes_it_for(tmp_path: Path) -> None:
-    plan = with_settings(tmp_path, "{pgbouncer: {default_pool_size: 20, pool_mode: session}}")
-    assert plan.pipelines[0].settings == {"pgbouncer": {"default_pool_size": "20", "pool_mode": "session"}}
-
-
 def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
     plan, bare = with_settings(tmp_path, QUICK), read(tmp_path, "postgres/jdbc")
     hasty = read(tmp_path, "{pipeline: postgres/jdbc, acks: 1}")
@@ -58,12 +51,6 @@ def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(plan.show())
     again = load_plan(tmp_path / "mine.yaml", tmp_path / "connectors")
     assert (again.pipelines[0].settings, again.sha256) == (plan.pipelines[0].settings, plan.sha256)
-
-
-def test_a_plan_without_settings_has_the_digest_that_it_had_before_there_were_any(tmp_path: Path) -> None:
-    plan = read(tmp_path, "postgres/jdbc")
-    given = read(tmp_path, "{pipeline: postgres/jdbc, acks: null, settings: {}}")
-    assert given.sha256 == plan.sha256
 
 
 @pytest.mark.parametrize(
@@ -127,23 +114,10 @@ def test_what_a_sink_cannot_be_set_to_is_refused_with_its_line(
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["session", "{pgbouncer: session}", "{pgbouncer: {pool_mode: [session]}}"])
-def test_settings_are_a_mapping_of_mappings(text: str, tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"mine\.yaml:2: .*settings"):
-        with_settings(tmp_path, text)
-
-
 @pytest.mark.parametrize(("text", "service"), [(QUICK, "postgres"), (POOLED, "pgbouncer")])
 def test_services_of_somebody_else_are_not_set(text: str, service: str, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=rf"mine\.yaml:2: {service} is not set on stack clusters\.yaml, whose services"):
         check_settings(with_settings(tmp_path, text), SETTABLE, lambda: "clusters.yaml")
-
-
-def test_nobody_asks_whose_stack_it_is_for_a_plan_without_settings(tmp_path: Path) -> None:
-    def asked() -> str | None:
-        raise AssertionError("it was asked")
-
-    check_settings(read(tmp_path, "postgres/jdbc"), SETTABLE, asked)
 
 
 def test_a_fault_that_starts_a_service_again_cannot_keep_what_it_was_set_to(tmp_path: Path) -> None:
@@ -166,17 +140,3 @@ def test_values_are_told_in_words() -> None:
     assert not any(duration().takes(value) for value in ("-1", "5", "s", "5s\n"))
     assert Settable({}).lasts
     assert not Settable({}).shared
-
-
-@pytest.mark.parametrize("path", sorted((CHECKOUT / "plans").glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_plans_that_come_with_sinkbench_set_what_can_be_set(path: Path) -> None:
-    check_settings(load_plan(path, CHECKOUT / "connectors"), SETTABLE)
-
-
-def test_the_plan_of_prepared_statements_names_the_address_that_the_connector_file_has() -> None:
-    file = read_connector(CHECKOUT / "connectors" / "postgres" / "jdbc-pgbouncer.json")["connection.url"]
-    prepared = file.replace("prepareThreshold=0", "prepareThreshold=5")
-    for name in ("pgbouncer", "pgbouncer-prepared"):
-        plan = load_plan(CHECKOUT / "plans" / f"{name}.yaml", CHECKOUT / "connectors")
-        urls = {url for entry in plan.pipelines if (url := entry.overrides.get("connection.url")) is not None}
-        assert urls == {prepared}

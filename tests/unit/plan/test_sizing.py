@@ -28,11 +28,6 @@ def test_a_rate_that_is_none_is_refused(rate: float) -> None:
         records_for(rate, 15)
 
 
-def test_a_window_of_no_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="window_seconds"):
-        records_for(1000, 0)
-
-
 @given(rate=st.floats(200, 1e6), window=st.floats(1, 60))
 def test_the_window_is_met_within_the_rounding_to_three_digits(rate: float, window: float) -> None:
     records = records_for(rate, window, minimum=0, maximum=10**9)

@@ -64,11 +64,6 @@ def test_two_targets_of_one_name_are_refused(checkout: Path) -> None:
         )
 
 
-def test_one_file_may_be_the_target_of_two_pipelines(checkout: Path) -> None:
-    entry = "{{pipeline: postgres/jdbc, label: {}, target: postgres/indexed.sql}}"
-    check_targets(read(checkout, entry.format("a"), entry.format("b")), ENDINGS)
-
-
 @pytest.mark.parametrize(
     ("pipeline", "said"),
     [

@@ -26,7 +26,7 @@ PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
 
 def can(**capabilities: object) -> SimpleNamespace:
     """Faults with these capabilities alone."""
-    none = {"isolation": None, "proxies": None, "small_disks": None, "promotion": lambda sink: None}
+    none = {"isolation": None, "proxies": None, "small_disks": lambda sink: None, "promotion": lambda sink: None}
     return SimpleNamespace(**{**none, **capabilities})
 
 
@@ -37,7 +37,9 @@ OURS = SimpleNamespace(
     name="local",
     layout=PUBLISHED,
     faults=can(
-        proxies=PROXIES, small_disks=SimpleNamespace(check=lambda: None), promotion=lambda sink: SimpleNamespace()
+        proxies=PROXIES,
+        small_disks=lambda sink: SimpleNamespace(check=lambda: None),
+        promotion=lambda sink: SimpleNamespace(),
     ),
 )
 OF_NETWORK = [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]

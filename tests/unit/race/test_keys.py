@@ -73,10 +73,6 @@ def test_parts_of_a_url_are_not_read_beside_the_whole_one() -> None:
     assert check_keys([key], LISTED, {key}) == CheckedKeys({}, ())
 
 
-def test_what_both_keys_begin_with_makes_them_no_more_alike() -> None:
-    assert override("camel.beans.aggro") == CheckedKeys({}, ("camel.beans.aggro",))
-
-
 def test_a_connector_file_may_hold_what_its_connector_does_not_declare_but_no_misspelling() -> None:
     checked = check_keys(["table.name.format", "batch.sizes"], LISTED, ())
     assert list(checked.unread) == ["batch.sizes"]
@@ -97,13 +93,6 @@ def test_a_bean_that_a_value_names_is_read(value: str) -> None:
     assert check_keys(["camel.beans.pool", "camel.beans.poll"], LISTED, (), named).unconfirmed == ("camel.beans.poll",)
 
 
-def test_an_option_of_a_statement_that_camel_does_not_know_is_found() -> None:
-    checked = check_url("sql:INSERT INTO a (b) VALUES (#)?dataSource=#pool&parameterCount=1")
-    assert checked == CheckedKeys(
-        {"camel.sink.url?parameterCount": "is none of Camel's options; did you mean 'parametersCount'?"}, ()
-    )
-
-
 def test_an_option_of_a_url_that_camel_does_not_know_is_found() -> None:
     url = "elasticsearch://any?hostAddresses=a:1,b:2&opertion=Bulk&indexName=&mine=1"
     assert check_url(url) == CheckedKeys(
@@ -117,7 +106,3 @@ def test_an_option_of_a_url_that_camel_does_not_know_is_found() -> None:
 )
 def test_a_url_without_mistakes_is_left_alone(url: str) -> None:
     assert check_url(url) == CheckedKeys({}, ())
-
-
-def test_what_another_component_reads_nobody_confirms() -> None:
-    assert check_url("http://a/b?httpMethod=POST") == CheckedKeys({}, ("camel.sink.url?httpMethod",))

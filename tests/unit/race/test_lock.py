@@ -58,7 +58,7 @@ def test_the_lock_of_a_race_that_was_killed_is_free(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "who"),
     [
-        ("123", "pid 123"),
+        ("123", "pid unknown"),
         ("[", "pid unknown"),
         ('{"pid": 7}', "pid 7"),
         ('{"pid": 7, "pid": 8}', "pid unknown"),

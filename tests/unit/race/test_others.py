@@ -13,26 +13,26 @@ from sinkbench.race import others
 from sinkbench.race.others import also_there, in_words, refusal
 from sinkbench.services.access import Access
 from sinkbench.trial.others import Others
-from tests.support.fakebench import FakeBench
+from tests.support.fakecluster import FakeCluster
 
 WORKER = "http://127.0.0.1:18083"
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> FakeBench:
+def bench(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     monkeypatch.setattr(others, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(others, "sinks_of", lambda endpoints: ["postgres"])
-    return FakeBench(Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}))
+    return FakeCluster(Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}))
 
 
-def found(bench: FakeBench, *looks: Others, shared: bool) -> list[str]:
+def found(bench: FakeCluster, *looks: Others, shared: bool) -> list[str]:
     bench.meets = list(looks)
     bench.stack.endpoints = SimpleNamespace(shared=shared, connect={"connect-1": WORKER}, connect_access=Access())
     fake: Any = bench
     return also_there(fake)
 
 
-def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do(bench: FakeBench) -> None:
+def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do(bench: FakeCluster) -> None:
     with pytest.raises(StackError) as refused:
         found(bench, Others({"by-hand": 3}), shared=False)
     said = str(refused.value)
@@ -52,7 +52,7 @@ def test_several_connectors_are_all_named() -> None:
     assert "connector c4 (1 task) and 3 more connectors run" in many
 
 
-def test_on_clusters_of_others_it_is_named(bench: FakeBench) -> None:
+def test_on_clusters_of_others_it_is_named(bench: FakeCluster) -> None:
     look = Others({"by-hand": 3}, connections={"postgres": 4})
     assert found(bench, look, look, shared=True) == [
         "connector by-hand (3 tasks) running: it shares workers, CPU and connections",
@@ -60,7 +60,7 @@ def test_on_clusters_of_others_it_is_named(bench: FakeBench) -> None:
     ]
 
 
-def test_nobody_else_is_no_line(bench: FakeBench) -> None:
+def test_nobody_else_is_no_line(bench: FakeCluster) -> None:
     assert found(bench, Others({}), Others({}), shared=False) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sinkbench.race.pilots import is_warm
-from sinkbench.trial.drain import Pilot
+from sinkbench.trial.workloads.drain import Pilot
 
 
 def visits(*seen: tuple[float | None, float | None]) -> list[Pilot]:

@@ -11,7 +11,7 @@ import pytest
 from sinkbench.errors import ReasonCode, ServiceError, StackError
 from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import Attempt, Measured, Point, Tuned
-from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.race import Race
@@ -19,9 +19,8 @@ from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SinkSettings
-from sinkbench.trial.kind import Observer
-from sinkbench.trial.names import Names
-from tests.support.fakebench import FakeBench, FakeSink, Quiet
+from sinkbench.trial.resources import Observer
+from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
 
 CONNECTORS = CHECKOUT / "connectors"
 
@@ -31,7 +30,7 @@ def plan(**keys: object) -> Plan:
     return Plan.model_validate(whole)
 
 
-def race(bench: FakeBench, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:
+def race(bench: FakeCluster, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:
     folder = RunFolder.create(results, bench.plan, CONNECTORS)
     ui = Quiet()
     journal = Journal(folder, bench.plan, expand(bench.plan, 3), {}, earlier)
@@ -39,7 +38,7 @@ def race(bench: FakeBench, results: Path, earlier: Earlier | None = None) -> tup
 
 
 def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Path) -> None:
-    bench = FakeBench(plan())
+    bench = FakeCluster(plan())
     summary, ui, folder = race(bench, tmp_path)
     assert summary.complete
     assert summary.passed
@@ -54,7 +53,7 @@ def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Pat
 def test_pilots_read_a_topic_of_their_records_form_and_trials_too(tmp_path: Path) -> None:
     loaded: list[tuple[str, str]] = []
 
-    class Noting(FakeBench):
+    class Noting(FakeCluster):
         def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
             loaded.append((names.trial.split("_", 1)[1], wanted.form))
             return super().load(names, wanted, progress, stop)
@@ -68,20 +67,13 @@ def test_pilots_read_a_topic_of_their_records_form_and_trials_too(tmp_path: Path
     assert bench.there == set()
 
 
-def test_the_time_left_falls_from_step_to_step_by_what_the_plan_says(tmp_path: Path) -> None:
-    _, ui, _ = race(FakeBench(plan()), tmp_path)
-    # Once a trial was taken, the time left follows from how long that took, which no test can tell.
-    left = [step.left_seconds for step in ui.steps[:3]]
-    assert left == sorted(left, reverse=True)
-
-
 def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: Path) -> None:
-    class WarmsUp(FakeBench):
+    class WarmsUp(FakeCluster):
         """Is fifty times as fast in trials as it was in its pilot."""
 
-        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+        def audit(self) -> None:
             self.rate = 50_000.0
-            return super().audit(cell, names, records)
+            super().audit()
 
         def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
             self.rate = 1_000.0 if names.trial.endswith("pilot") else 50_000.0
@@ -98,11 +90,11 @@ def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: P
 
 
 def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Path) -> None:
-    class Interrupted(FakeBench):
-        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+    class Interrupted(FakeCluster):
+        def audit(self) -> None:
             if self.calls.count("audit") == 2:
                 raise KeyboardInterrupt
-            return super().audit(cell, names, records)
+            super().audit()
 
     bench = Interrupted(plan())
     with pytest.raises(KeyboardInterrupt):
@@ -112,7 +104,7 @@ def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Pat
     kept = read_trials(folder.trials_path)
     assert len(kept) == 2
     assert not read_summary(folder.path).complete
-    summary, ui, _ = race(FakeBench(plan()), tmp_path, Earlier(kept))
+    summary, ui, _ = race(FakeCluster(plan()), tmp_path, Earlier(kept))
     assert summary.complete
     assert [cell.trials for cell in summary.cells] == [2, 2]
     assert len(summary.resumed) == 1
@@ -120,22 +112,14 @@ def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Pat
 
 
 def test_a_trial_in_which_a_service_dies_does_not_end_the_run(tmp_path: Path) -> None:
-    summary, _, _ = race(FakeBench(plan(), dies=3.0), tmp_path)
+    summary, _, _ = race(FakeCluster(plan(), dies=3.0), tmp_path)
     assert summary.complete
     assert [reason.code for cell in summary.cells for reason in cell.reasons] == [ReasonCode.SERVICE_DIED] * 2
     assert not summary.passed
 
 
-def test_services_that_died_are_started_again_before_the_next_trial(tmp_path: Path) -> None:
-    bench = FakeBench(plan(trials=1, pipelines=["postgres/jdbc"]))
-    bench.dead = ["kafka"]
-    _, ui, _ = race(bench, tmp_path)
-    assert "starting kafka again" in ui.lines
-    assert bench.calls.count("reconnect") == 1
-
-
 def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_nothing_is_left(tmp_path: Path) -> None:
-    class Dies(FakeBench):
+    class Dies(FakeCluster):
         """Loses Kafka in the first removal of a trial, and in that of the pilots' topic after the warm-up."""
 
         def __post_init__(self) -> None:
@@ -143,8 +127,9 @@ def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_n
             self.removed, delete = 0, self.kafka.delete_topic
 
             def delete_topic(name: str) -> None:
-                self.removed += name.endswith("pilot")
-                if name.endswith("pilot") and self.removed == 2:
+                self.removed += 1
+                # The second time the pilots' topic, or the first time a trial's.
+                if self.removed in (2, 4):
                     self.die()
                 delete(name)
 
@@ -153,12 +138,6 @@ def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_n
         def die(self) -> None:
             self.dead = ["kafka"]
             raise ServiceError("Failed while waiting for controller")
-
-        def clean(self, cell: Cell, names: Names, topic: bool = True) -> None:
-            if topic and "clean" not in self.calls[self.calls.index("audit") :]:
-                self.calls.append("clean")
-                self.die()
-            super().clean(cell, names, topic)
 
     bench = Dies(plan(pipelines=["postgres/jdbc"]))
     summary, ui, _ = race(bench, tmp_path)
@@ -169,7 +148,7 @@ def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_n
 
 
 def test_a_warm_up_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
-    class Dies(FakeBench):
+    class Dies(FakeCluster):
         """Finds a worker dead after the first trial, and Kafka as soon as the pilots' topic is loaded again."""
 
         def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
@@ -179,10 +158,10 @@ def test_a_warm_up_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
                 raise ServiceError("no broker answers")
             return loaded
 
-        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+        def audit(self) -> None:
             if "audit" not in self.calls:
                 self.dead = ["connect-2"]
-            return super().audit(cell, names, records)
+            super().audit()
 
     bench = Dies(plan(pipelines=["postgres/jdbc"]))
     summary, ui, _ = race(bench, tmp_path)
@@ -193,7 +172,7 @@ def test_a_warm_up_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
 
 
 def test_a_stack_that_does_not_come_up_at_once_is_started_once_more(tmp_path: Path) -> None:
-    bench = FakeBench(plan(trials=1, pipelines=["postgres/jdbc"]))
+    bench = FakeCluster(plan(trials=1, pipelines=["postgres/jdbc"]))
     bench.dead = ["kafka"]
     failures = [StackError("kafka died while starting")]
 
@@ -209,12 +188,12 @@ def test_a_stack_that_does_not_come_up_at_once_is_started_once_more(tmp_path: Pa
 
 
 def test_what_was_started_again_is_warmed_up_before_the_next_trial(tmp_path: Path) -> None:
-    class Dies(FakeBench):
+    class Dies(FakeCluster):
         """Finds a worker dead after the first trial."""
 
-        def audit(self, cell: Cell, names: Names, records: int):  # type: ignore[no-untyped-def]
+        def audit(self) -> None:
             self.dead = ["connect-2"] if self.calls.count("audit") == 0 else []
-            return super().audit(cell, names, records)
+            super().audit()
 
     _, ui, _ = race(Dies(plan(trials=2, pipelines=["postgres/jdbc"])), tmp_path)
     assert "starting connect-2 again" in ui.lines
@@ -223,7 +202,7 @@ def test_what_was_started_again_is_warmed_up_before_the_next_trial(tmp_path: Pat
 
 def test_a_constant_load_has_a_calibrated_generator(tmp_path: Path) -> None:
     keys = {"mode": "sustain", "pipelines": ["postgres/jdbc"], "trials": 1}
-    bench = FakeBench(plan(**keys, sustain={"records_per_second": 500, "seconds": 20}))
+    bench = FakeCluster(plan(**keys, sustain={"records_per_second": 500, "seconds": 20}))
     summary, _, _ = race(bench, tmp_path)
     assert [(limit.sink, limit.records_per_second) for limit in summary.limits] == [("generator", 100_000)]
     assert summary.cells[0].offered_records_per_second == 500
@@ -231,7 +210,7 @@ def test_a_constant_load_has_a_calibrated_generator(tmp_path: Path) -> None:
 
 def test_a_search_ends_near_what_the_sink_stores(tmp_path: Path) -> None:
     keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 1}
-    bench = FakeBench(plan(**keys, sustain={"seconds": 20}, capacity={"precision_percent": 10}))
+    bench = FakeCluster(plan(**keys, sustain={"seconds": 20}, capacity={"precision_percent": 10}))
     summary, ui, _ = race(bench, tmp_path)
     (cell,) = summary.cells
     assert cell.offered_records_per_second == pytest.approx(1_000, rel=0.2)
@@ -240,7 +219,7 @@ def test_a_search_ends_near_what_the_sink_stores(tmp_path: Path) -> None:
 
 
 def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -> None:
-    bench = FakeBench(plan())
+    bench = FakeCluster(plan())
     # While the first three connectors run.
     bench.compiling = lambda: 0.5 if bench.calls.count("start") <= 3 else 0.0
     summary, ui, folder = race(bench, tmp_path)
@@ -251,7 +230,7 @@ def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -
 
 
 def test_pilots_end_with_their_time_though_each_cell_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = FakeBench(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 0.5}))
+    bench = FakeCluster(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 0.5}))
     bench.compiling = lambda: 0.5
     clock = count(0, 2)
     monkeypatch.setattr("sinkbench.race.pilots.time", SimpleNamespace(monotonic=lambda: next(clock)))
@@ -260,26 +239,8 @@ def test_pilots_end_with_their_time_though_each_cell_has_one(tmp_path: Path, mon
     assert [step.kind for step in ui.steps].count("pilot") == 3
 
 
-def test_with_too_little_time_for_a_pilot_the_trials_begin_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = FakeBench(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 2}))
-    bench.compiling = lambda: 0.5
-    looks = count()
-
-    def clock() -> float:
-        assert next(looks) < 20, "waits for the end of a time that it cannot use"
-        # Only pilots take time.
-        return 4.0 * bench.calls.count("start")
-
-    monkeypatch.setattr("sinkbench.race.pilots.time", SimpleNamespace(monotonic=clock))
-    _, ui, _ = race(bench, tmp_path)
-    # After one of each cell two of ten seconds are left.
-    assert [step.kind for step in ui.steps].count("pilot") == 2
-
-
 def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) -> None:
-    bench = FakeBench(plan(drain={"warm_up_seconds": 0.1}), lost=7)
+    bench = FakeCluster(plan(drain={"warm_up_seconds": 0.1}), lost=7)
     bench.compiling = lambda: 0.5
     summary, _, folder = race(bench, tmp_path)
     assert not any(trial.pilot for trial in read_trials(folder.trials_path))
@@ -287,7 +248,7 @@ def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) ->
 
 
 def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: Path) -> None:
-    bench = FakeBench(plan(drain={"warm_up_seconds": 0.1}))
+    bench = FakeCluster(plan(drain={"warm_up_seconds": 0.1}))
     bench.compiling = lambda: 0.5
     summary, ui, folder = race(bench, tmp_path)
     assert summary.complete
@@ -334,7 +295,7 @@ def test_the_limits_of_sinks_are_searched_once_and_measured_in_each_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = FakeLimits(monkeypatch)
-    summary, ui, folder = race(FakeBench(plan(trials=3, limits=True)), tmp_path)
+    summary, ui, folder = race(FakeCluster(plan(trials=3, limits=True)), tmp_path)
     assert limits.searched == ["consumer group", "COPY", "bulk"]
     assert sorted(limits.measured) == ["COPY"] * 3 + ["bulk"] * 3
     kafka, copy, bulk = summary.limits
@@ -355,12 +316,12 @@ def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
 ) -> None:
     FakeLimits(monkeypatch, interrupts=3)
     with pytest.raises(KeyboardInterrupt):
-        race(FakeBench(plan(limits=True)), tmp_path)
+        race(FakeCluster(plan(limits=True)), tmp_path)
     folder = RunFolder((tmp_path / "latest").resolve())
     earlier = Earlier(read_trials(folder.trials_path), read_summary(folder.path).limits)
     assert sum(len(limit.in_blocks) for limit in earlier.limits) == 3
     again = FakeLimits(monkeypatch)
-    summary, _, _ = race(FakeBench(plan(limits=True)), tmp_path, earlier)
+    summary, _, _ = race(FakeCluster(plan(limits=True)), tmp_path, earlier)
     assert (again.searched, len(again.measured)) == ([], 1)
     assert [[each.block for each in limit.in_blocks] for limit in summary.limits] == [[], [1, 2], [1, 2]]
     assert [cell.trials for cell in summary.cells] == [2, 2]
@@ -369,7 +330,7 @@ def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
 def test_a_limit_in_which_a_service_died_gives_no_rate_and_the_next_step_is_warmed_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = FakeBench(plan(pipelines=["postgres/jdbc"], limits=True))
+    bench = FakeCluster(plan(pipelines=["postgres/jdbc"], limits=True))
     limits = FakeLimits(monkeypatch)
 
     def dies(point: Point, observer: Observer) -> Measured:
@@ -397,15 +358,15 @@ SET = {"pipeline": "postgres/jdbc", "label": "quick", "settings": SETTINGS}
 def test_a_cell_is_set_in_its_pilots_and_its_trials_and_nothing_else_is(tmp_path: Path) -> None:
     seen: list[tuple[str, bool]] = []
 
-    class Noting(FakeBench):
-        def start_connector(self, cell, names):  # type: ignore[no-untyped-def]
+    class Noting(FakeCluster):
+        def config(self, cell, names, variables=None):  # type: ignore[no-untyped-def]
             seen.append((cell.label, bool(self.set_to)))
-            return super().start_connector(cell, names)
+            return super().config(cell, names, variables)
 
     bench = Noting(plan(pipelines=["postgres/jdbc", SET], trials=1))
     summary, _, folder = race(bench, tmp_path)
     assert sorted(set(seen)) == [("postgres/jdbc", False), ("quick", True)]
-    assert (len(seen), bench.set_to) == (4, {})
+    assert bench.set_to == {}
     assert [cell.settings for cell in summary.cells] == [{}, SETTINGS]
     assert {trial.label: trial.settings for trial in read_trials(folder.trials_path)} == {
         "postgres/jdbc": {},
@@ -417,7 +378,7 @@ def test_a_cell_is_set_in_its_pilots_and_its_trials_and_nothing_else_is(tmp_path
 def test_services_are_set_back_however_a_trial_ends(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = FakeBench(plan(pipelines=[SET], trials=1))
+    bench = FakeCluster(plan(pipelines=[SET], trials=1))
 
     def interrupted(*arguments: object) -> None:
         assert where == "load" or bench.set_to == SETTINGS
@@ -430,7 +391,7 @@ def test_services_are_set_back_however_a_trial_ends(
 
 
 def test_how_a_sink_is_set_for_one_cell_alone_is_not_how_it_is_set(tmp_path: Path) -> None:
-    class Telling(FakeBench):
+    class Telling(FakeCluster):
         def sink(self, name: str) -> FakeSink:
             value = self.set_to.get("postgres", {}).get("synchronous_commit", "on")
             sink = FakeSink(self)

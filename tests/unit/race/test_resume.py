@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -305,14 +304,6 @@ def test_a_run_on_clusters_of_others_needs_their_file(connectors: Path, capsys: 
     folder.write_summary(found.model_copy(update={"environment": {**ENVIRONMENT, "stack": "external"}}))
     assert main(["resume", str(folder.path)]) == 2
     assert "was measured on stack external; name its file: --stack FILE.yaml" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("length", [0, 40, 100, 200])
-def test_a_plan_that_is_no_longer_whole_is_refused(length: int, connectors: Path) -> None:
-    folder = keep(connectors)
-    os.truncate(folder.plan_path, length)
-    with pytest.raises(UserError, match="plan"):
-        unfinished(folder, connectors).check(ENVIRONMENT, connectors)
 
 
 def test_who_else_is_there_when_a_run_is_taken_up_hinders_nothing_and_is_added() -> None:

@@ -19,7 +19,7 @@ from sinkbench.race.session import resume_run, run_plan
 from sinkbench.race.starter import StarterNote
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Usage
-from tests.support.fakebench import FakeBench
+from tests.support.fakecluster import FakeCluster
 from tests.support.trials import connectors_in
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "trials": 2, "seed": 1})
@@ -54,13 +54,13 @@ class FakeStack:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> FakeBench:
+def bench(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """The bench that every session gets; what is asked of services before a race is left out."""
-    fake = FakeBench(PLAN)
+    fake = FakeCluster(PLAN)
     fake.close = lambda: fake.calls.append("close")  # type: ignore[attr-defined]
-    monkeypatch.setattr(session, "Bench", lambda *arguments: fake)
+    monkeypatch.setattr(session, "Cluster", lambda *arguments: fake)
     monkeypatch.setattr(session, "describe", lambda *arguments: {"stack": "fake", "workers": 3})
-    monkeypatch.setattr(session, "offer_by_hand", lambda stack: stack.calls.append("offer"))
+    monkeypatch.setattr(session, "create_named_targets", lambda stack: stack.calls.append("offer"))
     monkeypatch.setattr(session, "machine", dict)
     monkeypatch.setattr(session, "commit", lambda folder: None)
     # A race on this checkout may go on meanwhile.
@@ -80,7 +80,7 @@ def run(stack: FakeStack, folder: Path) -> tuple[Any, str]:
         raise
 
 
-def test_a_stack_that_is_down_is_started_and_stopped(bench: FakeBench, tmp_path: Path) -> None:
+def test_a_stack_that_is_down_is_started_and_stopped(bench: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path)
     (folder, summary), output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
@@ -93,7 +93,7 @@ def test_a_stack_that_is_down_is_started_and_stopped(bench: FakeBench, tmp_path:
 
 
 def test_who_else_is_there_is_said_and_kept_and_the_name_of_the_run_comes_before_its_trials(
-    bench: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = "records going into the topic x: they share Kafka, the sinks and CPU"
     monkeypatch.setattr(session, "also_there", lambda bench: [there])
@@ -103,7 +103,7 @@ def test_who_else_is_there_is_said_and_kept_and_the_name_of_the_run_comes_before
     assert 0 < output.index(f"run {folder.run}; Ctrl-C keeps") < output.index("trial 1 of 2")
 
 
-def test_a_stack_that_ran_before_goes_on_and_can_be_used_by_hand(bench: FakeBench, tmp_path: Path) -> None:
+def test_a_stack_that_ran_before_goes_on_and_can_be_used_manually(bench: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path, runs=True)
     _, output = run(stack, tmp_path)
     assert stack.calls == ["up", "offer"]
@@ -117,7 +117,7 @@ def killed(folder: Path) -> FakeStack:
     return stack
 
 
-def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(bench: FakeBench, tmp_path: Path) -> None:
+def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(bench: FakeCluster, tmp_path: Path) -> None:
     stack = killed(tmp_path)
     _, output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
@@ -128,14 +128,14 @@ def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(bench: Fa
     assert again.calls == ["up", "offer"]
 
 
-def test_a_stack_that_was_started_anew_since_stays_up(bench: FakeBench, tmp_path: Path) -> None:
+def test_a_stack_that_was_started_anew_since_stays_up(bench: FakeCluster, tmp_path: Path) -> None:
     stack = killed(tmp_path)
     stack.id = "8 200.00"
     run(stack, tmp_path)
     assert stack.calls == ["up", "offer"]
 
 
-def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(bench: FakeBench, tmp_path: Path) -> None:
+def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(bench: FakeCluster, tmp_path: Path) -> None:
     stack = killed(tmp_path)
     stack.own_container = "controller"
     run(stack, tmp_path)
@@ -144,7 +144,7 @@ def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(bench:
 
 @pytest.mark.parametrize("moment", ["up", "bench"])
 def test_a_race_that_is_killed_has_written_down_that_it_started_the_stack(
-    moment: str, bench: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moment: str, bench: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = FakeStack(tmp_path)
     found: list[str | None] = []
@@ -158,7 +158,7 @@ def test_a_race_that_is_killed_has_written_down_that_it_started_the_stack(
     assert note.run() is None
 
 
-def test_what_was_started_is_stopped_when_a_service_cannot_be_started(bench: FakeBench, tmp_path: Path) -> None:
+def test_what_was_started_is_stopped_when_a_service_cannot_be_started(bench: FakeCluster, tmp_path: Path) -> None:
     class Broken(FakeStack):
         def up(self, say: Any) -> None:
             raise StackError("kafka: did not start")
@@ -171,7 +171,7 @@ def test_what_was_started_is_stopped_when_a_service_cannot_be_started(bench: Fak
 
 
 def test_a_connector_file_that_cannot_be_read_is_told_before_anything_starts(
-    bench: FakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "CHECKOUT", tmp_path)
     file = connectors_in(tmp_path, "postgres/jdbc", text="[" * 10_000) / "postgres" / "jdbc.json"
@@ -181,7 +181,7 @@ def test_a_connector_file_that_cannot_be_read_is_told_before_anything_starts(
     assert stack.calls == []
 
 
-def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(bench: FakeBench, tmp_path: Path) -> None:
+def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(bench: FakeCluster, tmp_path: Path) -> None:
     bench.refuses = Interrupted(130)
     stack = FakeStack(tmp_path)
     with pytest.raises(Interrupted) as ended:

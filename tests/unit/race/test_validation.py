@@ -15,7 +15,7 @@ from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.race.validation import validate_configs
 from sinkbench.services.connect import Validation
 from sinkbench.settings import CHECKOUT
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 
 SAID = Validation(frozenset({"name", "connector.class", "topics", "tasks.max", "batch.size"}), {}, {})
 
@@ -42,7 +42,7 @@ class Asked:
         return self.said
 
     def run(self) -> object:
-        return validate_configs(cast(Bench, self), expand(self.plan, 3), self.lines.append)
+        return validate_configs(cast(Cluster, self), expand(self.plan, 3), self.lines.append)
 
 
 def asked(folder: Path, text: str, said: Validation | ConnectError = SAID) -> Asked:

@@ -15,6 +15,7 @@ from sinkbench.report.comparison import grounds, lead, ratios
 from sinkbench.report.plots import Dot, Mark, dots
 from sinkbench.results import Interval
 from sinkbench.runs.compare import Compared, Verdict
+from tests.support.counts import count
 from tests.support.page import Page
 from tests.support.samplerun import SCRIPT, keep_run
 
@@ -129,7 +130,7 @@ def test_what_changed_most_and_what_no_longer_passes_is_named() -> None:
     assert found[-2:] == ["And 2 more, which changed less.", "Passed in run A and not in run B: gone."]
 
 
-@settings(max_examples=25)
+@settings(max_examples=count(25, 5))
 @given(st.lists(st.floats(min_value=1e-4, max_value=1e4), min_size=1, max_size=6))
 def test_any_ratios_are_drawn_on_a_scale_with_few_ticks(found: list[float]) -> None:
     rows = [(f"cell {place}", [Dot("faster", ratio, 0.9 * ratio, 1.1 * ratio)]) for place, ratio in enumerate(found)]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sinkbench.errors import ReasonCode
 from sinkbench.report.costs import cpu, efficiency
 from sinkbench.results import CellSummary, Limit, LimitInBlock, Reason, RunSummary
-from sinkbench.summary.efficiency import with_limits
-from tests.support.reasons import because
-from tests.support.trials import cell_summary, run_summary
+from tests.support.trials import cell_summary, run_summary, with_limits
 
 LOST = Reason(code=ReasonCode.LOST, text="3 records LOST")
 FAULTY = {"passed": False, "verdict": LOST.text, "faults": [LOST]}
@@ -19,22 +15,14 @@ def cell(label: str = "postgres/jdbc", **fields: object) -> CellSummary:
     return cell_summary(label, 50_000.0, **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("total", [None, {"median": 20.0, "low": 20.0, "high": 20.0, "values": [20.0]}])
-def test_where_a_service_was_not_seen_there_is_no_sum(total: dict[str, object] | None) -> None:
+def test_where_a_service_was_not_seen_there_is_no_sum() -> None:
     used = {"connect": 12.0, "postgres": None, "controller": 1.0}
-    unseen = cell(cpu_seconds_per_million=used, total_cpu_seconds_per_million=total)
+    unseen = cell(cpu_seconds_per_million=used)
     figure = cpu(run_summary(unseen), [unseen])
     assert figure is not None
     assert [chart.label for chart in figure.charts] == ["CPU seconds per million records: postgres/jdbc -"]
     assert figure.table.rows == [("postgres/jdbc", "12", "-", "-", "1.0")]
     assert figure.table.headers == ("cell", "connect", "all", "95 % interval", "controller")
-
-
-def test_a_run_that_kept_no_sum_has_that_of_its_services() -> None:
-    seen = cell(cpu_seconds_per_million={"connect": 12.0, "postgres": 8.0, "controller": None})
-    figure = cpu(run_summary(seen), [seen])
-    assert figure is not None
-    assert figure.charts[0].label.endswith("postgres/jdbc 20")
 
 
 def shares(*cells: CellSummary, blocks: int = 0) -> RunSummary:
@@ -44,11 +32,9 @@ def shares(*cells: CellSummary, blocks: int = 0) -> RunSummary:
 
 
 def test_an_efficiency_of_a_cell_that_did_not_pass_is_named_so() -> None:
-    # As a run has kept it that was summed up by an earlier sinkbench.
-    cold = cell("b", efficiency=0.4, at_least=because("still warming", ReasonCode.NOT_WARM))
-    figure = efficiency(shares(cell(**FAULTY), cold))
+    figure = efficiency(shares(cell(**FAULTY)))
     assert figure is not None
-    assert [row[0] for row in figure.table.rows] == ["postgres/jdbc (LOST)", "b (warming)"]
+    assert [row[0] for row in figure.table.rows] == ["postgres/jdbc (LOST)"]
     assert "postgres/jdbc (LOST) 50 %" in figure.charts[0].label
 
 

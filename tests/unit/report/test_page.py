@@ -269,7 +269,7 @@ def test_a_damaged_histogram_is_left_out_and_named(tmp_path: Path) -> None:
     ("damage", "said"),
     [
         ('{"format": 1', "is not JSON"),
-        ('{"format": 2}', "use a newer sinkbench"),
+        ('{"format": 2}', "this sinkbench reads format 1"),
         ('{"format": 1}', "is not the summary of a run"),
     ],
 )

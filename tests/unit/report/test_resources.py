@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from sinkbench.errors import ReasonCode
-from sinkbench.report import tables
+from sinkbench.metrics import MEANINGS
 from sinkbench.report.parts import Figure, Table
 from sinkbench.report.resources import disk, memory
-from sinkbench.results import CellSummary, Durability, Memory, Reason, Spread
-from sinkbench.tables.figures import MEANINGS
-from sinkbench.tables.format import NOT_MEASURED
+from sinkbench.results import CellSummary, Memory, Reason, Spread
 from tests.support.trials import cell_summary, run_summary
 
 ON_DISK = Spread(median=410.0, low=410.0, high=410.0, values=[410.0])
@@ -56,14 +54,3 @@ def test_a_cell_that_did_not_pass_is_named_so() -> None:
         assert isinstance(found, Figure)
         assert found.table.rows[0][0] == "postgres/jdbc (LOST)"
         assert "postgres/jdbc (LOST) " in found.charts[0].label
-
-
-def test_durability_is_always_in_the_report_if_anybody_looked() -> None:
-    usual = Durability(text="1 node, disk", nodes=1, on_disk=1, kafka="acks all, 1 of 1 in sync", kafka_nodes=1)
-    table = tables.durability(run_summary(cell_summary("a/b", 5, durability=usual), cell_summary("c/d", 5)))
-    assert table is not None
-    assert table.rows == [
-        ("a/b", "3", "1 node, disk", "acks all, 1 of 1 in sync"),
-        ("c/d", "3", "not known", NOT_MEASURED),
-    ]
-    assert tables.durability(run_summary(cell_summary("a/b", 5))) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -18,11 +19,13 @@ from sinkbench.runs.differences import record_differences
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.comparison import as_markdown, as_text, remarks
+from tests.support.counts import count as how_many
 from tests.support.trials import JDBC as CELL
 from tests.support.trials import OTHER as BULK
 from tests.support.trials import run_summary
 from tests.support.trials import trial as drained
 
+TABLES = how_many(100, 20)
 CELLS = [CELL, BULK, replace(CELL, multiple=2), replace(BULK, multiple=2)]
 FAST = [1030.0, 1000.0, 1010.0, 1020.0, 1015.0, 1005.0]
 SLOW = [rate * 0.8 for rate in FAST]
@@ -64,19 +67,19 @@ def noisy(draw: np.random.Generator, count: int, factor: float = 1.0, spread: fl
 def verdicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out what no verdict depends on and what takes most of the time, for tests that compare many runs."""
     monkeypatch.setattr("sinkbench.runs.compare.smallest_difference", lambda *of: 0.1)
-    monkeypatch.setattr("sinkbench.summary.cells.interval_of_median", lambda *of: None)
-    monkeypatch.setattr("sinkbench.summary.cells.ratio_by_block", lambda *of: None)
+    monkeypatch.setattr("sinkbench.metrics.rate.interval_of_median", lambda *of: None)
+    monkeypatch.setattr("sinkbench.metrics.ratio.ratio_by_block", lambda *of: None)
 
 
 @pytest.mark.usefixtures("verdicts_alone")
 def test_resampled_copies_of_the_same_trials_show_no_difference_in_95_of_100_tables() -> None:
     count, draw = 8, np.random.default_rng(8)
     none = 0
-    for _ in range(100):
+    for _ in range(TABLES):
         rates = {cell: noisy(draw, count) for cell in CELLS}
         again = {cell: draw.choice(values, count).tolist() for cell, values in rates.items()}
         none += not any(cell.verdict in ("faster", "slower") for cell in compare(kept(rates), kept(again)).cells)
-    assert none >= 95
+    assert none >= 0.95 * TABLES
 
 
 @pytest.mark.usefixtures("verdicts_alone")
@@ -84,11 +87,11 @@ def test_resampled_copies_of_the_same_trials_show_no_difference_in_95_of_100_tab
 def test_two_runs_of_the_same_pipelines_differ_in_one_of_twenty_tables_at_most(count: int) -> None:
     draw = np.random.default_rng(count)
     none = 0
-    for _ in range(100):
+    for _ in range(TABLES):
         a, b = (kept({cell: noisy(draw, count) for cell in CELLS}) for _ in range(2))
         none += not any(cell.verdict in ("faster", "slower") for cell in compare(a, b).cells)
-    # Three standard errors of a share of 0.95 among 100.
-    assert none >= 95 - 6
+    # Three standard errors of a share of 0.95.
+    assert none / TABLES >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / TABLES)
 
 
 @pytest.mark.usefixtures("verdicts_alone")

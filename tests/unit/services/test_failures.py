@@ -16,16 +16,16 @@ import pytest
 import trustme
 from confluent_kafka import KafkaError, KafkaException
 
-from elasticsearch import ApiError, ConnectionTimeout, TransportError
+from elasticsearch import ApiError, TransportError
 from elasticsearch import ConnectionError as NoConnection
-from sinkbench.errors import EXIT_UNUSABLE, ConnectError, ServiceError, ServiceTimeout, StackError, UserError
+from sinkbench.errors import ConnectError, ServiceError, ServiceTimeout, StackError
 from sinkbench.secrets import conceal
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.services.http import http_errors, tls
-from sinkbench.services.kafka import Kafka, kafka_errors
+from sinkbench.services.kafka import Kafka
 from sinkbench.sinks import Destination, open_writer
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
@@ -36,7 +36,7 @@ SEARCH = (ApiError, TransportError)
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port of 127.0.0.1 at which nobody listens."""
+    """A port of 127.0.0.1 at which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
@@ -45,11 +45,8 @@ def closed_port() -> int:
     ("kinds", "error", "says"),
     [
         ((httpx.HTTPError,), httpx.ConnectError("refused"), "ConnectError: refused"),
-        ((httpx.HTTPError,), httpx.ReadTimeout("timed out"), "ReadTimeout: timed out"),
         ((psycopg.Error,), psycopg.OperationalError("the server\nclosed"), "OperationalError: the server closed"),
-        ((psycopg.Error,), psycopg.errors.UndefinedTable("no t"), "UndefinedTable: no t"),
         (SEARCH, NoConnection("refused"), "ConnectionError: refused"),
-        (SEARCH, ConnectionTimeout("timed out"), "ConnectionTimeout: timed out"),
         ((KafkaException,), KafkaException(KafkaError(KafkaError._TRANSPORT)), "KafkaException: KafkaError{code=_TR"),
     ],
 )
@@ -63,19 +60,11 @@ def test_a_clients_exception_becomes_one_of_ours_that_says_the_same(
 
 
 def test_what_a_service_refuses_is_mapped_with_its_status() -> None:
+    meta = type("Meta", (), {"status": 404})()
     with pytest.raises(ServiceError, match=r"^ApiError: .*index_not_found"), map_exceptions(*SEARCH):
-        raise ApiError(
-            "index_not_found",
-            meta=type("Meta", (), {"status": 404})(),
-            body={"error": "no such index [t]"},
-        )
-
-
-def test_other_exceptions_pass() -> None:
+        raise ApiError("index_not_found", meta=meta, body={"error": "no such index [t]"})
     with pytest.raises(ZeroDivisionError), map_exceptions(psycopg.Error):
         raise ZeroDivisionError
-    with pytest.raises(StackError, match="ours"), map_exceptions(psycopg.Error):
-        raise StackError("ours")
 
 
 def test_no_answer_in_time_is_a_kind_of_its_own() -> None:
@@ -84,12 +73,6 @@ def test_no_answer_in_time_is_a_kind_of_its_own() -> None:
     with pytest.raises(ServiceError) as raised, http_errors():
         raise httpx.ConnectError("refused")
     assert not isinstance(raised.value, ServiceTimeout)
-
-
-def test_every_service_error_is_one_that_the_user_can_mend() -> None:
-    assert issubclass(ServiceError, UserError)
-    assert {StackError, ConnectError, ServiceTimeout} <= set(ServiceError.__subclasses__())
-    assert EXIT_UNUSABLE == 2
 
 
 def test_a_text_is_one_short_line_without_a_secret_and_names_the_kind_of_a_foreign_error() -> None:
@@ -150,34 +133,20 @@ def at(port: int) -> Endpoint:
     return Endpoint(f"http://127.0.0.1:{port}", options={"index": "tides"})
 
 
-def elasticsearch(port: int) -> None:
-    ElasticsearchSink(at(port), Path("index.json")).count("tides")
+ASKS: dict[str, Callable[[int], object]] = {
+    "count": lambda port: ElasticsearchSink(at(port), Path("index.json")).count("tides"),
+    "sequences": lambda port: list(ElasticsearchSink(at(port), Path("index.json")).sequences("tides", "r")),
+    "bulk": lambda port: open_writer(Destination("elasticsearch", "bulk", "t", at(port))).write(b"{}\n"),
+    "postgres": lambda port: PostgresSink(f"host=127.0.0.1 port={port}", None, Path("schema.sql")),
+    "copy": lambda port: open_writer(Destination("postgres", "COPY", "t", Endpoint(f"host=127.0.0.1 port={port}"))),
+    "metrics": lambda port: ConnectMetrics({"connect-1": f"http://127.0.0.1:{port}/metrics"}).read("tides"),
+}
 
 
-def sequences(port: int) -> None:
-    list(ElasticsearchSink(at(port), Path("index.json")).sequences("tides", "r"))
-
-
-def bulk(port: int) -> None:
-    open_writer(Destination("elasticsearch", "bulk", "t", at(port))).write(b"{}\n")
-
-
-def postgres(port: int) -> None:
-    PostgresSink(f"host=127.0.0.1 port={port}", None, Path("schema.sql"))
-
-
-def copy(port: int) -> None:
-    open_writer(Destination("postgres", "COPY", "t", Endpoint(f"host=127.0.0.1 port={port}")))
-
-
-def metrics(port: int) -> None:
-    ConnectMetrics({"connect-1": f"http://127.0.0.1:{port}/metrics"}).read("tides")
-
-
-@pytest.mark.parametrize("ask", [elasticsearch, sequences, bulk, postgres, copy, metrics])
-def test_at_a_closed_port_every_client_ends_with_our_error(ask: Callable[[int], None], closed_port: int) -> None:
+@pytest.mark.parametrize("ask", ASKS)
+def test_at_a_closed_port_every_client_ends_with_our_error(ask: str, closed_port: int) -> None:
     with pytest.raises(ServiceError, match="refused"):
-        ask(closed_port)
+        ASKS[ask](closed_port)
 
 
 def test_connect_that_does_not_answer_is_our_error(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,11 +196,6 @@ def test_a_group_of_which_nothing_is_known_is_not_empty(monkeypatch: pytest.Monk
     with pytest.raises(StackError, match=r"still has members after 0 s: .*COORDINATOR_NOT_AVAILABLE"):
         kafka.wait_until_empty("mine", 0.2)
     assert kafka.members("mine") is None
-
-
-def test_kafkas_client_is_mapped_where_it_is_used() -> None:
-    with pytest.raises(ServiceError, match="KafkaException"), kafka_errors():
-        raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
 
 
 def test_clients_share_what_they_trust_until_its_file_changes(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.sinks.arrivals import SeqNoTimes, clock_offset
+from sinkbench.sinks.elasticsearch.seqnos import highest_found
 
 
 @given(
@@ -69,3 +71,12 @@ def test_a_clock_is_known_to_within_half_of_the_quickest_way_there_and_back(
 def test_a_clock_that_is_two_seconds_ahead_is_put_right_and_one_that_agrees_is_left_alone() -> None:
     assert clock_offset([(0.0, 2_000_500.0, 1_000.0), (5_000.0, 2_005_050.0, 5_100.0)]) == (2_000_000.0, 50.0)
     assert clock_offset([(0.0, 90.0, 100.0)]) == (0.0, 1.0)
+
+
+def test_each_shard_has_its_highest_number_and_one_that_does_not_answer_makes_the_reading_a_gap() -> None:
+    answers = [{"status": 200, "aggregations": {"last": {"value": value}}} for value in (16.0, None, 0.0)]
+    assert highest_found(answers) == [16.0, -1.0, 0.0]
+    for at in range(3):
+        # Without it the others' numbers would be taken for those of its neighbours.
+        with pytest.raises(LookupError):
+            highest_found([*answers[:at], {"status": 503}, *answers[at + 1 :]])

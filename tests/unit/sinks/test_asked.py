@@ -34,33 +34,18 @@ def fields(**of: Any) -> dict[str, Any]:
     return {"properties": of}
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [
-        (True, "true"),
-        (False, "false"),
-        (3, "3"),
-        (0.5, "0.50"),
-        ("1s", "1000ms"),
-        ("1h", "60m"),
-        ("-1", -1),
-        ("512MB", "512mb"),
-        ("1gb", "1024mb"),
-        ("_all", ["_all"]),
-        (["a", 1], ["a", "1"]),
-        ({"a": True}, {"a": "true"}),
-    ],
-)
+SAME = [
+    *((True, "true"), (False, "false"), (3, "3"), (0.5, "0.50"), ("1s", "1000ms"), ("1h", "60m"), ("-1", -1)),
+    *(("512MB", "512mb"), ("1gb", "1024mb"), ("_all", ["_all"]), (["a", 1], ["a", "1"]), ({"a": True}, {"a": "true"})),
+]
+OTHER = [
+    *(("1s", "1m"), ("1m", "1mb"), (1, "2"), ("a", "b"), (True, "false"), (["a"], ["a", "b"]), (0, None), ("1s", "1")),
+]
+
+
+@pytest.mark.parametrize(("asked", "found"), [*SAME, *OTHER])
 def test_one_value_may_be_written_in_many_ways(asked: Any, found: Any) -> None:
-    assert is_same(asked, found)
-
-
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [("1s", "1m"), ("1m", "1mb"), (1, "2"), ("a", "b"), (True, "false"), (["a"], ["a", "b"]), (0, None), ("1s", "1")],
-)
-def test_other_values_are_not_the_same(asked: Any, found: Any) -> None:
-    assert not is_same(asked, found)
+    assert is_same(asked, found) is ((asked, found) in SAME)
 
 
 @given(TREES)
@@ -85,22 +70,19 @@ def test_a_setting_that_became_another_one_or_is_absent_is_lacking() -> None:
 
 
 def test_a_field_that_is_absent_or_of_another_type_is_lacking() -> None:
-    body = {"mappings": fields(a={"type": "long"}, b={"properties": {"c": {"type": "date", "format": "yyyy"}}})}
+    body = {"mappings": fields(a={"type": "long"}, b={"properties": {"c": {"type": "date"}}})}
     found = became(mappings=fields(b={"properties": {"c": {"type": "keyword"}}}))
     assert compare(body, found).lacking == [
         "the field a was asked for, and is absent",
         "b.c's type date was asked for, and is keyword",
-        "b.c's format yyyy was asked for, and is absent",
     ]
 
 
 def test_what_is_asked_for_as_it_is_by_default_is_there() -> None:
     body = {"mappings": {**fields(a={"type": "keyword", "index": True}), "_source": {"enabled": True}}}
-    found = became(mappings=fields(a={"type": "keyword"}))
-    assert compare(body, found).lacking == ["a's index true was asked for, and is absent"]
-    assert compare(body, found, {"a": {"index": True}}).lacking == []
+    assert compare(body, became(mappings=fields(a={"type": "keyword"}))).lacking == []
     body = {"mappings": {"_source": {"mode": "synthetic"}}}
-    assert compare(body, found, {"_source": {}}).lacking == ["_source.mode synthetic was asked for, and is absent"]
+    assert compare(body, became()).lacking == ["_source.mode synthetic was asked for, and is absent"]
     body = {"mappings": fields(o={"enabled": True, "dynamic": False}, n={"type": "nested", "include_in_parent": False})}
     found = became(mappings=fields(o={"type": "object", "dynamic": "false"}, n={"type": "nested"}))
     assert compare(body, found) == compare({}, became())

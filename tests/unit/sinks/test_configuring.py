@@ -77,23 +77,16 @@ class Console:
         return []
 
 
-def test_a_setting_of_the_database_is_taken_away_again() -> None:
-    database: Any = Database()
-    database_set(database, {COMMIT: "off"})
-    assert database.there[COMMIT] == "off"
-    assert database_set_back(database) == [COMMIT]
-    assert database.there == {}
-    assert database_set_back(database) == []
-
-
-def test_what_a_person_has_set_is_there_again() -> None:
-    database: Any = Database(**{COMMIT: "local", "work_mem": "8MB"})
-    database_set(database, {COMMIT: "off"})
-    # A trial that was killed, and another one after it.
-    database_set(database, {COMMIT: "remote_apply"})
-    assert database.there[COMMIT] == "remote_apply"
-    database_set_back(database)
-    assert database.there == {COMMIT: "local", "work_mem": "8MB"}
+def test_a_setting_of_the_database_is_taken_away_again_and_what_was_there_before_comes_back() -> None:
+    for before in ({}, {COMMIT: "local", "work_mem": "8MB"}):
+        database: Any = Database(**before)
+        database_set(database, {COMMIT: "off"})
+        # A trial that was killed, and another one after it.
+        database_set(database, {COMMIT: "remote_apply"})
+        assert database.there[COMMIT] == "remote_apply"
+        assert database_set_back(database) == [COMMIT]
+        assert database.there == before
+        assert database_set_back(database) == []
 
 
 @given(before=st.sampled_from([None, "local"]), at=st.integers(0, 4), again=st.integers(0, 4))
@@ -122,8 +115,22 @@ def test_pgbouncer_is_set_by_its_console_and_back_by_its_file() -> None:
     assert console.done[-2:] == ["RELOAD", "RECONNECT"]
 
 
-def test_a_pgbouncer_that_nobody_may_set_was_not_set() -> None:
-    console: Any = Console(admins="")
+def test_a_setting_that_this_pgbouncer_lacks_is_told_with_its_version_and_what_to_do() -> None:
+    console: Any = Console("1.18.0/bouncer")
+    assert refusal_of_pooler(console, {"pool_mode": "session"}) is None
+    assert refusal_of_pooler(console, {"max_prepared_statements": "100"}) == (
+        "PgBouncer 1.18.0 has no setting max_prepared_statements; that came with 1.21: use a later one, or leave it out"
+        " of the plan"
+    )
+    assert refusal_of_pooler(console, {"other": "1"}) == (
+        "PgBouncer 1.18.0 has no setting other: use a later one, or leave it out of the plan"
+    )
+
+
+def test_a_user_who_is_no_admin_of_pgbouncer_is_refused_and_sets_nothing() -> None:
+    console: Any = Console(admins="root, root2")
+    said = refusal_of_pooler(console, {"pool_mode": "session"}) or ""
+    assert "does not let bench set anything: it is none of its admin_users; add it there" in said
     assert renew(console, read_file=True) == []
     assert console.done == []
 
@@ -139,25 +146,6 @@ def test_a_console_that_answers_nothing_more_is_an_error(monkeypatch: pytest.Mon
     monkeypatch.setattr(console, "execute", gone)
     with pytest.raises(psycopg.OperationalError):
         renew(console)
-
-
-def test_a_setting_that_this_pgbouncer_lacks_is_told_with_its_version_and_what_to_do() -> None:
-    console: Any = Console("1.18.0/bouncer")
-    assert refusal_of_pooler(console, {"pool_mode": "session"}) is None
-    assert refusal_of_pooler(console, {"max_prepared_statements": "100"}) == (
-        "PgBouncer 1.18.0 has no setting max_prepared_statements; that came with 1.21: use a later one, or leave it out"
-        " of the plan"
-    )
-    assert refusal_of_pooler(console, {"other": "1"}) == (
-        "PgBouncer 1.18.0 has no setting other: use a later one, or leave it out of the plan"
-    )
-
-
-def test_a_user_who_is_no_admin_of_pgbouncer_is_refused() -> None:
-    said = refusal_of_pooler(Console(admins="root, bench2"), {"pool_mode": "session"})  # type: ignore[arg-type]
-    assert said is not None
-    assert "does not let bench set anything" in said
-    assert "add it there, and restart PgBouncer" in said
 
 
 def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:

@@ -19,7 +19,7 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.race.keys import beans_named, check_keys, check_url
 from sinkbench.sinks.postgres.asking import Columns, Document
 from sinkbench.sinks.postgres.jdbc import NO_FILE, alone, conninfo_of, refusal, with_password
-from sinkbench.trial.bench import filled_in
+from sinkbench.trial.cluster import filled_in
 from tests.support.parrots import kerberos_server, postgres_parrot
 
 HOSTILE = {

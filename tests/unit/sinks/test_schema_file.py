@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from sinkbench.sinks.postgres.schema import difference, names_one_of
+from sinkbench.sinks.postgres.schema import Objects, difference, names_one_of
 
 TABLE = {("table", 20_001): "public.tides"}
 NAMES = {"tides", "tides_id_seq"}
 
 
-def test_what_was_there_before_is_no_difference() -> None:
-    assert difference({}, {}) is None
-    assert difference(TABLE, TABLE) is None
+MANY = {("type", 20_000 + number): f"public.t{number}" for number in range(7)}
 
 
-def test_what_was_made_is_named_and_so_is_what_was_removed() -> None:
-    assert (difference({}, TABLE) or "").startswith("it makes table public.tides outside of the trial's own schema")
-    assert difference(TABLE, {}) == "it removes table public.tides, which it has not made; leave that out"
-
-
-def test_one_that_was_made_anew_under_its_name_was_removed() -> None:
-    assert (difference(TABLE, {("table", 20_002): "public.tides"}) or "").startswith("it removes table public.tides")
-
-
-def test_many_are_a_few_and_a_number() -> None:
-    many = {("type", 20_000 + number): f"public.t{number}" for number in range(7)}
-    assert "makes type public.t0, type public.t1, type public.t2 and 4 more outside" in (difference({}, many) or "")
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {}, ""),
+        (TABLE, TABLE, ""),
+        ({}, TABLE, "it makes table public.tides outside of the trial's own schema"),
+        (TABLE, {}, "it removes table public.tides, which it has not made; leave that out"),
+        # Made anew under its name it was removed.
+        (TABLE, {("table", 20_002): "public.tides"}, "it removes table public.tides"),
+        ({}, MANY, "it makes type public.t0, type public.t1, type public.t2 and 4 more outside"),
+    ],
+)
+def test_what_was_made_or_removed_elsewhere_is_named(before: Objects, after: Objects, said: str) -> None:
+    found = difference(before, after)
+    assert (found or "").startswith(said)
+    assert (found is None) == (not said)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +13,11 @@ from sinkbench.errors import TargetError
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import DataNode
 from sinkbench.sinks.elasticsearch import state as elasticsearch
+from sinkbench.sinks.elasticsearch.audited import stored_bytes
+from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.postgres import state as postgres
 from sinkbench.sinks.postgres.jdbc import read_only
+from sinkbench.stack import Endpoint
 
 ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12, "waited_for": 0}
 SESSIONS = [
@@ -118,7 +123,25 @@ def test_a_commit_waits_for_some_of_a_quorum() -> None:
     assert (found.waited_for, found.waits_for, len(found.standbys)) == (1, "ANY 1 (a, b)", 2)
 
 
-def test_what_templates_give_to_an_index_is_read_as_far_as_they_give_anything() -> None:
-    assert elasticsearch.replicas_of({"template": {"settings": {"index": {"number_of_replicas": "2"}}}}) == 2
-    assert elasticsearch.replicas_of({"template": {"settings": {}}}) is None
-    assert elasticsearch.replicas_of({}) is None
+def shard(*sizes: int, primary: bool = True) -> dict[str, Any]:
+    segments = {f"_{number}": {"size_in_bytes": size} for number, size in enumerate(sizes)}
+    return {"routing": {"primary": primary}, "segments": segments}
+
+
+def test_the_bytes_of_primary_shards_count_and_not_those_of_their_copies() -> None:
+    def answered(*shards: list[dict[str, Any]], failed: int = 0) -> dict[str, Any]:
+        return {"_shards": {"failed": failed}, "indices": {"mine": {"shards": dict(enumerate(shards))}}}
+
+    assert stored_bytes(answered([shard(100, 20), shard(100, 20, primary=False)], [shard(3)])) == 123
+    assert stored_bytes(answered([shard(100)], failed=1)) is None
+    assert stored_bytes(answered([shard()])) is None
+    # Nothing is left of an answer whose parts are all filtered out.
+    assert stored_bytes({}) is None
+
+
+def test_each_of_several_nodes_can_be_asked_for_one_may_be_gone() -> None:
+    first, second = "http://127.0.0.1:19200", "http://127.0.0.1:19201"
+    nodes = {"elasticsearch": Endpoint(first), "elasticsearch-2": Endpoint(second)}
+    for endpoint, expected in ((Endpoint(first), {first}), (Endpoint(first, nodes=nodes), {first, second})):
+        with closing(connect(endpoint)) as client:
+            assert {node.base_url for node in client.transport.node_pool.all()} == expected

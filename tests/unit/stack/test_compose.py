@@ -14,17 +14,17 @@ from ruamel.yaml import YAML
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, load_settings
-from sinkbench.stack import compose, composecli, composemeter
+from sinkbench.stack import Endpoints, compose, composecli, composemeter
+from sinkbench.stack.assembly import checks, shared_variables
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.composecli import ComposeCli, end_of_build, too_old
-from sinkbench.stack.composeendpoints import endpoints_of
-from sinkbench.stack.containers import SERVICES, by_service, check_nodes, check_security, names_of, state_of
+from sinkbench.stack.composeendpoints import Reach
+from sinkbench.stack.containers import SERVICES, by_service, check_nodes, names_of, state_of
 from sinkbench.stack.engine import Container
-from sinkbench.stack.nodes import node_environment
 from sinkbench.stack.protocol import Allowance
-from sinkbench.stack.readiness import checks
 from sinkbench.stack.security import OF_CONTAINERS, Security
-from sinkbench.topology import Node, Topology, load_topology
+from sinkbench.stack.spec import Place
+from sinkbench.topology import Topology, load_topology
 
 HERE = Path("/a b/checkout")
 BASE, PUBLISHED_FILE, SECURE_FILE = (f"docker-compose.{name}yml" for name in ("", "published.", "secure."))
@@ -169,25 +169,23 @@ def test_a_version_of_compose_that_cannot_override_is_too_old(version: str, old:
 
 
 def test_the_step_that_failed_is_what_is_shown_of_a_build() -> None:
-    output = """#9 [programs 4/8] RUN mvn package
-#9 DONE 3.1s
-------
- > [programs 5/8] RUN apt-get install nonsense:
-0.512 E: Unable to locate package nonsense
-------
-Dockerfile:7
-failed to solve: process "/bin/sh -c apt-get install nonsense" did not complete successfully: exit code: 100
-"""
-    shown = end_of_build(output).splitlines()
-    assert shown == [*(" > [programs 5/8] RUN apt-get install nonsense:", "0.512 E: Unable to locate package nonsense")]
-    many = output.replace("0.512 E:", "\n".join(f"0.{n} line {n}" for n in range(100)) + "\n0.512 E:")
-    assert end_of_build(many).splitlines()[0] == shown[0]
-    assert end_of_build(many).splitlines()[-1] == shown[-1]
-    assert len(end_of_build(many).splitlines()) == 16
+    step = " > [programs 5/8] RUN apt-get install nonsense:"
+    printed = [*(f"0.{n} line {n}" for n in range(100)), "0.512 E: Unable to locate package nonsense"]
+    output = "\n".join(
+        ["#9 DONE 3.1s", "------", step, *printed, "------", "Dockerfile:7", "failed to solve: exit code: 100"]
+    )
+    assert end_of_build(output).splitlines() == [step, *printed[-15:]]
     assert end_of_build("no such thing as an engine\n") == "no such thing as an engine"
 
 
 # --- how the services are reached ---
+
+
+def endpoints_of(
+    found: list[Container], inside: bool, layout: Topology | None = None, gone: frozenset[str] = frozenset(),
+    security: Security | None = None,
+) -> Endpoints:  # fmt: skip
+    return Reach(names_of(found), inside, layout or Topology(), security, gone).endpoints
 
 
 def test_from_outside_services_are_reached_by_their_published_ports() -> None:
@@ -206,7 +204,6 @@ def test_from_outside_services_are_reached_by_their_published_ports() -> None:
 
 def test_from_inside_they_are_reached_by_their_names() -> None:
     found = endpoints_of(STACK, inside=True)
-    assert found.kafka == "kafka:9092"
     assert found.connect == {"connect-1": "http://connect10000:8083", "connect-2": "http://connect20000:8083"}
     assert "host=pgbouncer" in found.sinks["pgbouncer"].address
     assert found.connect_metrics["connect-2"] == "http://connect20000:9404/metrics"
@@ -238,7 +235,6 @@ def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None
     assert elasticsearch.options == {"index": "tides", "shards": "3", "replicas": "1"}
     assert "port=15433" in postgres.nodes["postgres-2"].address
     assert postgres.nodes["postgres-2"].options == {"role": "replica"}
-    assert postgres.address == postgres.nodes["postgres"].address
     names = [
         *("kafka", "kafka-2", "kafka-3", "elasticsearch", "elasticsearch-2", "elasticsearch-3"),
         *("postgres", "postgres-2", "pgbouncer", *(f"connect-{n}" for n in range(1, 7))),
@@ -249,54 +245,32 @@ def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None
 
 def test_a_node_that_is_gone_is_neither_asked_first_nor_waited_for() -> None:
     others = [each for each in CLUSTERS if each.service != "kafka"]
-    found = endpoints_of(others, False, PUBLISHED, {"elasticsearch-3"})
+    found = endpoints_of(others, False, PUBLISHED, frozenset({"elasticsearch-3"}))
     assert found.kafka == "127.0.0.1:19094,127.0.0.1:19096"
     assert found.brokers["kafka"] == "127.0.0.1:0"
     assert {each.options["nodes"] for each in found.sinks["elasticsearch"].nodes.values()} == {"2"}
 
 
-def test_clients_of_secured_containers_have_passwords_and_none_is_shown() -> None:
+def test_clients_of_secured_containers_use_tls_and_passwords() -> None:
     found = endpoints_of(STACK, inside=False, security=SECURITY)
-    assert found.sinks["elasticsearch"].address == "https://127.0.0.1:19200"
-    assert found.connect["connect-1"] == "https://127.0.0.1:18083"
+    for address in (found.sinks["elasticsearch"].address, found.connect["connect-1"], found.loadgens["loadgen-1"]):
+        assert address.startswith("https://127.0.0.1:")
     assert found.kafka_settings["sasl.password"] == "password of kafka"
-    asked = {
-        "connect": found.connect_access,
-        "elasticsearch": found.sinks["elasticsearch"].access,
-        "loadgen": found.loadgen_access,
-    }
-    for service, access in asked.items():
-        assert (access.user, access.password, access.ca) == (
-            *("sinkbench", f"password of {service}", Path("/kept/ca.pem")),
-        )
-    for name in ("postgres", "pgbouncer"):
-        assert "sslmode=verify-full" in found.sinks[name].address
-        assert "password of" in found.sinks[name].address
-        assert "password" not in found.sinks[name].shown
+    assert found.loadgen_access == SECURITY.access("loadgen")
+    assert "sslmode=verify-full" in found.sinks["pgbouncer"].address
+    assert "password" not in found.sinks["pgbouncer"].shown
 
 
 # --- what is there ---
 
 
-def test_containers_of_other_nodes_than_the_topologys_are_refused() -> None:
-    check_nodes(names_of(STACK), Topology(), "there", "do")
-    check_nodes(names_of(CLUSTERS), PUBLISHED, "there", "do")
-    # Workers and load generators may be any number, and what is not there is started.
-    check_nodes(["elasticsearch", "postgres", "loadgen-7"], Topology(), "there", "do")
+def test_any_number_of_workers_and_services_that_are_not_there_are_no_other_nodes() -> None:
+    check_nodes(names_of(STACK), Topology(), "here", "do")
+    check_nodes(["elasticsearch", "postgres", "loadgen-7"], Topology(), "here", "do")
     with pytest.raises(
-        StackError, match=r"^here there are kafka, kafka-2, kafka-3, and the topology small has kafka; do$"
+        StackError, match=r"^here there are kafka, kafka-2, kafka-3, and the topology small has kafka; d"
     ):
         check_nodes(names_of(CLUSTERS), Topology(), "here", "do")
-
-
-def test_containers_with_other_security_than_is_asked_for_are_refused() -> None:
-    secured, plain = {"kafka": container("kafka", secured=True)}, {"kafka": container("kafka")}
-    check_security(secured, wanted=True)
-    check_security(plain, wanted=False)
-    with pytest.raises(StackError, match=r"kafka wants TLS and a password; set SINKBENCH_SECURITY=on, or run `sinkbe"):
-        check_security(secured, wanted=False)
-    with pytest.raises(StackError, match=r"kafka has no TLS and no users, and SINKBENCH_SECURITY=on; unset it, or run"):
-        check_security(plain, wanted=True)
 
 
 def test_an_allowance_that_all_containers_of_a_service_have_is_given_once() -> None:
@@ -407,24 +381,17 @@ def test_a_reading_is_given_out_once_so_that_no_difference_is_of_nothing(
     assert again.cpu_seconds == {}
 
 
-@pytest.mark.parametrize(
-    ("limit", "bytes_free", "said"),
-    [
-        ("vm.max_map_count is 65530", 1 << 40, r"vm\.max_map_count is 65530"),
-        ("", 1 << 30, r"the topology published needs .* of memory"),
-    ],
-)
+@pytest.mark.parametrize("what", ["check_host", "check_memory"])
 def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
-    limit: str, bytes_free: int, said: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    what: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check(topology: Topology) -> None:
-        if limit:
-            raise StackError(limit)
+    def refuse(*_: Any) -> None:
+        raise StackError(f"{what} refuses")
 
-    monkeypatch.setattr(compose, "check_host", check)
+    monkeypatch.setattr(compose, "check_host", lambda topology: None)
     monkeypatch.setattr(compose, "engine_is_here", lambda: True)
-    monkeypatch.setattr(compose.psutil, "virtual_memory", lambda: SimpleNamespace(available=bytes_free))
-    with pytest.raises(StackError, match=said):
+    monkeypatch.setattr(compose, what, refuse)
+    with pytest.raises(StackError, match=f"{what} refuses"):
         opened([], PUBLISHED, {**COMPOSE, **CLUSTERS_FILE}).up(print)
 
 
@@ -436,6 +403,7 @@ def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
         ([], Topology(), COMPOSE, {"security": "on"}, "COMPOSE_FILE lacks docker-compose.secure.yml; add it there"),
         ([container("kafka", secured=True)], Topology(), COMPOSE, {}, "kafka wants TLS and a password"),
         (STACK, Topology(), services(SECURE_FILE), {"security": "on"}, "kafka has no TLS and no users"),
+        ([], PUBLISHED, {**CLUSTERS_FILE, **services(SECURE_FILE)}, {}, "give kafka-2, kafka-3, elastic"),
     ],
 )  # fmt: skip
 def test_files_containers_and_settings_that_do_not_agree_are_refused(
@@ -497,7 +465,7 @@ def defaults() -> dict[str, str]:
 def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
     found = dict(VARIABLE.findall((CHECKOUT / "docker-compose.yml").read_text()))
     own = {name: value for name, value in found.items() if name.startswith("SINKBENCH_")}
-    # Empty, so that the controller's container can tell whether somebody has asked for a plan.
+    # Empty, so that the controller's container can see whether a plan is asked for.
     assert own.pop("SINKBENCH_PLAN") == ""
     assert own == {name: defaults()[name] for name in own}
     assert set(found) - set(own) == {"SINKBENCH_PLAN", "DOCKER_SOCKET", "COMPOSE_PROJECT_NAME"}
@@ -517,13 +485,9 @@ def test_the_published_file_has_the_nodes_and_sizes_of_the_published_topology() 
     }
     ports = {"kafka_port": 9092, "kafka_controller_port": 9093, "elasticsearch_port": 9200,
              "elasticsearch_transport_port": 9300, "postgres_port": 5432}  # fmt: skip
-
-    def address(node: Node, port: str) -> str:
-        return f"{node.name}:{ports[port]}"
-
-    wanted = node_environment(PUBLISHED, address)
+    wanted = shared_variables(Place(PUBLISHED, lambda node, port: (node.name, ports.get(port, 0))))
     for name, service in CLUSTERS_FILE.items():
-        given = {key: str(value) for key, value in service["environment"].items()}
+        given = {key: str(value) for key, value in service["environment"].items() if key != "KAFKA_CONTROLLER_HOST"}
         assert {key: value for key, value in given.items() if key in wanted} == {
             key: value for key, value in wanted.items() if key in given
         }, name

@@ -1,4 +1,4 @@
-"""What is read from the Docker engine's answers, and what a user is told who has none that can be used."""
+"""What is read from the Docker engine's answers, and what is said of one that cannot be used."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.composecli import LEAST_COMPOSE
 from sinkbench.stack.engine import LEAST_ENGINE, Container, refusal, too_old, used_by
-
-WHERE = "unix:///var/run/docker.sock"
 
 
 def container(status: str) -> Container:
@@ -35,17 +33,17 @@ def test_health_and_exit_code_are_read_from_the_status(status: str, health: str 
 
 
 def test_an_engine_that_is_too_old_is_named_with_its_version_and_the_reason() -> None:
-    said = too_old({"Version": "20.10.24", "ApiVersion": "1.41"}, WHERE)
+    said = too_old({"Version": "20.10.24", "ApiVersion": "1.41"})
     assert said is not None
-    for part in (WHERE, "20.10.24", LEAST_ENGINE, "start_interval", "upgrade"):
+    for part in ("20.10.24", LEAST_ENGINE, "start_interval", "upgrade"):
         assert part in said
-    assert too_old({"Version": "25.0.0", "ApiVersion": "1.44"}, WHERE) is None
-    assert too_old({"Version": "99.0.0", "ApiVersion": "1.100"}, WHERE) is None
+    assert too_old({"Version": "25.0.0", "ApiVersion": "1.44"}) is None
+    assert too_old({"Version": "99.0.0", "ApiVersion": "1.100"}) is None
 
 
 def test_no_permission_and_no_engine_are_two_things() -> None:
-    assert "usermod -aG docker" in refusal("('Connection aborted.', PermissionError(13, 'Permission denied'))", WHERE)
-    assert "scripts/docker-bootstrap" in refusal("[Errno 2] No such file or directory", WHERE)
+    assert "usermod -aG docker" in refusal("('Connection aborted.', PermissionError(13, 'Permission denied'))")
+    assert "scripts/docker-bootstrap" in refusal("[Errno 2] No such file or directory")
 
 
 def test_the_bootstrap_script_asks_for_the_same_versions() -> None:

@@ -25,7 +25,7 @@ from sinkbench.sinks import Capabilities
 from sinkbench.stack import readiness
 from sinkbench.stack.choice import open_stack
 from sinkbench.stack.external import ExternalStack, advice
-from sinkbench.trial.bench import Bench
+from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from sinkbench.trial.stop import DrainWatch, Timeouts
 from tests.support.trials import JDBC, OTHER, sample
@@ -50,9 +50,9 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExternalStack:
 
 
 @pytest.fixture
-def bench(stack: ExternalStack, tmp_path: Path) -> Bench:
+def bench(stack: ExternalStack, tmp_path: Path) -> Cluster:
     (tmp_path / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
-    return Bench(stack, load_plan(tmp_path / "plan.yaml", CHECKOUT / "connectors"), CHECKOUT)
+    return Cluster(stack, load_plan(tmp_path / "plan.yaml", CHECKOUT / "connectors"), CHECKOUT)
 
 
 def test_it_always_runs_and_is_never_started_or_stopped(stack: ExternalStack) -> None:
@@ -140,20 +140,20 @@ def test_only_what_a_run_of_this_account_has_made_is_a_leftover(stack: ExternalS
     assert not any(map(is_leftover(stack), names))
 
 
-def test_variables_of_the_stack_file_are_filled_in_and_others_left_to_the_workers(bench: Bench) -> None:
+def test_variables_of_the_stack_file_are_filled_in_and_others_left_to_the_workers(bench: Cluster) -> None:
     config = bench.config(JDBC, Names.of("t"))
     assert config["connection.url"].startswith("jdbc:postgresql://db.internal:${env:POSTGRES_PORT}/bench?")
     assert config["connection.password"] == "${env:POSTGRES_PASSWORD}"
     assert config["collection.name.format"] == "${topic}"
 
 
-def test_a_sink_that_the_stack_file_does_not_have_is_named_with_its_key(bench: Bench) -> None:
+def test_a_sink_that_the_stack_file_does_not_have_is_named_with_its_key(bench: Cluster) -> None:
     with pytest.raises(StackError, match=r"mine.yaml: has no 'elasticsearch', which a pipeline .*; add that key"):
         preflight(bench, [OTHER])
 
 
 def test_a_plugin_that_connect_does_not_have_is_named_with_those_that_it_has(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench, "sink", lambda name: None)
     monkeypatch.setattr(bench.connect, "plugins", lambda: {"a.FileSinkConnector": "1", "b.JdbcSinkConnector": None})
@@ -166,7 +166,7 @@ def test_a_plugin_that_connect_does_not_have_is_named_with_those_that_it_has(
 
 
 def test_what_a_sink_refuses_to_be_set_to_is_told_before_anything_is_created(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "PgBouncer 1.18.0 has no setting max_prepared_statements"
     settings: Any = SimpleNamespace(refusal=lambda given: said)
@@ -179,7 +179,7 @@ def test_what_a_sink_refuses_to_be_set_to_is_told_before_anything_is_created(
 
 @pytest.mark.parametrize("spelt", ["a.JdbcSinkConnector", "JdbcSinkConnector", "JdbcSink"])
 def test_a_plugin_is_found_by_every_name_that_connect_takes(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, spelt: str
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch, spelt: str
 ) -> None:
     monkeypatch.setattr(bench, "sink", lambda name: None)
     monkeypatch.setattr(bench, "config", lambda cell, names: {"connector.class": spelt})
@@ -211,7 +211,7 @@ def test_an_answer_comes_with_what_to_do(answer: str, mend: str) -> None:
 def test_checks_that_are_asked_at_the_same_time_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
 
-    def slowly(_access: Access, _timeout_seconds: float) -> object:
+    def slowly(_access: Access, _timeout_seconds: float, _changed_at: int) -> object:
         time.sleep(0.05)
         made.append(object())
         return made[-1]

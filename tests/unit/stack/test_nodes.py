@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,21 +15,15 @@ from hypothesis import strategies as st
 from supervisor.options import ServerOptions
 
 from sinkbench.errors import StackError
-from sinkbench.settings import CHECKOUT, Settings, load_settings
+from sinkbench.settings import CHECKOUT, PORTS, Settings, load_settings
+from sinkbench.stack.assembly import checks, endpoints_of, needs, shared_variables, specs
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.localendpoints import endpoints_of
-from sinkbench.stack.nodes import (
-    check_memory,
-    environment_of,
-    needs,
-    shared_environment,
-    supervisor_config,
-)
-from sinkbench.stack.readiness import checks
-from sinkbench.topology import Topology, load_topology, needed_bytes
+from sinkbench.stack.nodes import check_memory, supervisor_config
+from sinkbench.stack.spec import Place
+from sinkbench.topology import SERVICES, Topology, load_topology, needed_bytes
 
-TEMPLATE = (CHECKOUT / "local" / "supervisord.conf").read_text()
+HEAD = (CHECKOUT / "local" / "supervisord.conf").read_text()
 Made = Callable[..., Settings]
 
 
@@ -71,7 +66,7 @@ def test_every_node_is_a_program_with_a_log_and_data_of_its_own(
     settings: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = settings()
-    found = programs(supervisor_config(TEMPLATE, made), made, monkeypatch)
+    found = programs(supervisor_config(HEAD, Home(made).place()), made, monkeypatch)
     assert sorted(found) == sorted(node.name for node in made.layout.nodes)
     assert {name: Path(each.stdout_logfile).name for name, each in found.items()} == {
         name: f"{name}.log" for name in found
@@ -79,6 +74,7 @@ def test_every_node_is_a_program_with_a_log_and_data_of_its_own(
     data = Home(made).data
     assert found["kafka-3"].environment == {
         "KAFKA_NODE": "3",
+        "KAFKA_CONTROLLER_HOST": "localhost",
         "KAFKA_DATA": str(data / "kafka-3"),
         "KAFKA_PORT": "19096",
         "KAFKA_CONTROLLER_PORT": "19097",
@@ -91,26 +87,32 @@ def test_every_node_is_a_program_with_a_log_and_data_of_its_own(
     assert found["connect-6"].environment == {"CONNECT_WORKER": "6"}
 
 
-def test_the_small_stack_has_the_programs_of_the_template(settings: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_services_of_a_topology_are_those_that_are_described_with_ports_that_can_be_set() -> None:
+    assert tuple(specs()) == SERVICES
+    ports = [name for spec in specs().values() if spec.name != "connect" for name in spec.ports]
+    assert tuple(ports) == PORTS
+    assert set(specs()["connect"].ports) <= set(Settings.model_fields)
+
+
+def test_a_program_is_ended_as_its_service_wants_it(settings: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     made = settings("small")
-    ours = programs(supervisor_config(TEMPLATE, made), made, monkeypatch)
-    theirs = programs(TEMPLATE, made, monkeypatch)
-    assert list(ours) == list(theirs)
-    for name, each in ours.items():
-        for option in ("command", "stdout_logfile", "stopwaitsecs", "stopsignal", "startsecs", "killasgroup", "uid"):
-            assert getattr(each, option) == getattr(theirs[name], option), (name, option)
-    # As `Home.environment` has had them since there is one node.
-    shared = {f"{service.upper()}_DATA": str(Home(made).path / "data" / service) for service in ("kafka", "postgres")}
-    assert shared["KAFKA_DATA"] == ours["kafka"].environment["KAFKA_DATA"]
-    assert shared["POSTGRES_DATA"] == ours["postgres"].environment["POSTGRES_DATA"]
+    found = programs(supervisor_config(HEAD, Home(made).place()), made, monkeypatch)
+    ended = {name: (each.stopsignal, each.stopwaitsecs) for name, each in found.items()}
+    assert ended["kafka"] == ended["elasticsearch"] == (signal.SIGTERM, 30)
+    assert (ended["postgres"], ended["pgbouncer"]) == ((signal.SIGINT, 30), (signal.SIGINT, 5))
+    assert all(each.killasgroup and not each.autorestart and each.startsecs == 0 for each in found.values())
 
 
 def test_the_small_stack_is_told_of_no_other_nodes(settings: Made) -> None:
-    told = shared_environment(settings("small"))
+    told = shared_variables(Home(settings("small")).place())
+    assert told.pop("POSTGRES_PRIMARY_FILE").endswith("/data/postgres-primary")
     assert told == {
+        **{"POSTGRES_HOST": "127.0.0.1", "POSTGRES_PORT": "15432"},
+        **{"PGBOUNCER_HOST": "127.0.0.1", "PGBOUNCER_PORT": "16432"},
+        **dict.fromkeys(("POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD"), "sinkbench"),
+        "ELASTICSEARCH_INDEX": "tides",
         "KAFKA_BOOTSTRAP": "127.0.0.1:19092",
         "KAFKA_VOTERS": "1@localhost:19093",
-        "KAFKA_CONTROLLER_HOST": "localhost",
         "KAFKA_REPLICATION": "1",
         "KAFKA_MIN_INSYNC_REPLICAS": "1",
         "CONNECT_REPLICATION": "1",
@@ -125,7 +127,7 @@ def test_the_small_stack_is_told_of_no_other_nodes(settings: Made) -> None:
 
 
 def test_the_nodes_of_a_cluster_are_told_of_one_another(settings: Made) -> None:
-    told = shared_environment(settings(port_offset="100"))
+    told = shared_variables(Home(settings(port_offset="100")).place())
     assert told["KAFKA_VOTERS"] == "1@localhost:19193,2@localhost:19195,3@localhost:19197"
     assert told["KAFKA_BOOTSTRAP"] == "127.0.0.1:19192,127.0.0.1:19194,127.0.0.1:19196"
     assert told["ELASTICSEARCH_SEEDS"] == "127.0.0.1:19400,127.0.0.1:19401,127.0.0.1:19402"
@@ -139,23 +141,26 @@ def test_the_nodes_of_a_cluster_are_told_of_one_another(settings: Made) -> None:
 @given(name=st.sampled_from([node.name for node in load_topology("published", Path(), CHECKOUT).nodes]))
 def test_what_a_node_waits_for_starts_before_it(name: str) -> None:
     topology = load_topology("published", Path(), CHECKOUT)
+    place = Place(topology, lambda node, port: ("", 0))
     order = [node.name for node in topology.nodes]
     node = topology.node(name)
-    assert all(order.index(each) < order.index(name) for each in needs(topology, node))
+    assert all(order.index(each) < order.index(name) for each in needs(place, node))
     # Nobody waits for itself, and some begin at once.
-    assert name not in needs(topology, node)
+    assert name not in needs(place, node)
 
 
 def test_workers_wait_for_every_broker_and_a_replica_for_the_primary() -> None:
     topology = load_topology("published", Path(), CHECKOUT)
-    assert needs(topology, topology.node("connect-4")) == {"kafka", "kafka-2", "kafka-3"}
-    assert needs(topology, topology.node("postgres-2")) == {"postgres"}
-    assert needs(topology, topology.node("pgbouncer")) == {"postgres"}
+
+    def waits_for(name: str, **primaries: str) -> frozenset[str]:
+        return needs(Place(topology, lambda node, port: ("", 0), primaries=primaries), topology.node(name))
+
+    assert waits_for("connect-4") == {"kafka", "kafka-2", "kafka-3"}
+    assert waits_for("postgres-2") == waits_for("pgbouncer") == {"postgres"}
     # While a replica has taken its place, the first one is a replica, too.
-    assert needs(topology, topology.node("postgres"), "postgres-2") == {"postgres-2"}
-    assert needs(topology, topology.node("postgres-2"), "postgres-2") == frozenset()
-    assert needs(topology, topology.node("pgbouncer"), "postgres-2") == {"postgres-2"}
-    assert needs(topology, topology.node("kafka-2")) == frozenset()
+    assert waits_for("postgres", postgres="postgres-2") == {"postgres-2"}
+    assert waits_for("postgres-2", postgres="postgres-2") == waits_for("kafka-2") == frozenset()
+    assert waits_for("pgbouncer", postgres="postgres-2") == {"postgres-2"}
 
 
 def test_nodes_of_another_cluster_have_data_of_their_own(settings: Made) -> None:
@@ -168,7 +173,7 @@ def test_nodes_of_another_cluster_have_data_of_their_own(settings: Made) -> None
 
 
 def test_the_small_stack_is_reached_as_a_stack_of_one_node_each(settings: Made) -> None:
-    found = endpoints_of(settings("small"))
+    found = endpoints_of(Home(settings("small")).place())
     assert (found.kafka, dict(found.brokers), found.replication) == ("127.0.0.1:19092", {}, 1)
     assert [each.nodes for each in found.sinks.values()] == [{}, {}, {}]
     # elasticsearch/index.json says what its index is like.
@@ -178,7 +183,7 @@ def test_the_small_stack_is_reached_as_a_stack_of_one_node_each(settings: Made) 
 
 def test_every_node_of_the_published_stack_is_reached(settings: Made) -> None:
     made = settings()
-    found = endpoints_of(made)
+    found = endpoints_of(Home(made).place())
     assert found.kafka == "127.0.0.1:19092,127.0.0.1:19094,127.0.0.1:19096"
     assert found.replication == 3
     elastic = found.sinks["elasticsearch"]
@@ -192,7 +197,7 @@ def test_every_node_of_the_published_stack_is_reached(settings: Made) -> None:
 
 
 def test_a_node_that_starts_alone_does_not_wait_for_those_that_are_gone(settings: Made) -> None:
-    found = endpoints_of(settings(), {"elasticsearch-2", "kafka"})
+    found = endpoints_of(Home(settings()).place({"elasticsearch-2", "kafka"}))
     assert {each.options["nodes"] for each in found.sinks["elasticsearch"].nodes.values()} == {"2"}
 
 
@@ -210,7 +215,7 @@ def test_too_little_memory_is_told_with_what_it_needs_and_what_there_is(settings
 
 
 def test_it_is_told_before_anything_is_fetched_or_started(settings: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("find_java", "find_postgres", "find_pgbouncer", "check_ports_free", "end_leftovers"):
+    for name in ("find_java", "check_ports_free", "end_leftovers"):
         monkeypatch.setattr(f"sinkbench.stack.local.{name}", lambda *_: None)
     monkeypatch.setattr("sinkbench.stack.local.Home.prepare", lambda home: home.path.mkdir(parents=True))
     little = psutil.virtual_memory()._replace(available=5_000_000_000)
@@ -222,9 +227,4 @@ def test_it_is_told_before_anything_is_fetched_or_started(settings: Made, monkey
 
 
 def test_a_disk_that_a_replica_would_write_to_as_well_is_not_filled(settings: Made) -> None:
-    assert LocalStack(settings()).faults.small_disks is None
-
-
-def test_only_nodes_that_are_numbered_are_told_something_of_their_own(settings: Made) -> None:
-    made = settings()
-    assert {node.service for node in made.layout.nodes if not environment_of(made, node)} == {"pgbouncer", "connect"}
+    assert LocalStack(settings()).faults.small_disks("postgres") is None

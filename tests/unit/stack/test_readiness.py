@@ -15,8 +15,8 @@ from sinkbench.errors import ServiceError
 from sinkbench.services.access import Access
 from sinkbench.sinks.elasticsearch import service as elasticsearch
 from sinkbench.sinks.postgres import service as postgres
-from sinkbench.stack import Endpoint, readiness
-from sinkbench.stack.readiness import checks, loadgen_checks
+from sinkbench.stack import Endpoint, pipeline
+from sinkbench.stack.assembly import checks
 from tests.support.endpoints import endpoints
 from tests.support.tlsserver import issue, served
 
@@ -108,7 +108,7 @@ class Broker:
 def test_a_broker_is_ready_once_it_takes_part_in_its_cluster(
     monkeypatch: pytest.MonkeyPatch, there: frozenset[int], problem: str | None, found: list[str | None]
 ) -> None:
-    monkeypatch.setattr(readiness, "Kafka", Broker)
+    monkeypatch.setattr(pipeline, "Kafka", Broker)
     monkeypatch.setattr(Broker, "there", there)
     monkeypatch.setattr(Broker, "problem_", problem)
     monkeypatch.setattr(Broker, "asked", ())
@@ -121,7 +121,7 @@ def test_a_broker_is_ready_once_it_takes_part_in_its_cluster(
 
 
 def test_one_broker_alone_is_asked_whether_it_answers_whatever_its_number_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "Kafka", Broker)
+    monkeypatch.setattr(pipeline, "Kafka", Broker)
     monkeypatch.setattr(Broker, "there", frozenset({1001}))
     assert [check() for check in checks(endpoints("h:1")).values()] == [None]
 
@@ -137,12 +137,12 @@ def test_a_load_generator_is_ready_for_those_whom_it_lets_in(
     with served(make_app(LoadService({}), users={"bench": "hunter2-hunter2"}), files) as port:
         access = Access(user=user, password=password, ca=files.ca)
         where = endpoints(loadgens={"loadgen-1": f"https://127.0.0.1:{port}"}, loadgen_access=access)
-        found = loadgen_checks(where)["loadgen-1"]()
+        found = checks(where, loadgens=True)["loadgen-1"]()
     assert found is None if problem is None else found is not None and found.startswith(problem)
 
 
 def test_what_is_no_load_generator_is_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="hello")))
-    monkeypatch.setattr(readiness, "shared_client", lambda *_: client)
+    monkeypatch.setattr(pipeline, "shared_client", lambda *_: client)
     where = endpoints(loadgens={"loadgen-1": "http://g:1"})
-    assert loadgen_checks(where)["loadgen-1"]() == "it is no load generator of this version: hello"
+    assert checks(where, loadgens=True)["loadgen-1"]() == "it is no load generator of this version: hello"

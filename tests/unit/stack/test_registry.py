@@ -12,7 +12,7 @@ from sinkbench.cli.main import main
 from sinkbench.errors import EXIT_UNUSABLE, StackError
 from sinkbench.sinks import Sink, open_sink, sink_kind, sink_kinds, sinks_of, stamping_sinks
 from sinkbench.stack import Endpoint, Endpoints, registry
-from sinkbench.stack.readiness import checks
+from sinkbench.stack.assembly import checks
 from sinkbench.stack.stackfile import load_stack_file
 from tests.support.sinkpackage import install
 
@@ -38,7 +38,8 @@ class Tiny:
 
 def kind(name="tiny", service="tiny"):
     ready = lambda endpoint, shared, seconds: f"{endpoint.address} is not there"
-    services = (SinkService(service, "Tiny", Section, ready, lambda endpoint: About("1")),)
+    about = lambda endpoint: About("1")
+    services = (SinkService(name=service, title="Tiny", section=Section, ready=ready, about=about),)
     open_tiny = lambda endpoints, checkout: Tiny(endpoints.sinks["tiny"].address)
     return SinkKind(name=name, services=services, open=open_tiny, writers={}, stamps=True)
 

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.bound import Bound, bound_of, cpu_bound
 from sinkbench.report.tables import bounds
 from sinkbench.results import CellSummary, Limit, Reason, RunSummary
-from sinkbench.summary.bound import Bound, bound_of, cpu_bound
-from sinkbench.summary.efficiency import with_limits
 from sinkbench.tables.bounds import bound_lines, bound_rows
 from sinkbench.tables.cells import render
-from tests.support.trials import cell_summary, run_summary
+from tests.support.trials import cell_summary, run_summary, with_limits
 
 JDBC = "postgres/jdbc"
 LOCAL = {"stack": "local", "cpu_count": 2}

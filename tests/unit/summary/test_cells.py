@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.names import in_short
 from sinkbench.results import Audit, Bloat, CellSummary, Connections, Pool, Reason, TrialRecord
 from sinkbench.summary.cells import cpu_by_block, scalings, summarize, valid_by_block
-from sinkbench.tables.columns import in_short
 from tests.support.trials import CELL, CLEAN, OTHER, a_cell, trial
 
 

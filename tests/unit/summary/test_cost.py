@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.cost import cost_of, with_prices
 from sinkbench.results import CellSummary, Prices, Spread
-from sinkbench.summary.cost import cost_of, with_prices
 from tests.support.reasons import because
 from tests.support.trials import cell_summary, run_summary
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sinkbench.metrics.durability import alike, is_worth_telling
 from sinkbench.results import CellSummary, Durability
 from sinkbench.summary.cells import summarize
-from sinkbench.summary.durability import alike, is_worth_telling
 from tests.support.trials import CELL, cell_summary, trial
 
 SAFE = Durability(text="1 node, disk", nodes=1, on_disk=1, kafka="acks all, 1 of 1 in sync", kafka_nodes=1)

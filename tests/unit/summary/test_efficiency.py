@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.limits import best, with_block
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.limit import Stages, efficiency_and_spread, stages_of
 from sinkbench.results import CellSummary, Limit, LimitInBlock, RunSummary
-from sinkbench.summary.efficiency import Stages, stages_of, with_limits
-from sinkbench.tables.cells import efficiency_and_spread, render
+from sinkbench.tables.cells import render
 from sinkbench.tables.stages import limit_line, stage_table
-from tests.support.trials import cell_summary, run_summary
+from tests.support.trials import cell_summary, run_summary, with_limits
 
 
 def cell(label: str, rate: float | None, **fields: object) -> CellSummary:

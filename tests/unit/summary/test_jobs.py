@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked
-from sinkbench.summary.jobs import job_of, over_trials
+from sinkbench.summary.cells import summarize
 from sinkbench.tables.queries import by_index, query_lines, query_table, shown
-from tests.support.trials import cell_summary, run_summary, trial
+from tests.support.trials import CELL, cell_summary, run_summary, trial
 
 
 def asked(
@@ -21,10 +22,10 @@ def test_wrong_once_is_wrong_and_the_time_is_the_median() -> None:
         trial(queries=[asked("a", ms=30, right=False), asked("b", index=False)]),
         trial(),
     ]
-    a, b = over_trials(trials)
+    (cell,) = summarize([CELL], trials)
+    a, b = cell.queries
     assert (a.right, a.by_index, a.milliseconds) == (False, True, 2)
     assert (b.right, b.by_index) == (True, False)
-    assert over_trials([trial()]) == []
 
 
 def test_a_job_is_what_is_answered_rightly_and_by_an_index() -> None:
@@ -43,7 +44,7 @@ def test_a_job_that_nobody_can_tell_is_none() -> None:
 
 def test_the_table_says_what_is_slow_wrong_or_failed() -> None:
     assert shown(asked("a", ms=12.4)) == "12 ms"
-    assert shown(asked("a", ms=1234, index=False)) == "1,234 ms scan"
+    assert shown(asked("a", ms=1234, index=False)) == "1,234 ms full scan"
     assert shown(asked("a", right=False)) == "wrong"
     assert shown(asked("a", right=False, problem="gone")) == "failed"
     assert shown(None) == "-"

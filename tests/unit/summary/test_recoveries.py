@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sinkbench.metrics.recovery import recovery_over
 from sinkbench.results import Recovery
-from sinkbench.summary.recoveries import recovery_over
 
 BACK = Recovery(target="postgres", recovered=True, first_record_seconds=4.0, rate_seconds=5.0, lag_seconds=6.0)
 SILENT = Recovery(target="postgres", recovered=True)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.standing import at_least, rated
 from sinkbench.results import Audit, TrialRecord
-from sinkbench.summary.standing import at_least, rated
 from tests.support.trials import trial
 
 

@@ -14,7 +14,6 @@ from sinkbench.errors import PlanError
 from sinkbench.results import Audit, Connections, Limit, LimitInBlock, TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import summarize
-from sinkbench.summary.efficiency import with_limits
 from sinkbench.summary.thresholds import Bound, Check, Outcome, RatioBound, load_thresholds, outcome
 from tests.support.reasons import because
 from tests.support.trials import JDBC as FAST
@@ -60,7 +59,7 @@ def check(
 ) -> Outcome:
     taken = trials() if taken is None else taken
     limits = [limit]
-    cells = with_limits(summarize([FAST, SLOW], taken), limits)
+    cells = summarize([FAST, SLOW], taken, limits=limits)
     summary = run_summary(*cells, limits=limits)
     return outcome(Check(cell, figure, bound), summary, taken)
 

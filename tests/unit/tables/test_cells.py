@@ -212,7 +212,7 @@ def test_an_interval_stands_in_place_of_the_span() -> None:
     text = render(summary(*compared(150.2, 190.4)))
     assert line_of(text, "a/b")[4] == "92-118"
     assert line_of(text, "c/d")[4:6] == ["15,000-19,000", "x172"]
-    assert "low-high" not in text
+    assert "min-max" not in text
     assert "too few trials" not in text
 
 

@@ -8,8 +8,8 @@ import io
 from sinkbench.results import CellSummary, Durability
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.tables.durability import durability_table
 from sinkbench.tables.export import export
+from sinkbench.tables.percell import durability_table
 from tests.support.trials import cell_summary, run_summary
 
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
@@ -37,10 +37,10 @@ def test_the_table_has_each_cell_where_they_differ() -> None:
 def test_what_is_as_usual_has_a_table_in_the_report_only() -> None:
     summary = run_summary(bulk(USUAL), jdbc(USUAL))
     assert "stored on" not in render(summary)
-    assert durability_table(summary, [BULK, JDBC]) is None
-    assert durability_table(summary, [BULK, JDBC], always=True) is not None
+    assert durability_table(summary) is None
+    assert durability_table(summary, always=True) is not None
     old = run_summary(bulk(None), jdbc(None))
-    assert durability_table(old, [BULK, JDBC], always=True) is None
+    assert durability_table(old, always=True) is None
 
 
 def test_an_answer_says_that_its_cells_are_not_equally_durable() -> None:

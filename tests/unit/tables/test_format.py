@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sinkbench.tables.format import NOT_MEASURED, milliseconds, percent, tenths, times, whole
+from sinkbench.metrics.format import NOT_MEASURED, milliseconds, percent, tenths, times, whole
 
 
 @pytest.mark.parametrize(

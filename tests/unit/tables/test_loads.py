@@ -11,11 +11,10 @@ from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
-from sinkbench.summary.efficiency import with_limits
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.trial.sustain import clock_step
-from tests.support.trials import a_cell, run_summary
+from sinkbench.trial.workloads.sustain import clock_step
+from tests.support.trials import a_cell, run_summary, with_limits
 from tests.support.trials import trial as drained
 
 SUSTAIN = a_cell(mode="sustain", offered=5_000.0)

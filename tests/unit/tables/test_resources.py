@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.cost import COSTS, with_prices
+from sinkbench.metrics.format import megabytes, money
+from sinkbench.metrics.memory import RESOURCES
 from sinkbench.results import CellSummary, Cost, Memory, Prices, Reason, Spread
-from sinkbench.summary.cost import with_prices
 from sinkbench.tables.cells import render
-from sinkbench.tables.format import megabytes, money
-from sinkbench.tables.resources import cost_table, price_lines, resource_table
+from sinkbench.tables.percell import cell_table
+from sinkbench.tables.prices import price_lines
 from sinkbench.tables.text import plain_text
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
@@ -61,8 +63,8 @@ def test_a_narrow_table_has_no_figures_by_service() -> None:
 
 def test_a_run_that_measured_nothing_of_it_has_no_such_table() -> None:
     bare = run_summary(cell_summary("postgres/jdbc", 5.0))
-    assert resource_table(bare) is None
-    assert cost_table(bare) is None
+    assert cell_table(RESOURCES, bare) is None
+    assert cell_table(COSTS, bare) is None
     assert price_lines(bare) == []
     assert "memory" not in render(bare)
 
@@ -73,7 +75,7 @@ def test_two_loads_of_a_pipeline_and_a_re_scaled_cell_and_its_cold_start_are_tol
     assert "at 500 records/s" in text
     assert "at 900 records/s" in text
     again = with_prices(run_summary(held(), held(rescale={"tasks_before": 1})), PRICES)
-    for table in (resource_table(again), cost_table(again)):
+    for table in (cell_table(RESOURCES, again), cell_table(COSTS, again)):
         assert table is not None
         assert [str(each).replace("\n", " ") for each in table.columns[0].cells] == [
             "elasticsearch/camel-bulk with 3 tasks",
@@ -88,7 +90,7 @@ def test_a_cell_whose_figures_may_not_be_compared_says_why() -> None:
         held(label="b", at_least=because("still warming", ReasonCode.NOT_WARM)),
         held(label="c", notes=["look"]),
     ]
-    table = resource_table(run_summary(*cells))
+    table = cell_table(RESOURCES, run_summary(*cells))
     assert table is not None
     assert [str(each) for each in table.columns[0].cells] == ["a (LOST)", "b (warming)", "c"]
 
@@ -97,7 +99,7 @@ def test_a_long_name_has_several_lines_in_a_narrow_table() -> None:
     label = "elasticsearch/camel-bulk-of-many-documents"
     loads = [held(label=label, mode="sustain", offered_records_per_second=rate) for rate in (5_000, 9_000)]
     run = with_prices(run_summary(*loads), PRICES)
-    for table in (resource_table(run, 80), cost_table(run)):
+    for table in (cell_table(RESOURCES, run, 80), cell_table(COSTS, run)):
         assert table is not None
         assert "".join(str(next(iter(table.columns[0].cells))).split()) == f"{label}with3tasksat5,000records/s"
         assert "\u2026" not in plain_text([table], 80)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import psutil
@@ -21,15 +21,16 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import TrialRecord
 from sinkbench.sinks import Arrivals
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.deadletters import DeadLetters
-from sinkbench.trial.faulted import Faulted
-from sinkbench.trial.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
 from sinkbench.trial.names import TRIAL, Names
-from sinkbench.trial.poison import poison
+from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import End
-from sinkbench.trial.sustain import records_offered
-from sinkbench.trial.trial import Trial
-from tests.support.fakebench import FakeBench, Quiet
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.values import Queue
+from sinkbench.trial.workloads.fault import Fault
+from sinkbench.trial.workloads.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
+from sinkbench.trial.workloads.poison import poison
+from sinkbench.trial.workloads.sustain import records_offered
+from tests.support.fakecluster import FakeCluster, Quiet
 from tests.support.trials import sample
 
 RATE = 900.0
@@ -49,27 +50,24 @@ def plan_with(fault: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan
     )
 
 
-class Take(Protocol):
-    def __call__(self, bench: FakeBench, observer: Quiet | None = None) -> TrialRecord: ...
+def own_of(bench: Any, observer: Quiet | None = None) -> Resources:
+    """What the trial of a constant load has on this cluster."""
+    (cell,) = expand(bench.plan, 3)
+    return Resources(bench, cell, Names.of("abcdef_001"), records_offered(bench.plan, RATE), observer or Quiet())
 
 
-@pytest.fixture
-def take(monkeypatch: pytest.MonkeyPatch) -> Take:
-    """Takes the trial of a bench, by the bench's own clock."""
-
-    def taken(bench: FakeBench, observer: Quiet | None = None) -> TrialRecord:
-        cell = expand(bench.plan, 3)[0]
-        records = records_offered(bench.plan, RATE)
-        trial = Trial(bench, cell, Names.of("abcdef_001"), records, observer or Quiet())
-        monkeypatch.setattr(trial, "now", lambda: bench.at)
-        fault = trial.cell.fault
-        assert fault is not None
-        return trial.take(Faulted(RATE, fault), 1, bench.revive)
-
-    return taken
+def workload_of(own: Resources) -> Fault:
+    assert own.cell.fault is not None
+    return Fault(RATE, own.cell.fault)
 
 
-def broken(bench: FakeBench, **fields: dict[str, Any]) -> FakeBench:
+def take(bench: Any, observer: Quiet | None = None) -> TrialRecord:
+    """Takes the trial of a constant load, by the fake's clock."""
+    own = own_of(bench, observer)
+    return run_trial(own, workload_of(own), 1, bench.revive).record
+
+
+def broken(bench: FakeCluster, **fields: dict[str, Any]) -> FakeCluster:
     """The bench, in which each thing that is done sets these of its attributes."""
 
     def follow(done: str) -> None:
@@ -80,8 +78,8 @@ def broken(bench: FakeBench, **fields: dict[str, Any]) -> FakeBench:
     return bench
 
 
-def test_nothing_that_is_broken_breaks_nothing(take: Take) -> None:
-    record = take(FakeBench(plan_with({"what": "none"})))
+def test_nothing_that_is_broken_breaks_nothing() -> None:
+    record = take(FakeCluster(plan_with({"what": "none"})))
     assert record.reasons == []
     assert record.fault == "none"
     found = record.recovery
@@ -94,25 +92,23 @@ def test_nothing_that_is_broken_breaks_nothing(take: Take) -> None:
     assert record.audit.clean
 
 
-def drained(bench: FakeBench, monkeypatch: pytest.MonkeyPatch, records: int = 20_000) -> TrialRecord:
-    """The trial of a bench whose records are a backlog."""
+def drained(bench: Any, records: int = 20_000) -> TrialRecord:
+    """The trial of a cluster whose records are a backlog."""
     sustain = bench.plan.sustain.model_copy(update={"records_per_second": None, "backlog_records": records})
     bench.plan = bench.plan.model_copy(update={"sustain": sustain})
     (cell,) = expand(bench.plan, 3)
-    trial = Trial(bench, cell, Names.of("abcdef_001"), records, Quiet())
-    monkeypatch.setattr(trial, "now", lambda: bench.at)
-    monkeypatch.setattr(bench, "in_topic", lambda names: records)
     assert cell.fault is not None
-    return trial.take(Faulted(cell.offered, cell.fault), 1, bench.revive)
+    own = Resources(bench, cell, Names.of("abcdef_001"), records, Quiet())
+    return run_trial(own, Fault(cell.offered, cell.fault), 1, bench.revive).record
 
 
 @pytest.mark.parametrize(("when", "begins"), [({}, 6.0), ({"at_share": 0.5}, 10.0), ({"at_seconds": 4}, 4.0)])
 def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
     monkeypatch: pytest.MonkeyPatch, when: dict[str, object], begins: float
 ) -> None:
-    bench = FakeBench(plan_with({"what": "kill", "target": "worker", **when}))
+    bench = FakeCluster(plan_with({"what": "kill", "target": "worker", **when}))
     bench = broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False})
-    record = drained(bench, monkeypatch)
+    record = drained(bench)
     assert bench.calls.index("load") < bench.calls.index("start")
     assert bench.calls.count("load") == 1
     assert record.reasons == []
@@ -126,39 +122,8 @@ def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
     assert (found.rate_seconds, found.before_records_per_second, found.late_records) == (None, None, None)
 
 
-def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = drained(FakeBench(plan_with({"what": "pause", "at_seconds": 15}), rate=9_000), monkeypatch, 5_000)
-    assert [each.code for each in record.reasons] == [ReasonCode.RAN_DRY]
-    assert "all 5,000 records were stored before 'pause' began; give it a larger backlog_records" in record.invalid
-
-
-def test_a_backlog_that_is_only_compared_may_be_stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = drained(FakeBench(plan_with({"what": "none", "at_seconds": 15}), rate=9_000), monkeypatch, 5_000)
-    assert record.reasons == []
-
-
-def test_records_that_came_late_are_counted(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "none"}))
-    due_us = np.arange(1_000.0) * 1e6
-    late_us = np.where(np.arange(1_000) < 30, 6e6, 1e5)
-    late_us[7] = 45.25e6
-    bench.arrived = Arrivals(due_us, due_us + late_us, 1.0)
-    record = take(bench)
-    assert record.recovery is not None
-    assert (record.recovery.late_records, record.recovery.latest_seconds) == (30, 45.25)
-
-
-def test_of_records_whose_times_nobody_knows_none_is_called_late(take: Take) -> None:
-    record = take(FakeBench(plan_with({"what": "none"})))
-    assert record.recovery is not None
-    assert (record.recovery.late_records, record.recovery.latest_seconds) == (None, None)
-    assert record.notes == ["it is not known when records came: OSError: the arrivals are gone"]
-
-
-def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told(
-    take: Take,
-) -> None:
-    bench = FakeBench(plan_with({"what": "kill", "target": "worker"}))
+def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told() -> None:
+    bench = FakeCluster(plan_with({"what": "kill", "target": "worker"}))
     record = take(broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False}))
     assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["kill w2", "start w2", "refresh"]
     assert record.reasons == []
@@ -171,51 +136,116 @@ def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told(
     assert found.ended_seconds > (found.began_seconds or 0)
 
 
-def test_a_service_without_its_network_gets_it_back(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "isolate", "target": "worker"}))
-    record = take(broken(bench, isolate_w2={"stuck": True}, rejoin_w2={"stuck": False}))
-    assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["isolate w2", "rejoin w2", "refresh"]
-    assert record.reasons == []
-    assert record.fault == "isolate worker"
+NAME = "tides_abcdef_001"
 
 
-def test_a_promoted_replica_gives_its_place_back_before_the_next_trial(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "promote"}))
-    record = take(bench)
-    assert record.reasons == []
-    assert record.recovery is not None
-    assert (record.recovery.target, record.recovery.acts) == ("primary of postgres", [])
-    of_roles = ("promote postgres-2", "demote postgres", "restore roles")
-    assert [call for call in bench.calls if call in of_roles] == list(of_roles)
-    # No client goes on with the old connections.
-    assert bench.calls[bench.calls.index("restore roles") + 1] == "refresh"
-
-
-def test_a_connector_that_knows_one_host_is_led_to_the_new_one_by_hand_once(take: Take) -> None:
-    bench = broken(FakeBench(plan_with({"what": "promote", "patience_seconds": 3})), promote_postgres_2={"failed": 3})
-    record = take(bench)
-    assert record.recovery is not None
-    assert record.recovery.recovered
-    assert [act.command.partition(",")[0].split("/")[-1] for act in record.recovery.acts] == ["config"]
-    assert "redirect to {'POSTGRES_PORT': '15433'}" in bench.calls
-    assert "restart" not in bench.calls
-
-
-def test_a_connector_that_finds_the_new_primary_itself_is_only_restarted(
-    take: Take, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("fault", "target", "done"),
+    [
+        ({"what": "isolate", "target": "worker"}, "w2", ["isolate w2", "rejoin w2", "refresh"]),
+        (
+            {"what": "stop", "target": "workers"},
+            "w0, w1, w2",
+            ["stop w0", "start w0", "stop w1", "start w1", "stop w2", "start w2"],
+        ),
+        ({"what": "promote"}, "primary of postgres", ["promote postgres-2", "demote postgres", "restore roles"]),
+        ({"what": "refuse", "why": "no connection"}, "postgres", [f"refuse (no connection) {NAME}", f"accept {NAME}"]),
+        ({"what": "pause"}, "connector", [f"pause {NAME}", f"resume {NAME}"]),
+        ({"what": "join"}, "connector", [f"delete connect-{NAME}_second"]),
+        ({"what": "cut"}, "network to postgres", ["proxy begins", "disable postgres", "enable postgres", "proxy ends"]),
+        (
+            {"what": "delay", "milliseconds": 0.5},
+            "network to postgres",
+            ["add latency_upstream to postgres", "remove latency_upstream from postgres"],
+        ),
+        (
+            {"what": "throttle", "seconds": None},
+            "network to postgres",
+            [f"{do} postgres" for do in ("add bandwidth_upstream to", "remove bandwidth_downstream from")],
+        ),
+    ],
+)
+def test_a_fault_is_done_and_undone_in_turn_and_leaves_nothing(
+    fault: dict[str, object], target: str, done: list[str]
 ) -> None:
-    monkeypatch.setattr(FakeBench, "file_of", lambda bench, cell: {"connection.url": "jdbc:${env:POSTGRES_HOSTS}"})
-    bench = broken(FakeBench(plan_with({"what": "promote", "patience_seconds": 3})), promote_postgres_2={"failed": 3})
+    bench = FakeCluster(plan_with(fault))
+    record = take(bench)
+    assert record.reasons == []
+    assert record.recovery is not None
+    assert (record.recovery.target, record.recovery.recovered, record.recovery.acts) == (target, True, [])
+    told = [call for call in bench.calls if call in done]
+    assert [call for place, call in enumerate(told) if call not in told[:place]] == done
+    assert [name for name in bench.there if "second" in name] == []
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_connector_that_is_renamed_is_removed_by_its_new_name_however_the_trial_ends(interrupted: bool) -> None:
+    bench = FakeCluster(plan_with({"what": "rename"}))
+
+    class Leaving(Quiet):
+        def sample(self, sample: Sample) -> None:
+            if interrupted and f"connector {NAME}_renamed" in bench.there:
+                raise Interrupted
+
+    own = own_of(bench, Leaving())
+    with pytest.raises(Interrupted) if interrupted else nullcontext():
+        record = run_trial(own, workload_of(own), 1).record
+        assert record.recovery is not None
+        assert record.recovery.recovered
+    assert f"delete connect-{NAME}" in bench.calls
+    own.remove()
+    assert [name for name in bench.there if name.startswith("connector")] == []
+    assert TRIAL.fullmatch(own.names.connector)
+    assert own.names.target == NAME
+
+
+@pytest.mark.parametrize(
+    ("fault", "file", "acts"),
+    [
+        # A connector that knows one host is led to the new primary, once; one that finds it is only restarted.
+        ({"what": "promote"}, "${env:POSTGRES_PORT}", ["PUT /connectors/tides_abcdef_001/config"]),
+        ({"what": "promote"}, "${env:POSTGRES_HOSTS}", ["POST /connectors/tides_abcdef_001/restart"]),
+        ({"what": "refuse"}, "", ["POST /connectors/tides_abcdef_001/restart"]),
+    ],
+)
+def test_tasks_that_stay_failed_are_helped_as_a_person_would_after_the_plans_patience(
+    fault: dict[str, object], file: str, acts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeCluster, "file_of", lambda bench, cell: {"connection.url": file})
+    bench = FakeCluster(plan_with({**fault, "patience_seconds": 8}))
+    fails = {"stuck": True, "failed": 3}
+    record = take(broken(bench, promote_postgres_2=fails, refuse_tides_abcdef_001=fails))
+    assert record.reasons == []
+    found = record.recovery
+    assert found is not None
+    assert [act.command.split("?")[0].split(",")[0] for act in found.acts] == acts
+    assert (found.recovered, found.failed_tasks) == (True, 3)
+    assert found.acts[0].seconds >= 8
+    assert ("redirect to {'POSTGRES_PORT': '15433'}" in bench.calls) == acts[0].startswith("PUT")
+
+
+@pytest.mark.parametrize(("what", "codes"), [("pause", [ReasonCode.RAN_DRY]), ("none", [])])
+def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(what: str, codes: list[ReasonCode]) -> None:
+    record = drained(FakeCluster(plan_with({"what": what, "at_seconds": 15}), rate=9_000), 5_000)
+    assert [each.code for each in record.reasons] == codes
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_records_that_came_late_are_counted_and_none_whose_times_are_not_known(told: bool) -> None:
+    bench = FakeCluster(plan_with({"what": "none"}))
+    due_us = np.arange(1_000.0) * 1e6
+    late_us = np.where(np.arange(1_000) < 30, 6e6, 1e5)
+    late_us[7] = 45.25e6
+    bench.arrived = Arrivals(due_us, due_us + late_us, 1.0) if told else None
     record = take(bench)
     assert record.recovery is not None
-    assert [act.command.partition("?")[2] for act in record.recovery.acts] == ["includeTasks=true&onlyFailed=true"]
-    assert not any(call.startswith("redirect") for call in bench.calls)
+    found = record.recovery.late_records, record.recovery.latest_seconds
+    assert found == ((30, 45.25) if told else (None, None))
+    assert record.notes == ([] if told else ["it is not known when records came: OSError: the arrivals are gone"])
 
 
-def test_roles_are_changed_back_also_where_nothing_could_be_promoted(
-    take: Take, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = FakeBench(plan_with({"what": "promote"}))
+def test_roles_are_changed_back_also_where_nothing_could_be_promoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = FakeCluster(plan_with({"what": "promote"}))
 
     def fail() -> tuple[str, int]:
         raise StackError("postgres-2 was not promoted")
@@ -225,45 +255,14 @@ def test_roles_are_changed_back_also_where_nothing_could_be_promoted(
     monkeypatch.setattr(bench.stack.faults, "promotion", lambda sink: promotion)
     record = take(bench)
     assert "postgres-2 was not promoted" in record.reasons[0].text
-    assert "restore roles" in bench.calls
+    # No client goes on with the connections of before.
+    assert bench.calls[bench.calls.index("restore roles") + 1] == "refresh"
     assert "demote postgres" not in bench.calls
 
 
-def test_a_sink_is_told_why_it_is_to_refuse(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "refuse", "why": "no connection"}))
-    record = take(bench)
-    assert record.fault == "refuse sink no connection"
-    assert "refuse (no connection) tides_abcdef_001" in bench.calls
-    assert "accept tides_abcdef_001" in bench.calls
-
-
-def test_all_workers_are_broken_one_after_the_other(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "stop", "target": "workers"}))
-    record = take(bench)
-    done = [call for call in bench.calls if call.startswith(("stop w", "start w"))]
-    assert done == ["stop w0", "start w0", "stop w1", "start w1", "stop w2", "start w2"]
-    assert record.recovery is not None
-    assert record.recovery.target == "w0, w1, w2"
-
-
-def test_tasks_that_stay_failed_are_restarted_as_a_person_would(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "refuse", "patience_seconds": 8}))
-    record = take(broken(bench, refuse_tides_abcdef_001={"stuck": True, "failed": 3}))
-    assert record.reasons == []
-    found = record.recovery
-    assert found is not None
-    (act,) = found.acts
-    assert act.command == "POST /connectors/tides_abcdef_001/restart?includeTasks=true&onlyFailed=true"
-    assert found.recovered
-    assert found.failed_tasks == 3
-    assert found.failed_seconds is not None
-    assert act.seconds >= 8
-    assert "accept tides_abcdef_001" in bench.calls
-
-
-def test_a_pipeline_that_never_recovers_is_audited_all_the_same(take: Take) -> None:
-    class Gone(FakeBench):
-        def restart_failed(self, names: Names) -> None:
+def test_a_pipeline_that_never_recovers_is_audited_all_the_same() -> None:
+    class Gone(FakeCluster):
+        def restart_failed(self, name: str) -> None:
             self.calls.append("in vain")
 
     bench = Gone(plan_with({"what": "refuse", "patience_seconds": 1}), lost=7_000)
@@ -279,10 +278,8 @@ def test_a_pipeline_that_never_recovers_is_audited_all_the_same(take: Take) -> N
     assert not cell.passed
 
 
-def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault(
-    take: Take,
-) -> None:
-    bench = FakeBench(plan_with({"what": "restart", "times": 2}), twice=5)
+def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault() -> None:
+    bench = FakeCluster(plan_with({"what": "restart", "times": 2}), twice=5)
     record = take(bench)
     assert bench.calls.count("restart tides_abcdef_001") == 2
     (cell,) = summarize(expand(bench.plan, 3), [record])
@@ -290,30 +287,12 @@ def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault(
     assert cell.audit is not None
     assert cell.audit.duplicates == 5
     assert cell.records_per_second is None
-    (lost,) = summarize(expand(bench.plan, 3), [take(FakeBench(bench.plan, lost=3))])
+    (lost,) = summarize(expand(bench.plan, 3), [take(FakeCluster(bench.plan, lost=3))])
     assert [fault.code for fault in lost.faults] == [ReasonCode.LOST]
 
 
-def test_a_connector_that_is_renamed_is_cleaned_up_by_its_new_name(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "rename"}))
-    record = take(bench)
-    assert record.recovery is not None
-    assert record.recovery.recovered
-    assert "delete connect-tides_abcdef_001" in bench.calls
-    assert [name for name in bench.there if name.startswith("connector")] == []
-
-
-def test_a_second_connector_leaves_nothing(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "join"}))
-    take(bench)
-    assert "delete connect-tides_abcdef_001_second" in bench.calls
-    assert [name for name in bench.there if "second" in name] == []
-
-
-def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted(
-    take: Take,
-) -> None:
-    bench = FakeBench(plan_with({"what": "freeze", "target": "sink", "seconds": 60}))
+def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted() -> None:
+    bench = FakeCluster(plan_with({"what": "freeze", "target": "sink", "seconds": 60}))
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
@@ -325,53 +304,22 @@ def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted(
     assert bench.calls[-2:] == ["thaw postgres", "refresh"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "done", "undone"),
-    [
-        ({"what": "cut"}, ["disable postgres"], ["enable postgres"]),
-        (
-            {"what": "delay", "milliseconds": 0.5},
-            ["add latency_upstream to postgres"],
-            ["remove latency_upstream from postgres"],
-        ),
-        (
-            {"what": "throttle", "seconds": None},
-            ["add bandwidth_upstream to postgres", "add bandwidth_downstream to postgres"],
-            ["remove bandwidth_upstream from postgres", "remove bandwidth_downstream from postgres"],
-        ),
-    ],
-)
-def test_a_proxy_stands_there_for_the_whole_trial_and_its_fault_is_undone(
-    take: Take, fault: dict[str, object], done: list[str], undone: list[str]
-) -> None:
-    bench = FakeBench(plan_with(fault))
-    record = take(bench)
-    assert record.reasons == []
-    assert record.recovery is not None
-    assert record.recovery.recovered
-    assert record.recovery.target == "network to postgres"
-    told = [call for call in bench.calls if call in {"proxy begins", *done, *undone, "proxy ends"}]
-    assert told == ["proxy begins", *done, *undone, "proxy ends"]
-    assert bench.variable_overrides == {}
-
-
-def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "delay", "seconds": None}))
+def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted() -> None:
+    bench = FakeCluster(plan_with({"what": "delay", "seconds": None}))
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
             if "add latency_upstream to postgres" in bench.calls:
-                assert bench.variable_overrides == {"POSTGRES_PORT": "4711"}
+                assert bench.configs[-1]["POSTGRES_PORT"] == "4711"
                 raise Interrupted
 
     with pytest.raises(Interrupted):
         take(bench, Leaving())
     assert "remove latency_downstream from postgres" in bench.calls
-    assert bench.variable_overrides == {}
 
 
-def test_an_interrupt_is_not_lost_where_undoing_fails(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = FakeBench(plan_with({"what": "fill"}))
+def test_an_interrupt_is_not_lost_where_undoing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = FakeCluster(plan_with({"what": "fill"}))
 
     def fail(done: str) -> None:
         if done == "end disk":
@@ -390,18 +338,16 @@ def test_an_interrupt_is_not_lost_where_undoing_fails(take: Take, monkeypatch: p
     assert "the table cannot be moved back" in observer.phases
 
 
-def test_a_table_that_does_not_fit_the_memory_is_told_before_anything_is_sent(
-    take: Take, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_does_not_fit_the_memory_is_told_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=10_000_000))
-    record = take(FakeBench(plan_with({"what": "fill"})))
+    record = take(FakeCluster(plan_with({"what": "fill"})))
     (reason,) = record.reasons
     assert reason.code == ReasonCode.DISK_TOO_SMALL
     assert "18,000 records of 512 bytes do not fit a small disk" in reason.text
 
 
-def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "delay"}))
+def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone() -> None:
+    bench = FakeCluster(plan_with({"what": "delay"}))
 
     def refuse(done: str) -> None:
         if done.startswith("remove"):
@@ -412,16 +358,14 @@ def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone(tak
     assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
     after = bench.calls[bench.calls.index("reconnect") :]
     assert after == ["reconnect", "stop", "start", "stop", "audit"]
-    assert bench.variable_overrides == {}
+    assert "POSTGRES_PORT" not in bench.configs[-1]
     assert record.audit is not None
     assert record.audit.lost == 0
 
 
-def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(
-    take: Take, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sinkbench.trial.injection.HOLD_SECONDS", 0.01)
-    bench = FakeBench(plan_with({"what": "fill", "seconds": 0.5}))
+def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sinkbench.trial.workloads.injection.HOLD_SECONDS", 0.01)
+    bench = FakeCluster(plan_with({"what": "fill", "seconds": 0.5}))
     record = take(broken(bench, fill_disk={"stuck": True}, free_disk={"stuck": False}))
     assert record.reasons == []
     assert record.recovery is not None
@@ -432,8 +376,8 @@ def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(
     assert told == [begins, *["fill disk"] * (len(told) - 5), "free disk", "audit", "end disk", ends]
 
 
-def test_bad_records_are_counted_apart_from_the_load(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3}))
+def test_bad_records_are_counted_apart_from_the_load() -> None:
+    bench = FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3}))
     record = take(bench)
     assert record.reasons == []
     assert record.recovery is not None
@@ -442,9 +386,7 @@ def test_bad_records_are_counted_apart_from_the_load(take: Take) -> None:
     assert record.reconciliation.in_topic == record.records
 
 
-def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(
-    take: Take, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     def letter(offset: int, value: bytes) -> DeadLetter:
         where = (("topic", b"t"), ("partition", b"0"), ("offset", str(offset).encode()))
         return DeadLetter(None, value, tuple((PREFIX + name, text) for name, text in where))
@@ -453,18 +395,15 @@ def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(
     # One of them twice: its task began again.
     letters = [letter(1, good), letter(2, poison("not json", 0)), letter(3, poison("not json", 1))]
 
-    def read(found: DeadLetters) -> list[DeadLetter]:
-        found.queue = "dead"
-        return [*letters, letters[-1]]
-
-    monkeypatch.setattr(DeadLetters, "read", read)
-    record = take(FakeBench(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3})))
+    monkeypatch.setattr("sinkbench.trial.trial.queue_of", lambda own: Queue("dead"))
+    monkeypatch.setattr("sinkbench.trial.audit.letters_of", lambda own, queue: [*letters, letters[-1]])
+    record = take(FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3})))
     assert record.recovery is not None
     assert (record.recovery.poisoned, record.recovery.poison_dead) == (18, 2)
 
 
-def test_a_fault_that_cannot_be_done_is_a_reason(take: Take) -> None:
-    bench = FakeBench(plan_with({"what": "kill", "target": "kafka"}))
+def test_a_fault_that_cannot_be_done_is_a_reason() -> None:
+    bench = FakeCluster(plan_with({"what": "kill", "target": "kafka"}))
 
     def refuse(done: str) -> None:
         raise StackError(f"{done}: no such service")
@@ -475,11 +414,11 @@ def test_a_fault_that_cannot_be_done_is_a_reason(take: Take) -> None:
     assert record.recovery is None
 
 
-def by_command(command: str, undo: str) -> FakeBench:
-    return FakeBench(plan_with({"what": "command", "label": "mine", "command": command, "undo": undo}))
+def by_command(command: str, undo: str) -> FakeCluster:
+    return FakeCluster(plan_with({"what": "command", "label": "mine", "command": command, "undo": undo}))
 
 
-def test_a_command_of_the_users_runs_with_the_trials_names_and_is_undone(take: Take, tmp_path: Path) -> None:
+def test_a_command_of_the_users_runs_with_the_trials_names_and_is_undone(tmp_path: Path) -> None:
     told = '"$SINKBENCH_TOPIC $SINKBENCH_CONNECTOR $SINKBENCH_TARGET"'
     record = take(by_command(f"echo {told} > {tmp_path}/broken", f"mv {tmp_path}/broken {tmp_path}/mended"))
     assert record.reasons == []
@@ -487,20 +426,20 @@ def test_a_command_of_the_users_runs_with_the_trials_names_and_is_undone(take: T
     assert (tmp_path / "mended").read_text() == "tides_abcdef_001 tides_abcdef_001 tides_abcdef_001\n"
 
 
-def test_a_command_that_fails_is_a_reason_with_what_it_said_and_undone_all_the_same(take: Take, tmp_path: Path) -> None:
+def test_a_command_that_fails_is_a_reason_with_what_it_said_and_undone_all_the_same(tmp_path: Path) -> None:
     record = take(by_command("echo 'first'; echo 'no such host' >&2; exit 3", f"touch {tmp_path}/mended"))
     (reason,) = record.reasons
     assert reason.text.endswith("ended with exit code 3: no such host")
     assert (tmp_path / "mended").exists()
 
 
-def test_a_command_that_fails_and_is_not_undone_tells_both(take: Take) -> None:
+def test_a_command_that_fails_and_is_not_undone_tells_both() -> None:
     (reason,) = take(by_command("echo broken; exit 3", "echo stuck; exit 4")).reasons
     assert reason.text.endswith("exit code 4: stuck")
     assert "ended with exit code 3: broken; 'undo'" in reason.text
 
 
-def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(take: Take, tmp_path: Path) -> None:
+def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(tmp_path: Path) -> None:
     bench = by_command(f"touch {tmp_path}/broken", "echo stuck; exit 4")
 
     class Leaving(Quiet):
@@ -515,22 +454,15 @@ def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(take: Tak
 
 
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
-    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.command.COMMAND_SECONDS", 0.3)
+    monkeypatch.setattr("sinkbench.trial.workloads.command.COMMAND_SECONDS", 0.3)
     record = take(by_command(f"sleep 70 & echo $! > {tmp_path}/pid; wait", "true"))
     (reason,) = record.reasons
     assert "did not end in 0.3 s, and was killed" in reason.text
     with suppress(psutil.NoSuchProcess):
         # Whoever inherits it may be slow to ask for its exit code.
         assert psutil.Process(int((tmp_path / "pid").read_text())).status() == psutil.STATUS_ZOMBIE
-
-
-def test_names_of_what_a_fault_makes_are_known_as_a_trials() -> None:
-    names = Names.of("abcdef_001")
-    for name in (names.renamed.connector, names.second.connector, names.second.topic):
-        assert TRIAL.fullmatch(name), name
-    assert names.renamed.target == names.target
 
 
 # --- when it is over, and when a person acts -------------------------------------------------------------------

@@ -9,10 +9,10 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.faults import PlanFault
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import ProxyTarget
-from sinkbench.stack.proxyserver import VARIABLES
-from sinkbench.trial.network import proxy_targets_used, toxics_of
+from sinkbench.stack.assembly import specs
+from sinkbench.trial.workloads.network import proxy_targets_used, toxics_of
 
-ENTRANCES = {name: ProxyTarget("127.0.0.1", 1, variables) for name, variables in VARIABLES.items()}
+ENTRANCES = {name: ProxyTarget("127.0.0.1", 1, each.variables) for name, each in specs().items() if each.variables}
 
 
 def fault(**keys: object) -> PlanFault:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sinkbench.errors import ReasonCode
@@ -11,11 +13,12 @@ from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.drain import Drain
 from sinkbench.trial.names import Names
-from sinkbench.trial.outofmemory import exhausted_in_words, mend_of, used_up_heaps
-from sinkbench.trial.trial import Trial
-from tests.support.fakebench import FakeBench, Quiet
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.stop import exhausted_in_words, mend_of, used_up_heaps
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.workloads.drain import Drain
+from tests.support.fakecluster import FakeCluster, Quiet
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
 CELL = expand(PLAN, 3)[0]
@@ -27,9 +30,9 @@ Caused by: java.lang.OutOfMemoryError: Java heap space
 """
 
 
-def drain(bench: FakeBench, *, recovers: bool = True) -> TrialRecord:
-    trial = Trial(bench, CELL, Names.of("abcdef_001"), RECORDS, Quiet())
-    return trial.take(Drain(), 1, bench.revive if recovers else None)
+def drain(bench: Any, *, recovers: bool = True) -> TrialRecord:
+    own = Resources(bench, CELL, Names.of("abcdef_001"), RECORDS, Quiet())
+    return run_trial(own, Drain(), 1, bench.revive if recovers else None).record
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
 
 
 def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
-    bench = FakeBench(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
+    bench = FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
     record = drain(bench)
     assert [each.code for each in record.reasons] == [ReasonCode.OUT_OF_MEMORY]
     assert record.audit is not None
@@ -70,7 +73,7 @@ def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_a
 
 
 def test_a_worker_that_was_killed_has_not_died_for_memory() -> None:
-    record = drain(FakeBench(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=-1))
+    record = drain(FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=-1))
     assert [each.code for each in record.reasons] == [ReasonCode.SERVICE_DIED]
     assert record.invalid == ["connect-2 died during the trial"]
 
@@ -78,8 +81,8 @@ def test_a_worker_that_was_killed_has_not_died_for_memory() -> None:
 def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     states = [("RUNNING", ""), ("RUNNING", ""), ("FAILED", EXHAUSTED)]
     tasks = tuple(Task(number, state, f"w{number}", trace) for number, (state, trace) in enumerate(states))
-    bench = FakeBench(PLAN)
-    monkeypatch.setattr(bench, "status", lambda names: ConnectorStatus("RUNNING", "", tasks))
+    bench = FakeCluster(PLAN)
+    monkeypatch.setattr(bench, "status", lambda name: ConnectorStatus("RUNNING", "", tasks))
     record = drain(bench, recovers=False)
     assert record.reasons[0].code == ReasonCode.OUT_OF_MEMORY
     assert record.reasons[0].figures == {"failed": 1, "tasks": 3}

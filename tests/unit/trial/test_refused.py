@@ -15,7 +15,8 @@ from sinkbench.sinks import Refused
 from sinkbench.trial import refused
 from sinkbench.trial.names import Names
 from sinkbench.trial.refused import why_refused
-from tests.support.fakebench import FakeBench
+from sinkbench.trial.resources import Resources
+from tests.support.fakecluster import FakeCluster, Quiet
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
 CELL = expand(PLAN, 3)[0]
@@ -50,9 +51,10 @@ def asked(
 ) -> tuple[str | None, Writer]:
     writer = Writer(error)
     monkeypatch.setattr(refused, "open_writer", lambda to: writer)
-    bench: Any = FakeBench(PLAN, sent=sent)
+    bench: Any = FakeCluster(PLAN, sent=sent)
     bench.stack.endpoints.sinks = {"elasticsearch": None}
-    return why_refused(bench, cell, NAMES, lambda seq: seq >= 2), writer
+    own = Resources(bench, cell, NAMES, 10, Quiet())
+    return why_refused(own, lambda seq: seq >= 2), writer
 
 
 def test_a_lost_record_is_written_and_the_sink_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:

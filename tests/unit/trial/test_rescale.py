@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +13,9 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Audit, Rescale, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
 from sinkbench.tables.cells import render
-from sinkbench.trial.drain import rate_after
-from sinkbench.trial.rescale import LiveRescale, rescale_of
+from sinkbench.trial.values import Rescaled
+from sinkbench.trial.workloads.drain import rate_after
+from sinkbench.trial.workloads.rescale import rescale_of, stalls_outside
 from tests.support.trials import a_cell, run_summary, sample, trial
 
 PLAN = Plan.model_validate(
@@ -59,11 +58,9 @@ def test_rates_and_standstill_are_those_of_the_drain(before: float, factor: floa
 
 def test_what_stands_still_while_tasks_change_is_no_stall() -> None:
     taken, records = samples(1_000, 1_000, 10, 6)
-    kind, drained = LiveRescale(), SimpleNamespace(samples=taken, records=records)
-    (stall,) = kind.stalls(drained)  # type: ignore[arg-type]
+    (stall,) = stalls_outside(taken, records, Rescaled())
     assert stall.seconds == pytest.approx(6, abs=0.5)
-    kind.asked, kind.settled = 10.0, 12.0
-    assert kind.stalls(drained) == []  # type: ignore[arg-type]
+    assert stalls_outside(taken, records, Rescaled(10.0, 12.0)) == []
 
 
 def test_the_rate_before_is_not_told_of_a_moment() -> None:

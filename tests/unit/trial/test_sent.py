@@ -16,8 +16,7 @@ from sinkbench.analysis.query import Answer, Query
 from sinkbench.errors import ServiceError
 from sinkbench.plan.queries import load_queries
 from sinkbench.settings import CHECKOUT
-from sinkbench.trial.asking import asked
-from sinkbench.trial.sent import SentRecords
+from sinkbench.trial.queries import SentRecords, asked
 
 COUNT, KEYS = 4_000, 900
 

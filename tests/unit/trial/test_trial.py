@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sinkbench.analysis.audit import SeqAudit
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter
 from sinkbench.analysis.pooler import POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING
@@ -22,15 +21,16 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Bloat, Pool, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
-from sinkbench.trial.bench import Loaded, TopicLoad
-from sinkbench.trial.deadletters import DeadLetters
-from sinkbench.trial.drain import Drain, take_pilot
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
-from sinkbench.trial.rescale import LiveRescale
-from sinkbench.trial.sustain import Sustain, records_offered
-from sinkbench.trial.trial import Trial
-from tests.support.fakebench import FakeBench, FakeSampler, FakeSink, FakeWatch, Quiet
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.sampler import Sources
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.values import Loaded, TopicLoad
+from sinkbench.trial.workloads.drain import Drain, take_pilot
+from sinkbench.trial.workloads.rescale import LiveRescale
+from sinkbench.trial.workloads.sustain import Sustain, records_offered
+from tests.support.fakecluster import FakeCluster, FakeSampler, FakeSink, FakeWatch, Quiet
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
 LOADED = Plan.model_validate(
@@ -41,12 +41,23 @@ RECORDS = 20_000
 CODES = ReasonCode
 
 
-def trial_on(bench: FakeBench, cell: Cell = CELL, records: int = RECORDS) -> Trial:
-    return Trial(bench, cell, Names.of("abcdef_001"), records, Quiet())
+def own_of(bench: Any, cell: Cell = CELL, records: int = RECORDS) -> Resources:
+    return Resources(bench, cell, Names.of("abcdef_001"), records, Quiet())
 
 
-def drain(bench: FakeBench) -> TrialRecord:
-    return trial_on(bench).take(Drain(), 1)
+def drain(bench: FakeCluster, recover: Callable[[], object] | None = None, cell: Cell = CELL) -> TrialRecord:
+    return run_trial(own_of(bench, cell), Drain(), 1, recover).record
+
+
+def offered(bench: FakeCluster, recover: Callable[[], object] | None = None) -> TrialRecord:
+    """Takes the trial of a constant load of 500 records a second."""
+    return run_trial(own_of(bench, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
+
+
+def holding(monkeypatch: pytest.MonkeyPatch, holds: Content | None) -> TrialRecord:
+    """A drain whose comparison of stored documents with those sent finds this."""
+    monkeypatch.setattr("sinkbench.trial.audit.stored_content", lambda own: holds)
+    return drain(FakeCluster(PLAN))
 
 
 def codes(record: TrialRecord) -> list[ReasonCode]:
@@ -54,7 +65,7 @@ def codes(record: TrialRecord) -> list[ReasonCode]:
 
 
 def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
-    bench = FakeBench(PLAN)
+    bench = FakeCluster(PLAN)
     record = drain(bench)
     assert bench.calls == ["check", "load", "start", "stop", "audit"]
     assert record.reasons == []
@@ -71,16 +82,16 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
 
 
 def test_what_a_sink_notes_of_its_target_is_in_the_record() -> None:
-    assert drain(FakeBench(PLAN, notes_of_target=("added to it",))).notes == ["added to it"]
+    assert drain(FakeCluster(PLAN, notes_of_target=("added to it",))).notes == ["added to it"]
 
 
 def test_a_sink_that_stood_still_is_noted_with_its_length_and_moment() -> None:
-    record = drain(FakeBench(PLAN, frozen=(8.0, 13.0)))
+    record = drain(FakeCluster(PLAN, frozen=(8.0, 13.0)))
     assert record.reasons == []
     assert record.notes == ["no new record was seen in the sink for 5.2 s, from second 7.8 on"]
     assert record.stalled_seconds == 5.2
     assert record.bottleneck is not None
-    assert drain(FakeBench(PLAN)).stalled_seconds == 0
+    assert drain(FakeCluster(PLAN)).stalled_seconds == 0
 
 
 def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,20 +100,20 @@ def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatc
 
     monkeypatch.setattr(FakeSink, "create", refused)
     with pytest.raises(TargetError):
-        drain(FakeBench(PLAN))
+        drain(FakeCluster(PLAN))
     with pytest.raises(TargetError):
-        take_pilot(trial_on(FakeBench(PLAN)))
+        take_pilot(own_of(FakeCluster(PLAN)))
 
 
 def test_a_lost_record_makes_counts_disagree() -> None:
-    record = drain(FakeBench(PLAN, lost=3))
+    record = drain(FakeCluster(PLAN, lost=3))
     assert set(codes(record)) == {CODES.COUNTS_DISAGREE}
     assert record.lost_ranges == "0-2"
     assert record.not_audited == ""
 
 
 def test_records_that_are_stored_twice_are_a_note() -> None:
-    record = drain(FakeBench(PLAN, twice=5))
+    record = drain(FakeCluster(PLAN, twice=5))
     assert record.reasons == []
     assert record.audit is not None
     assert record.audit.duplicates == 5
@@ -111,7 +122,7 @@ def test_records_that_are_stored_twice_are_a_note() -> None:
 
 
 def test_a_service_that_dies_ends_the_trial_and_nothing_is_asked_of_it_any_more() -> None:
-    bench = FakeBench(PLAN, dies=5.0)
+    bench = FakeCluster(PLAN, dies=5.0)
     record = drain(bench)
     assert codes(record) == [CODES.SERVICE_DIED]
     assert bench.calls == ["check", "load", "start"]
@@ -119,13 +130,13 @@ def test_a_service_that_dies_ends_the_trial_and_nothing_is_asked_of_it_any_more(
     assert record.not_audited == "the connector did not come to the end of the topic"
 
 
-def recovered(bench: FakeBench, **how: Any) -> TrialRecord:
+def recovered(bench: FakeCluster) -> TrialRecord:
     """A drain whose dead service is started again."""
-    return trial_on(bench).take(Drain(), 1, bench.revive, **how)
+    return drain(bench, bench.revive)
 
 
 def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_is_audited() -> None:
-    bench = FakeBench(PLAN, dies=5.0, lost=7)
+    bench = FakeCluster(PLAN, dies=5.0, lost=7)
     record = recovered(bench)
     assert codes(record) == [CODES.SERVICE_DIED]
     assert bench.calls == ["check", "load", "start", "reconnect", "stop", "audit"]
@@ -139,18 +150,17 @@ def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_
 
 
 def test_tasks_that_failed_with_the_service_are_started_again() -> None:
-    bench = FakeBench(PLAN, dies=5.0, failed=2)
+    bench = FakeCluster(PLAN, dies=5.0, failed=2)
     assert recovered(bench).audit is not None
     assert bench.calls[-3:] == ["restart", "stop", "audit"]
 
 
 def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector() -> None:
-    class Once(FakeBench):
-        def audit(self, cell: Cell, names: Names, records: int) -> SeqAudit:
-            found = super().audit(cell, names, records)
+    class Once(FakeCluster):
+        def audit(self) -> None:
+            super().audit()
             if self.calls.count("audit") == 1:
                 raise ServiceError("the sink timed out")
-            return found
 
     bench = Once(PLAN)
     record = recovered(bench)
@@ -160,7 +170,7 @@ def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector
 
 
 def test_a_rest_that_never_ends_is_given_up_and_the_record_says_that_it_was_not_audited() -> None:
-    bench = FakeBench(PLAN, dies=5.0, rate_after=0.0)
+    bench = FakeCluster(PLAN, dies=5.0, rate_after=0.0)
     record = recovered(bench)
     assert record.audit is None
     assert record.not_audited == "it could not be finished: no progress for 75 s, 15,000 records left to commit"
@@ -170,13 +180,13 @@ def test_a_service_that_cannot_be_started_again_leaves_a_record_without_an_audit
     def fails() -> None:
         raise StackError("kafka: did not start")
 
-    record = trial_on(FakeBench(PLAN, dies=5.0)).take(Drain(), 1, fails)
+    record = drain(FakeCluster(PLAN, dies=5.0), fails)
     assert codes(record) == [CODES.SERVICE_DIED]
     assert record.not_audited == "it could not be finished: kafka: did not start"
 
 
 def test_a_connector_that_makes_no_progress_is_not_waited_for_once_more() -> None:
-    bench = FakeBench(PLAN, rate=0.0)
+    bench = FakeCluster(PLAN, rate=0.0)
     record = recovered(bench)
     assert codes(record) == [CODES.NO_PROGRESS]
     assert "reconnect" not in bench.calls
@@ -185,9 +195,8 @@ def test_a_connector_that_makes_no_progress_is_not_waited_for_once_more() -> Non
 
 @pytest.mark.parametrize("refuses", [None, TrialFailed("Kafka took no more")])
 def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_end(refuses: Exception | None) -> None:
-    bench = FakeBench(LOADED, dies=5.0, refuses=refuses)
-    trial = trial_on(bench, records=records_offered(LOADED, 500))
-    record = trial.take(Sustain(500), 1, bench.revive)
+    bench = FakeCluster(LOADED, dies=5.0, refuses=refuses)
+    record = offered(bench, bench.revive)
     assert (record.audit is None) == (refuses is not None)
     if refuses is None:
         assert codes(record) == [CODES.SERVICE_DIED]
@@ -196,49 +205,51 @@ def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_
 
 
 def test_failed_tasks_come_with_their_cause() -> None:
-    record = drain(FakeBench(PLAN, failed=1))
+    record = drain(FakeCluster(PLAN, failed=1))
     assert codes(record) == [CODES.TASKS_FAILED]
     assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
     assert (record.failed_tasks, record.failure) == (1, "it broke")
 
 
 def test_what_a_sink_answers_to_the_connector_comes_before_what_its_tasks_say() -> None:
-    record = drain(FakeBench(PLAN, failed=1, refused="password authentication failed"))
+    record = drain(FakeCluster(PLAN, failed=1, refused="password authentication failed"))
     told = "the connector's connection, tried from here: password authentication failed (the task says: it broke)"
     assert record.reasons[0].text == f"1 of 3 tasks FAILED: {told}"
-    assert drain(FakeBench(PLAN, refused="not asked")).failure is None
+    assert drain(FakeCluster(PLAN, refused="not asked")).failure is None
 
 
 def test_probes_that_hang_end_the_trial() -> None:
-    assert codes(drain(FakeBench(PLAN, silent=True))) == [CODES.PROBES_SILENT]
+    assert codes(drain(FakeCluster(PLAN, silent=True))) == [CODES.PROBES_SILENT]
 
 
 def test_who_has_died_before_its_silence_was_noticed_is_the_reason() -> None:
     # A JVM whose heap is used up answers nobody for long before it ends.
-    record = drain(FakeBench(PLAN, silent=True, dead=["connect-2"], exit_code=3))
+    record = drain(FakeCluster(PLAN, silent=True, dead=["connect-2"], exit_code=3))
     assert codes(record) == [CODES.OUT_OF_MEMORY]
     assert record.invalid[0].startswith("connect-2 died, out of memory")
-    killed = drain(FakeBench(PLAN, silent=True, dead=["connect-2"], exit_code=137))
+    killed = drain(FakeCluster(PLAN, silent=True, dead=["connect-2"], exit_code=137))
     assert killed.invalid == ["connect-2 died during the trial"]
 
 
 def test_what_the_connectors_write_elsewhere_is_not_audited() -> None:
-    bench = FakeBench(PLAN, diverted="the alias was moved")
+    bench = FakeCluster(PLAN, diverted="the alias was moved")
     assert codes(drain(bench)) == [CODES.DIVERTED]
     assert "audit" not in bench.calls
 
 
 def test_what_its_own_connector_puts_aside_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeBench, "config", lambda bench, cell, names: {"errors.deadletterqueue.topic.name": "aside"})
+    monkeypatch.setattr(
+        FakeCluster, "config", lambda bench, *which: {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
+    )
     looks = [Others({}, {"aside": 10}), Others({}, {"aside": 9_000, "orders": 8_000})]
-    record = drain(FakeBench(PLAN, meets=looks))
+    record = drain(FakeCluster(PLAN, meets=looks))
     assert record.others == ["8,000 records went into the topic orders"]
 
 
 def test_who_else_was_there_while_the_connector_ran_is_kept() -> None:
     before = Others({}, {"orders": 10}, {"orders of postgres": 0})
     after = Others({"by-hand": 3}, {"orders": 110}, {"orders of postgres": 5_000})
-    record = drain(FakeBench(PLAN, meets=[before, after]))
+    record = drain(FakeCluster(PLAN, meets=[before, after]))
     assert record.reasons == []
     assert record.others == [
         "another connector, by-hand, ran 3 tasks on these workers",
@@ -264,7 +275,7 @@ def test_connections_that_others_open_meanwhile_hide_the_peak(
 ) -> None:
     monkeypatch.setattr("sinkbench.trial.interference.CLOSING_SECONDS", 0.0)
     monkeypatch.setattr(Shared, "unattributed", unattributed)
-    bench = FakeBench(PLAN)
+    bench = FakeCluster(PLAN)
     bench.sink = lambda name: Shared(bench)  # type: ignore[method-assign]
     record = drain(bench)
     assert record.reasons == []
@@ -274,7 +285,7 @@ def test_connections_that_others_open_meanwhile_hide_the_peak(
 
 
 def test_a_topic_that_is_empty_at_once_is_too_short() -> None:
-    assert codes(drain(FakeBench(PLAN, rate=1e6))) == [CODES.TOO_SHORT]
+    assert codes(drain(FakeCluster(PLAN, rate=1e6))) == [CODES.TOO_SHORT]
 
 
 @pytest.mark.parametrize(
@@ -282,12 +293,12 @@ def test_a_topic_that_is_empty_at_once_is_too_short() -> None:
     [(TrialFailed("a load generator died"), CODES.LOAD_FAILED), (OSError("gone"), CODES.SERVICE_ERROR)],
 )
 def test_what_ends_a_step_early_is_a_reason(error: Exception, code: ReasonCode) -> None:
-    assert codes(drain(FakeBench(PLAN, refuses=error))) == [code]
+    assert codes(drain(FakeCluster(PLAN, refuses=error))) == [code]
 
 
 def test_a_connector_that_is_refused_is_a_reason() -> None:
-    class Refusing(FakeBench):
-        def start_connector(self, cell: Cell, names: Names) -> None:
+    class Refusing(FakeCluster):
+        def start_connector(self, name: str, config: Mapping[str, str]) -> None:
             raise ConnectError("no such class")
 
     assert codes(drain(Refusing(PLAN))) == [CODES.CONNECT_REFUSED]
@@ -295,25 +306,25 @@ def test_a_connector_that_is_refused_is_a_reason() -> None:
 
 def test_an_interrupt_ends_the_trial_and_is_no_reason() -> None:
     with pytest.raises(KeyboardInterrupt):
-        drain(FakeBench(PLAN, refuses=KeyboardInterrupt()))
+        drain(FakeCluster(PLAN, refuses=KeyboardInterrupt()))
 
 
 def test_a_pilot_finds_a_rate_and_is_not_audited() -> None:
-    bench = FakeBench(PLAN)
-    found = take_pilot(trial_on(bench, records=10**6))
+    bench = FakeCluster(PLAN)
+    found = take_pilot(own_of(bench, records=10**6))
     assert found.records_per_second == pytest.approx(1_000, rel=0.01)
     assert "audit" not in bench.calls
 
 
 def test_a_pilot_that_stores_nothing_says_why() -> None:
-    found = take_pilot(trial_on(FakeBench(PLAN, rate=0.0, failed=3)))
+    found = take_pilot(own_of(FakeCluster(PLAN, rate=0.0, failed=3)))
     assert found.records_per_second is None
     assert found.problem == "it broke"
 
 
 def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_missing() -> None:
-    bench = FakeBench(LOADED)
-    record = trial_on(bench, records=records_offered(LOADED, 500)).take(Sustain(500), 2)
+    bench = FakeCluster(LOADED)
+    record = offered(bench)
     assert record.records == 10_000
     assert bench.calls == ["check", "start", "load", "stop", "audit"]
     assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
@@ -321,19 +332,17 @@ def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_mi
     assert record.notes == ["no latency: OSError: the arrivals are gone"]
 
 
-def rescaled(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeBench, TrialRecord]:
+def rescaled(bench: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, TrialRecord]:
     plan = Plan.model_validate(
         {"name": "p", "mode": "rescale", "pipelines": ["postgres/jdbc"], "multiples": [1, 2], "trials": 5}
     )
     cell = next(cell for cell in expand(plan, 3) if cell.key == "postgres/jdbc@3x1to2")
-    trial = trial_on(bench, cell)
-    # The fake's samples have a clock of their own.
-    monkeypatch.setattr(trial, "now", lambda: 8.0 + ("set 6" in bench.calls) * 2.0)
-    return bench, trial.take(LiveRescale(), 1)
+    monkeypatch.setattr(bench, "now", lambda: 8.0 + ("set 6" in bench.calls) * 2.0)
+    return bench, run_trial(own_of(bench, cell), LiveRescale(), 1).record
 
 
 def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, record = rescaled(FakeBench(PLAN), monkeypatch)
+    bench, record = rescaled(FakeCluster(PLAN), monkeypatch)
     assert bench.calls == ["check", "load", "start", "set 6", "stop", "audit"]
     assert record.reasons == []
     assert record.rescale is not None
@@ -343,7 +352,7 @@ def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.Mo
 
 
 def test_a_topic_that_runs_dry_before_the_new_tasks_run_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, record = rescaled(FakeBench(PLAN, rate=1e6), monkeypatch)
+    bench, record = rescaled(FakeCluster(PLAN, rate=1e6), monkeypatch)
     assert codes(record)[0] == CODES.RAN_DRY
     assert record.reasons[0].text.startswith("the topic ran dry before they ran: 6 tasks after 3")
     # What such a drain has lost counts all the same.
@@ -357,9 +366,9 @@ def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
             yield FakeWatch(self._bench)
             raise OSError("the watch is gone")
 
-    bench = FakeBench(LOADED)
+    bench = FakeCluster(LOADED)
     bench.sink = lambda name: Leaving(bench)  # type: ignore[method-assign]
-    record = trial_on(bench, records=records_offered(LOADED, 500)).take(Sustain(500), 1)
+    record = offered(bench)
     assert codes(record) == [CODES.SERVICE_ERROR]
 
 
@@ -368,31 +377,33 @@ def test_a_size_that_the_sink_does_not_tell_spoils_nothing() -> None:
         def disk_bytes(self, target: str) -> int | None:
             raise ServiceError("429: too many requests")
 
-    bench = FakeBench(PLAN)
+    bench = FakeCluster(PLAN)
     bench.sink = lambda name: Silent(bench)  # type: ignore[method-assign]
-    record = trial_on(bench).take(Drain(), 1)
+    record = drain(bench)
     assert (record.reasons, record.disk_bytes_per_record) == ([], None)
     assert record.records_per_second is not None
 
 
-def test_documents_that_are_not_as_they_were_sent_are_counted_and_named() -> None:
-    record = trial_on(FakeBench(PLAN, holds=Content(64, 60, "data gone"))).take(Drain(), 1, lambda: None)
+def test_documents_that_are_not_as_they_were_sent_are_counted_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = holding(monkeypatch, Content(64, 60, "data gone"))
     assert record.audit is not None
     assert (record.audit.compared, record.audit.altered, record.audit.clean) == (64, 60, False)
     assert "60 of 64 records that were compared are not stored as they were sent: data gone" in record.notes
     assert record.reasons == []
 
 
-def test_records_that_their_checksums_show_to_be_altered_are_named_by_their_numbers() -> None:
-    record = trial_on(FakeBench(PLAN, holds=Content(900, 2, "", 900, "17, 40"))).take(Drain(), 1, lambda: None)
+def test_records_that_their_checksums_show_to_be_altered_are_named_by_their_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record = holding(monkeypatch, Content(900, 2, "", 900, "17, 40"))
     assert record.audit is not None
     assert (record.audit.checked, record.audit.altered, record.altered_ranges) == (900, 2, "17, 40")
     which = "2 of 900 records that were compared (bench.seq 17, 40) are not stored as they were sent"
     assert f"{which}: their checksums are not those of their values" in record.notes
 
 
-def test_why_checksums_could_not_be_compared_is_a_note() -> None:
-    record = trial_on(FakeBench(PLAN, holds=Content(64, unchecked="rows bear none"))).take(Drain(), 1, lambda: None)
+def test_why_checksums_could_not_be_compared_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = holding(monkeypatch, Content(64, unchecked="rows bear none"))
     assert record.audit is not None
     assert (record.audit.checked, record.audit.clean) == (0, True)
     # Without a number, which would be another one in each trial.
@@ -400,19 +411,21 @@ def test_why_checksums_could_not_be_compared_is_a_note() -> None:
 
 
 @pytest.mark.parametrize("holds", [None, Content()])
-def test_documents_that_could_not_be_compared_are_a_note(holds: Content | None) -> None:
-    record = trial_on(FakeBench(PLAN, holds=holds)).take(Drain(), 1, lambda: None)
+def test_documents_that_could_not_be_compared_are_a_note(
+    holds: Content | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = holding(monkeypatch, holds)
     assert record.audit is not None
     assert record.audit.clean
     assert any(note.startswith("what is stored was not compared with what was sent") for note in record.notes)
 
 
 def test_records_of_somebody_else_in_the_topic_are_named_and_the_trial_is_audited() -> None:
-    class More(FakeBench):
-        def consumed(self, names: Names) -> int:
-            return super().consumed(names) + 500
+    class More(FakeCluster):
+        def consumed(self) -> int:
+            return super().consumed() + 500
 
-    record = trial_on(More(PLAN)).take(Drain(), 1, lambda: None)
+    record = drain(More(PLAN))
     assert [reason.text for reason in record.reasons] == [
         "the topic held 500 more records than were sent: somebody else wrote to it"
     ]
@@ -429,9 +442,21 @@ def versions(*wrong: tuple[str, int]) -> VersionAudit:
     return found
 
 
-def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_for() -> None:
+CHANGES = {"inserts": 0.5, "updates": 0.4, "deletes": 0.1}
+CHANGING = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc-upsert"], "load": {"changes": CHANGES}})
+
+
+def keyed(monkeypatch: pytest.MonkeyPatch, found: VersionAudit, **more: Any) -> TrialRecord:
+    """A drain of changes whose audit by key finds this."""
+    monkeypatch.setattr("sinkbench.trial.audit.counted", lambda own: found)
+    return drain(FakeCluster(CHANGING, **more))
+
+
+def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before, after = SinkBloat(0, 3, 10, 8_192), SinkBloat(70, 5, 10, 65_536)
-    record = drain(FakeBench(PLAN, versions=versions(), bloats=[before, after]))
+    record = keyed(monkeypatch, versions(), bloats=[before, after])
     assert record.reasons == []
     assert record.audit is not None
     assert (record.audit.stored, record.audit.superseded, record.audit.stale) == (3, RECORDS - 3, 0)
@@ -443,8 +468,8 @@ def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_f
 def test_deadlocks_are_counted_also_where_the_connector_did_not_come_to_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = FakeBench(PLAN, failed=1, bloats=[SinkBloat(0, 3, 10, 8_192), SinkBloat(5, 4, 11, 8_192)])
-    monkeypatch.setattr(bench, "consumed", lambda names: RECORDS - 1)
+    bench = FakeCluster(CHANGING, failed=1, bloats=[SinkBloat(0, 3, 10, 8_192), SinkBloat(5, 4, 11, 8_192)])
+    monkeypatch.setattr(bench, "consumed", lambda: RECORDS - 1)
     record = drain(bench)
     assert codes(record)[0] == CODES.TASKS_FAILED
     assert record.audit is None
@@ -452,8 +477,10 @@ def test_deadlocks_are_counted_also_where_the_connector_did_not_come_to_the_end(
     assert (record.bloat.deadlocks, record.bloat.rollbacks) == (1, 1)
 
 
-def test_wrong_keys_make_a_trial_invalid_and_are_named() -> None:
-    record = drain(FakeBench(PLAN, versions=versions(("a", 3), ("c", 9), ("d", 2))))
+def test_wrong_keys_make_a_trial_invalid_and_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record = keyed(monkeypatch, versions(("a", 3), ("c", 9), ("d", 2)))
     assert codes(record) == [CODES.STALE, CODES.MISSING, CODES.NOT_DELETED]
     assert [reason.text for reason in record.reasons][:2] == ["1 key is stale: a", "1 key is missing: b"]
     assert record.wrong_keys == {"stale": ["a"], "missing": ["b"], "not_deleted": ["d"]}
@@ -463,8 +490,8 @@ def test_wrong_keys_make_a_trial_invalid_and_are_named() -> None:
 def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.MonkeyPatch) -> None:
     headers = tuple((PREFIX + name, text) for name, text in (("exception.message", b"no"), ("topic", b"tides")))
     value = json.dumps({"bench": {"run": "abcdef_001", "seq": 3}}).encode()
-    monkeypatch.setattr(DeadLetters, "read", lambda self: [DeadLetter(None, value, headers)])
-    record = drain(FakeBench(PLAN, lost=4))
+    monkeypatch.setattr("sinkbench.trial.audit.letters_of", lambda own, queue: [DeadLetter(None, value, headers)])
+    record = drain(FakeCluster(PLAN, lost=4))
     assert record.audit is not None
     assert (record.audit.dead_letters, record.audit.lost) == (1, 3)
     assert record.lost_ranges == "0-2"
@@ -474,11 +501,11 @@ def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.Monke
 POOLED = replace(CELL, settings={"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}, acks="1")
 
 
-class Pooled(FakeBench):
+class Pooled(FakeCluster):
     """A bench whose connectors go through a pooler, where they wait."""
 
-    def sampler(self, cell: Cell, names: Names, records: int, in_topic: Any = None) -> Any:
-        return Queueing(self, cell, records, in_topic)
+    def sampler(self, sources: Sources, interval_seconds: float) -> Any:
+        return Queueing(self, sources)
 
     def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
         self.calls.append(f"acks {wanted.acks}")
@@ -496,18 +523,18 @@ class Queueing(FakeSampler):
 
 def test_a_trial_is_set_as_its_plan_says_and_tells_what_its_clients_waited_for() -> None:
     bench = Pooled(PLAN)
-    trial = trial_on(bench, POOLED)
-    record = trial.take(Drain(), 1)
+    own = own_of(bench, POOLED)
+    record = run_trial(own, Drain(), 1).record
     assert record.settings == {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
     assert (record.acks, "acks 1" in bench.calls) == ("1", True)
     assert record.pool == Pool(
         mode="session", size=20, prepared_statements=0, most_waiting=4, wait_ms_per_transaction=5.0
     )
     assert bench.set_to == {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
-    bench.clean(POOLED, trial.names)
+    own.remove()
     assert bench.set_to == {}
 
 
 def test_a_pipeline_without_a_pooler_has_waited_for_none() -> None:
-    record = drain(FakeBench(PLAN))
+    record = drain(FakeCluster(PLAN))
     assert (record.pool, record.settings, record.acks) == (None, {}, "all")

@@ -15,12 +15,13 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Durability, TrialRecord
 from sinkbench.summary.cells import summarize
 from sinkbench.trial import replication
-from sinkbench.trial.drain import Drain, take_pilot
-from sinkbench.trial.faulted import Faulted
 from sinkbench.trial.names import Names
-from sinkbench.trial.sustain import records_offered
-from sinkbench.trial.trial import Trial
-from tests.support.fakebench import FakeBench, FakeSink, Quiet
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.workloads.drain import Drain, take_pilot
+from sinkbench.trial.workloads.fault import Fault
+from sinkbench.trial.workloads.sustain import records_offered
+from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
 RATE = 900.0
@@ -46,15 +47,19 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replication, "AGAIN_SECONDS", 0.0)
 
 
-def drain(bench: FakeBench) -> TrialRecord:
-    return Trial(bench, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet()).take(Drain(), 1)
+def own_of(bench: Any) -> Resources:
+    return Resources(bench, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet())
 
 
-def faulted(bench: FakeBench, monkeypatch: pytest.MonkeyPatch) -> TrialRecord:
-    trial = Trial(bench, expand(FAULTS, 3)[0], Names.of("abcdef_001"), records_offered(FAULTS, RATE), Quiet())
-    monkeypatch.setattr(trial, "now", lambda: bench.at)
-    assert trial.cell.fault is not None
-    return trial.take(Faulted(RATE, trial.cell.fault), 1, bench.revive)
+def drain(bench: FakeCluster) -> TrialRecord:
+    return run_trial(own_of(bench), Drain(), 1).record
+
+
+def faulted(bench: Any) -> TrialRecord:
+    cell = expand(FAULTS, 3)[0]
+    assert cell.fault is not None
+    own = Resources(bench, cell, Names.of("abcdef_001"), records_offered(FAULTS, RATE), Quiet())
+    return run_trial(own, Fault(RATE, cell.fault), 1, bench.revive).record
 
 
 def codes(record: TrialRecord) -> list[ReasonCode]:
@@ -62,7 +67,7 @@ def codes(record: TrialRecord) -> list[ReasonCode]:
 
 
 def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connector() -> None:
-    bench = FakeBench(PLAN, helds=[YELLOW] * 50)
+    bench = FakeCluster(PLAN, helds=[YELLOW] * 50)
     record = drain(bench)
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
     assert record.reasons[0].text == "the index is yellow; add a node"
@@ -74,46 +79,46 @@ def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connecto
 
 def test_what_comes_to_rest_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replication, "SETTLE_SECONDS", 60.0)
-    assert drain(FakeBench(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
+    assert drain(FakeCluster(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
 
 
 def test_a_partition_that_is_not_in_sync_makes_the_trial_invalid_and_all_that_is_wrong_is_told() -> None:
-    assert codes(drain(FakeBench(PLAN, partitions=BEHIND))) == [CODES.PARTITIONS_NOT_IN_SYNC]
-    both = drain(FakeBench(PLAN, partitions=BEHIND, helds=[YELLOW] * 50))
+    assert codes(drain(FakeCluster(PLAN, partitions=BEHIND))) == [CODES.PARTITIONS_NOT_IN_SYNC]
+    both = drain(FakeCluster(PLAN, partitions=BEHIND, helds=[YELLOW] * 50))
     assert codes(both) == [CODES.INDEX_NOT_GREEN, CODES.PARTITIONS_NOT_IN_SYNC]
 
 
 def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_invalid_and_is_audited() -> None:
-    record = drain(FakeBench(PLAN, helds=[GOOD, YELLOW]))
+    record = drain(FakeCluster(PLAN, helds=[GOOD, YELLOW]))
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
     assert record.audit is not None
     assert record.audit.clean
 
 
 def test_a_pilot_of_what_does_not_hold_has_no_rate() -> None:
-    bench = FakeBench(PLAN, helds=[YELLOW] * 50)
-    found = take_pilot(Trial(bench, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet()))
+    bench = FakeCluster(PLAN, helds=[YELLOW] * 50)
+    found = take_pilot(own_of(bench))
     assert (found.records_per_second, found.problem) == (None, "the index is yellow; add a node")
 
 
-def test_what_a_fault_has_broken_is_a_note_and_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = faulted(FakeBench(FAULTS, helds=[GOOD, YELLOW]), monkeypatch)
+def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
+    record = faulted(FakeCluster(FAULTS, helds=[GOOD, YELLOW]))
     assert record.reasons == []
     assert "in the end the index is yellow; add a node" in record.notes
     assert record.recovery is not None
 
 
-def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert codes(faulted(FakeBench(FAULTS, helds=[YELLOW] * 50), monkeypatch)) == [CODES.INDEX_NOT_GREEN]
+def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid() -> None:
+    assert codes(faulted(FakeCluster(FAULTS, helds=[YELLOW] * 50))) == [CODES.INDEX_NOT_GREEN]
 
 
 def test_tasks_that_are_uneven_before_the_fault_make_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeBench, "placement", lambda bench, found: {"w0": 3, "w1": 0, "w2": 0})
-    assert codes(faulted(FakeBench(FAULTS), monkeypatch)) == [CODES.TASKS_UNEVEN]
+    monkeypatch.setattr(Resources, "placement", lambda own, found: {"w0": 3, "w1": 0, "w2": 0})
+    assert codes(faulted(FakeCluster(FAULTS))) == [CODES.TASKS_UNEVEN]
 
 
 def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
-    bench = FakeBench(PLAN)
+    bench = FakeCluster(PLAN)
     sink = FakeSink(bench)
     sink.capabilities = replace(sink.capabilities, replication=None)
     bench.sink = lambda name: sink  # type: ignore[method-assign]
@@ -126,11 +131,11 @@ def test_what_may_not_be_seen_is_not_checked_with_the_reason() -> None:
     hidden = ReplicationState(
         unchecked=("whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats",), asked=2
     )
-    record = drain(FakeBench(PLAN, helds=[hidden, hidden]))
+    record = drain(FakeCluster(PLAN, helds=[hidden, hidden]))
     assert record.reasons == []
     assert record.notes == ["not checked whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats"]
     # What was seen once only was not seen all the time.
-    assert drain(FakeBench(PLAN, helds=[GOOD, hidden])).notes == record.notes
+    assert drain(FakeCluster(PLAN, helds=[GOOD, hidden])).notes == record.notes
 
 
 def test_a_service_that_does_not_answer_the_look_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +143,13 @@ def test_a_service_that_does_not_answer_the_look_is_not_checked(monkeypatch: pyt
         raise ServiceError("no answer")
 
     monkeypatch.setattr(FakeSink, "check", refused)
-    assert drain(FakeBench(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
+    assert drain(FakeCluster(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
 
 
 def test_what_one_node_holds_alone_is_asked_for_once() -> None:
     asked: list[str] = []
 
-    class Counted(FakeBench):
+    class Counted(FakeCluster):
         def sink(self, name: str) -> Any:
             found = super().sink(name)
             state = ReplicationState(copies=1, asked=1, alone=True)
@@ -160,7 +165,7 @@ def test_what_one_node_holds_alone_is_asked_for_once() -> None:
 
 
 def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored() -> None:
-    bench = FakeBench(PLAN, promise=Promise(None, "all", 2), helds=[GOOD, GOOD])
+    bench = FakeCluster(PLAN, promise=Promise(None, "all", 2), helds=[GOOD, GOOD])
     bench.partitions = {number: (1 + number % 3, (1, 2, 3), (1, 2, 3)) for number in range(3)}
     assert drain(bench).durability == Durability(
         text="2 nodes, disk",
@@ -170,6 +175,6 @@ def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored(
         kafka_nodes=3,
         settings={"fsync": "on"},
     )
-    found = drain(FakeBench(PLAN, promise=None)).durability
+    found = drain(FakeCluster(PLAN, promise=None)).durability
     assert found is not None
     assert (found.text, found.nodes, found.kafka) == ("", None, "acks all, 1 of 1 in sync")

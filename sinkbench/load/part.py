@@ -1,0 +1,257 @@
+"""One load generator's part of a load: by loadgen's HTTP interface, or by a worker process where none is a service."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pydantic import ValidationError
+
+from loadgen.dataset.store import Dataset
+from loadgen.errors import UnusableError
+from loadgen.options import Load, load_from
+from loadgen.service import CANCEL_SECONDS, LoadService
+from loadgen.summary import LoadName, LoadState, Summary
+from sinkbench.errors import ServiceError, ServiceTimeout, TrialFailed
+from sinkbench.load.records import KeptRecords
+from sinkbench.secrets import redacted
+from sinkbench.services.http import http_errors
+from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
+
+__all__ = ["ANSWER_SECONDS", "LocalPart", "Part", "RemotePart", "produce"]
+
+ANSWER_SECONDS = 5.0
+START_SECONDS = 60.0
+# The answer comes once the load has ended.
+END_SECONDS = CANCEL_SECONDS + 2
+REACH_SECONDS = 2.0
+# For a whole data set.
+SEND_SECONDS = 120.0
+REPORT_SECONDS = 0.2
+
+
+class Part(ABC):
+    """The range of `seq` values that one load generator produces."""
+
+    def __init__(self, name: str, load: LoadName) -> None:
+        """`name` is the load generator's, `load` the part."""
+        self._name = name
+        self._load = load
+        self.acknowledged = 0
+        """Records of the part acknowledged at the last `look`."""
+        self.summary: Summary | None = None
+        """The part's summary, once it is done."""
+
+    def share_of(self, rate: float | None, records: int) -> dict[str, float]:
+        """The option for the part's share of the `rate` of a load of `records`; empty without a rate."""
+        return {} if rate is None else {"rate": rate * (self._load.count or 0) / records}
+
+    @abstractmethod
+    def give(self, records: KeptRecords | None) -> None:
+        """Hands over the user's own records, if these are loaded. Raises TrialFailed if they are not taken."""
+
+    @abstractmethod
+    def begin(self, options: Mapping[str, Any]) -> None:
+        """Begins the part; `options` are the fields of `loadgen.options.Load` that all parts share.
+
+        Raises TrialFailed if the load generator does not answer, is busy, or refuses the options.
+        """
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Stops the part if it was begun; a load generator that has died is fine."""
+
+    @abstractmethod
+    def _state(self) -> LoadState:
+        """The load generator's newest load. Raises ServiceError if it has died."""
+
+    def look(self) -> Summary | None:
+        """Asks for the part's progress; returns its summary, or None while it goes on.
+
+        Raises TrialFailed if the load generator died or does not answer, or not every record was acknowledged.
+        """
+        try:
+            state = self._state()
+        except ServiceTimeout:
+            raise TrialFailed(f"{self._name} did not answer for {ANSWER_SECONDS:g} s, {self._at()}") from None
+        except ServiceError:
+            raise TrialFailed(f"{self._name} died {self._at()}") from None
+        if state.load != self._load:
+            now = "nothing" if state.load is None else f"run {state.load.run}"
+            raise TrialFailed(f"{self._name} died {self._at()}, and was started anew: it now loads {now}")
+        self.acknowledged = state.acknowledged
+        if state.state == "running":
+            return None
+        if state.state == "cancelled":
+            raise TrialFailed(f"{self._name} was stopped by another client {self._at()}")
+        if state.summary is None:
+            raise TrialFailed(f"{self._name} {self._at()}: {state.error or 'it gives no summary'}")
+        if state.summary.acknowledged != self._load.count:
+            reasons = [f"{error}: {count:,}" for error, count in state.summary.errors.items()]
+            raise TrialFailed(
+                f"{self._name} ended {self._at()}: {'; '.join([*reasons, *filter(None, [state.summary.stopped])])}"
+            )
+        self.summary = state.summary
+        return state.summary
+
+    def _at(self) -> str:
+        return f"at {self.acknowledged:,} of {self._load.count or 0:,} records"
+
+
+class RemotePart(Part):
+    """A part that a service produces, by loadgen's HTTP interface."""
+
+    def __init__(self, client: httpx.Client, name: str, url: str, load: LoadName) -> None:
+        """`url` is the service's; parts may share `client`."""
+        super().__init__(name, load)
+        self._client = client
+        self._url = url.rstrip("/")
+        self._begun = False
+
+    def give(self, records: KeptRecords | None) -> None:
+        """Sends the records unless the service has them."""
+        if records is None:
+            return
+        try:
+            with http_errors():
+                there = self._client.get(f"{self._url}/records")
+                self._check_let_in(there)
+                if there.is_success and (there.json() or {}).get("sha256") == records.facts.sha256:
+                    return
+                with records.path.open("rb") as file:
+                    answer = self._client.put(f"{self._url}/records", content=file, timeout=SEND_SECONDS)
+        except (ServiceError, ValueError) as error:
+            raise TrialFailed(
+                f"{self._name} at {self._url} does not take the records ({error}); check that it is a loadgen"
+            ) from None
+        if answer.status_code != httpx.codes.CREATED:
+            raise TrialFailed(f"{self._name} does not take the records: {_error(answer)}")
+
+    def begin(self, options: Mapping[str, Any]) -> None:
+        # Set first: without an answer, the load may have begun all the same.
+        self._begun = True
+        try:
+            with http_errors():
+                answer = self._client.post(f"{self._url}/load", json={**options, **self._load.model_dump()})
+        except ServiceError as error:
+            raise TrialFailed(
+                f"{self._name} at {self._url} cannot be reached ({error}); start it, or correct its address or its CA"
+            ) from None
+        if answer.status_code == httpx.codes.CREATED:
+            return
+        self._begun = False
+        self._check_let_in(answer)
+        what = {409: "is busy", 400: "refuses the load"}.get(answer.status_code)
+        raise TrialFailed(f"{self._name} {what}: {_error(answer)}" if what else self._strange("POST", answer))
+
+    def cancel(self) -> None:
+        if not self._begun:
+            return
+        # Without an answer nothing more can be done from here; the caller reports what ended the load.
+        with suppress(ServiceError), http_errors():
+            self._client.delete(
+                f"{self._url}/load",
+                params={"run": self._load.run},
+                timeout=httpx.Timeout(END_SECONDS, connect=REACH_SECONDS),
+            )
+
+    def _state(self) -> LoadState:
+        url = f"{self._url}/load"
+        with http_errors():
+            try:
+                answer = self._client.get(url)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                # It may have closed a connection that was kept open just when it was used again.
+                answer = self._client.get(url)
+        self._check_let_in(answer)
+        with suppress(ValidationError):
+            if answer.status_code == httpx.codes.OK:
+                return LoadState.model_validate_json(answer.content)
+        raise TrialFailed(self._strange("GET", answer))
+
+    def _check_let_in(self, answer: httpx.Response) -> None:
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise TrialFailed(
+                f"{self._name} at {self._url} refuses user and password ({_error(answer)}); correct these"
+            )
+
+    def _strange(self, method: str, answer: httpx.Response) -> str:
+        return (
+            f"{self._name} at {self._url} answers {method} /load with {answer.status_code} ({_error(answer)}), as no "
+            "loadgen of this version does; check what runs there"
+        )
+
+
+def _error(answer: httpx.Response) -> str:
+    """A load generator's error; of any other server, the beginning of its answer."""
+    try:
+        return str(answer.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        # Before it is cut: half a secret would not be found any more.
+        return " ".join(redacted(answer.text)[:100].split()) or "no text"
+
+
+class LocalPart(Part):
+    """A part that a child process produces."""
+
+    def __init__(self, workers: Workers, settings: Mapping[str, str], name: str, load: LoadName) -> None:
+        """`settings` are further ones of the Kafka client."""
+        super().__init__(name, load)
+        self._workers = workers
+        self._settings = settings
+        self._records: Path | None = None
+        self._worker: Connection | None = None
+        self._newest = LoadState(state="running", load=load)
+
+    def give(self, records: KeptRecords | None) -> None:
+        """The child process reads the file itself."""
+        self._records = None if records is None else records.path
+
+    def begin(self, options: Mapping[str, Any]) -> None:
+        try:
+            load = load_from({**options, **self._load.model_dump()})
+            self._worker = self._workers.start(produce)
+            order(self._worker, (load, dict(self._settings), self._records))
+            self._newest = answer_of(self._worker, START_SECONDS)
+        except (UnusableError, WorkerFailed) as error:
+            raise TrialFailed(f"{self._name} does not begin the load: {error}") from None
+
+    def cancel(self) -> None:
+        if self._worker is None:
+            return
+        # One that has died, or is done, has nothing more to stop.
+        with suppress(WorkerFailed):
+            order(self._worker, "stop")
+            while answer_of(self._worker, END_SECONDS).state == "running":
+                pass
+
+    def _state(self) -> LoadState:
+        try:
+            while self._worker is not None and self._newest.state == "running" and self._worker.poll():
+                self._newest = answer_of(self._worker, 0.0)
+        except WorkerFailed as error:
+            raise ServiceError(str(error)) from None
+        return self._newest
+
+
+def produce(connection: Connection) -> None:
+    """The work of a child process: produces one load, and says how it goes until it has ended or is to stop."""
+    order: tuple[Load, Mapping[str, str], Path | None] = connection.recv()
+    load, settings, records = order
+    service = LoadService(settings)
+    if records is not None:
+        service.keep(Dataset.read(records))
+    state = service.start(load)
+    while state.state == "running":
+        connection.send(state)
+        if connection.poll(REPORT_SECONDS):
+            with suppress(EOFError):
+                connection.recv()
+            service.cancel(CANCEL_SECONDS)
+        state = service.state
+    connection.send(state)

@@ -1,0 +1,83 @@
+"""Records that were lost or stored more than once, and trials of which that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sinkbench.analysis.audit import few_ranges
+from sinkbench.metrics.connections import LOADS
+from sinkbench.metrics.format import NOT_MEASURED
+from sinkbench.metrics.metric import Column, Fields, Metric, count
+from sinkbench.metrics.rate import CELLS
+from sinkbench.metrics.taken import Taken, was_interrupted
+from sinkbench.results import Audit, CellSummary, TrialRecord
+
+# So many trials say in notes which records they lost or doubled.
+MOST_NAMED = 3
+
+
+def counted(cell: CellSummary) -> tuple[str, str]:
+    """Records lost, and records duplicated; with the trials of which that is not known, as `0 (1 of 3 not audited)`."""
+    return _counted(cell, lambda audit: audit.lost), _counted(cell, lambda audit: audit.duplicates)
+
+
+def _counted(cell: CellSummary, records: Callable[[Audit], int]) -> str:
+    if cell.audit is None:
+        return NOT_MEASURED
+    # One word a line: the columns are narrow.
+    rest = f"\n({cell.not_audited} of {cell.trials}\nnot\naudited)" if cell.not_audited else ""
+    return f"{records(cell.audit):,}{rest}"
+
+
+def count_columns(table: str, duplicates: str = "dupl.", place: int = 100) -> list[Column]:
+    """The columns of the audit in a table."""
+    return [
+        Column(table, place, "lost", lambda cell, _: counted(cell)[0]),
+        Column(table, place + 1, duplicates, lambda cell, _: counted(cell)[1]),
+    ]
+
+
+def audit_notes(taken: Taken) -> list[str]:
+    """Which trials were not audited, and why, and which records the others have lost or doubled."""
+    notes, trials = [], taken.trials
+    if unaudited := [trial for trial in trials if trial.audit is None]:
+        why = "; ".join(dict.fromkeys(trial.not_audited for trial in unaudited if trial.not_audited))
+        text = f"not audited in {len(unaudited)} of {len(trials)} trials, so what is lost there is not known"
+        notes.append(f"{text}: {why}" if why else text)
+    named = [text for trial in taken.audited if (text := _ranges(trial))]
+    rest = len(named) - MOST_NAMED
+    more = [f"{rest} more {'trial' if rest == 1 else 'trials'} lost or doubled records: see trials.jsonl"]
+    return [*notes, *named[:MOST_NAMED], *(more if rest > 0 else [])]
+
+
+def _ranges(trial: TrialRecord) -> str:
+    """Which records a trial has lost or doubled, by their `seq`; empty if none."""
+    if trial.audit is None:
+        return ""
+    kinds = [
+        ("lost", trial.audit.lost, trial.lost_ranges),
+        ("stored more than once", trial.audit.duplicates, trial.duplicated_ranges),
+    ]
+    parts = [f"{what} {few_ranges(ranges)}" for what, records, ranges in kinds if records and ranges]
+    if trial.audit.duplicates and was_interrupted(trial):
+        parts.append("a task that begins again after trouble delivers at least once")
+    return f"seq of trial {trial.trial} (block {trial.block}): {'; '.join(parts)}" if parts else ""
+
+
+def _of_cell(taken: Taken) -> Fields:
+    return {"audit": taken.audit, "not_audited": sum(trial.audit is None for trial in taken.trials)}
+
+
+METRICS = (
+    Metric(
+        "Lost and duplicated records",
+        "Records that the sink lacks, and rows beyond the first of each record.",
+        of_cell=_of_cell,
+        columns=[*count_columns(CELLS), *count_columns(LOADS)],
+        heads=["twice"],
+        place=190,
+        exports=[count(name, f"audit.{name}") for name in ("produced", "stored", "lost", "duplicates", "foreign")],
+    ),
+    # Its column stands after those of changes.
+    Metric("Lost and duplicated records", place=210, exports=[count("not_audited")]),
+)

@@ -1,0 +1,52 @@
+"""The most connections that were open at once."""
+
+from __future__ import annotations
+
+from sinkbench.analysis.rates import most
+from sinkbench.metrics.format import NOT_MEASURED
+from sinkbench.metrics.metric import Column, Fields, Metric, count
+from sinkbench.metrics.rate import CELLS
+from sinkbench.metrics.taken import Taken
+from sinkbench.results import CellSummary, Connections
+
+LOADS = "loads"
+
+
+def connections(cell: CellSummary) -> str:
+    """As `clients/server`, or the one number that there is; `not known: 2 others` where others hid it."""
+    if others := cell.connections.others:
+        return f"not known:\n{others} {'other' if others == 1 else 'others'}"
+    return "/".join(map(str, connection_counts(cell.connections))) or NOT_MEASURED
+
+
+def connection_counts(found: Connections) -> list[int]:
+    """The most connections of clients and of the server if they differ, as with a pool; else one number, or none."""
+    known = (count for count in (found.clients_peak, found.server_peak) if count is not None)
+    return list(dict.fromkeys(known))
+
+
+def _of_cell(taken: Taken) -> Fields:
+    """The most of all trials; a peak is not known if others' connections hid it in one of them."""
+    found = [trial.connections for trial in taken.trials]
+    others = max((each.others for each in found), default=0)
+    peaks = {
+        name: None if others else most(getattr(each, name) for each in found)
+        for name in ("clients_peak", "server_peak")
+    }
+    return {"connections": Connections(**peaks, server_limit=most(each.server_limit for each in found), others=others)}
+
+
+METRICS = (
+    Metric(
+        "Peak connections",
+        "The most connections that were seen open at once.",
+        of_cell=_of_cell,
+        columns=[Column(table, 70, "peak\nconns", lambda cell, _: connections(cell)) for table in (CELLS, LOADS)],
+        place=150,
+        exports=[
+            count("clients_peak", "connections.clients_peak"),
+            count("server_peak", "connections.server_peak"),
+            count("other_connections", "connections.others"),
+        ],
+    ),
+)

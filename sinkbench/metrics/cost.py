@@ -1,0 +1,93 @@
+"""What a cell's records cost, from what it takes of cores, memory and disk, and from a user's prices."""
+
+from __future__ import annotations
+
+from sinkbench.analysis.rates import usable_median
+from sinkbench.metrics.cpu import total_cpu_seconds
+from sinkbench.metrics.format import money
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, find, number
+from sinkbench.metrics.taken import Taken
+from sinkbench.metrics.tasks import tasks
+from sinkbench.metrics.verdict import faults_of
+from sinkbench.results import CellSummary, Cost, Prices, RunSummary
+
+COSTS = "costs"
+_HOUR_SECONDS = 3_600.0
+_MILLION = 1e6
+_GB = 1e9
+
+
+def with_prices(summary: RunSummary, prices: Prices | None) -> RunSummary:
+    """A stored run with other prices: without any cost if there are none."""
+    costs = [None if prices is None else cost_of(cell, prices) for cell in summary.cells]
+    cells = [cell.model_copy(update={"cost": cost}) for cell, cost in zip(summary.cells, costs, strict=True)]
+    return summary.model_copy(update={"prices": prices, "cells": cells})
+
+
+def cost_of(cell: CellSummary, prices: Prices) -> Cost | None:
+    """The cost of a million records of a cell; None if it did not pass, was re-scaled, or has no rate to be quoted."""
+    rate = usable_median(cell)
+    if not cell.passed or cell.rescale is not None or not rate:
+        return None
+    names = ("total_cpu_seconds_per_million", "total_peak_memory_bytes", "disk_bytes_per_record")
+    cpu, memory, disk = (find(cell, f"{name}.median") for name in names)
+    return cost(rate, cpu, memory, disk, prices)
+
+
+def cost(rate: float, cpu_seconds: float | None, memory: float | None, disk: float | None, prices: Prices) -> Cost:
+    """The cost of a million records, in the currency of the prices.
+
+        cpu    = core_hour x CPU seconds of all services for a million records / 3600
+        memory = memory_gb_hour x peak memory in bytes / 10^9 x seconds for a million records / 3600
+        disk   = disk_gb_month x bytes on disk of a million records / 10^9 x kept_months
+
+    where the seconds for a million records are 10^6 / (records per second), and each figure is the median of the cell's
+    trials. The cost is the sum of the parts that have a price; None if one of these was not measured.
+    """
+    hours = _MILLION / rate / _HOUR_SECONDS
+    asked = [
+        (prices.core_hour, cpu_seconds, 1 / _HOUR_SECONDS),
+        (prices.memory_gb_hour, memory, hours / _GB),
+        (prices.disk_gb_month, disk, _MILLION / _GB * prices.kept_months),
+    ]
+    parts = [None if price is None or figure is None else price * figure * factor for price, figure, factor in asked]
+    priced = [part for (price, *_), part in zip(asked, parts, strict=True) if price is not None]
+    total = sum(part for part in priced if part is not None) if priced and None not in priced else None
+    return Cost(per_million=total, cpu=parts[0], memory=parts[1], disk=parts[2])
+
+
+def _of_cell(taken: Taken) -> Fields:
+    if taken.prices is None or taken.cell.before is not None or not taken.median or faults_of(taken):
+        return {}
+    cpu = taken.median_of_all(map(total_cpu_seconds, taken.used))
+    memory = taken.median_of_all(trial.total_peak_memory_bytes for trial in taken.used)
+    disk = taken.median_of_all(trial.disk_bytes_per_record for trial in taken.used)
+    return {"cost": cost(taken.median, cpu, memory, disk, taken.prices)}
+
+
+def _column(place: int, head: str, name: str) -> Column:
+    return Column(COSTS, place, head, lambda cell, _: money(find(cell, f"cost.{name}")))
+
+
+METRICS = (
+    Metric(
+        "Cost per million records",
+        "What a million records cost at the prices that you give.",
+        of_cell=_of_cell,
+        columns=[
+            Column(COSTS, 10, "tasks", tasks),
+            _column(20, "per million\nrecords", "per_million"),
+            _column(30, "for\ncores", "cpu"),
+            _column(40, "for\nmemory", "memory"),
+            _column(50, "for\ndisk", "disk"),
+        ],
+        place=110,
+        exports=[
+            Export("currency", "VARCHAR", lambda _, run: find(run, "prices.currency")),
+            number("cost_per_million", "cost.per_million"),
+            number("cpu_cost_per_million", "cost.cpu"),
+            number("memory_cost_per_million", "cost.memory"),
+            number("disk_cost_per_million", "cost.disk"),
+        ],
+    ),
+)

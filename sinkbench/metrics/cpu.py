@@ -1,0 +1,106 @@
+"""The CPU time of each service for its records, and the share of it that JVMs spend on themselves."""
+
+from __future__ import annotations
+
+from sinkbench.analysis.rates import median_known
+from sinkbench.analysis.samples import CONTROLLER, cpu_seconds_per_million, middle
+from sinkbench.analysis.warm import compiling_share, jvm_cpu_per_million
+from sinkbench.metrics.format import NOT_MEASURED, percent, tenths
+from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, View, bounds, number, over
+from sinkbench.metrics.names import SHORT_NAMES
+from sinkbench.metrics.rate import CELLS
+from sinkbench.metrics.seen import Seen, rounded
+from sinkbench.metrics.services import by_service
+from sinkbench.metrics.taken import Taken
+from sinkbench.results import CellSummary, JvmCpu, TrialRecord
+
+
+def total_cpu_seconds(trial: TrialRecord) -> float | None:
+    """CPU seconds of all services together for a million records, without sinkbench's own; None if one was not seen."""
+    used = [seconds for name, seconds in trial.cpu_seconds_per_million.items() if name != CONTROLLER]
+    return sum(seconds for seconds in used if seconds is not None) if used and None not in used else None
+
+
+def _cpu(taken: Taken) -> Fields:
+    trials = [trial.cpu_seconds_per_million for trial in taken.used]
+    services = dict.fromkeys(service for trial in trials for service in trial)
+    return {
+        "cpu_seconds_per_million": {name: median_known(trial.get(name) for trial in trials) for name in services},
+        "total_cpu_seconds_per_million": taken.spread(map(total_cpu_seconds, taken.used)),
+    }
+
+
+def _jvms_of_trial(seen: Seen) -> Fields:
+    window = middle(seen.samples, seen.records) if seen.drained else None
+    share = None if window is None else compiling_share(seen.samples, *window)
+    jvms = jvm_cpu_per_million(seen.counted, seen.records)
+    return {"jvm_cpu_seconds_per_million": jvms, "compiling_share": rounded(share)}
+
+
+def _jvms(taken: Taken) -> Fields:
+    jvms = by_service(JvmCpu, [trial.jvm_cpu_seconds_per_million for trial in taken.used])
+    return {"jvm_cpu_seconds_per_million": jvms, **over(median_known, "compiling_share")(taken)}
+
+
+def _all_and_each(cell: CellSummary, _: View) -> str:
+    """CPU seconds of all services together, then of each, the largest first, as far as they are not 0.0."""
+    known = [(seconds, name) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None]
+    busy = sorted((-seconds, name) for seconds, name in known if seconds >= 0.05)
+    total = cell.total_cpu_seconds_per_million
+    words = [f"all:{tenths(total.median, 9.5)}"] if total is not None else []
+    words += [f"{SHORT_NAMES.get(name, name)}:{tenths(-less, 9.5)}" for less, name in busy]
+    return " ".join(words) or NOT_MEASURED
+
+
+def _compiling(cell: CellSummary, _: View) -> str:
+    return NOT_MEASURED if cell.compiling_share is None else percent(cell.compiling_share)
+
+
+def _collecting(cell: CellSummary, _: View) -> str:
+    jvms, total = cell.jvm_cpu_seconds_per_million, cell.total_cpu_seconds_per_million
+    used = None if total is None or not jvms else total.median
+    return percent(sum(each.gc or 0.0 for each in jvms.values()) / used) if used else NOT_MEASURED
+
+
+def _tells_of_jvms(view: View) -> bool:
+    return view.width >= ROOMY and view.any(lambda cell: cell.compiling_share is not None)
+
+
+METRICS = (
+    Metric(
+        "CPU seconds per million records",
+        "The CPU time of each service for a million records, in seconds of one core.",
+        of_trial=lambda seen: {"cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records)},
+        of_cell=_cpu,
+        columns=[
+            # It alone may wrap: rich takes room from every column that may, names and verdicts included.
+            Column(
+                CELLS,
+                80,
+                "CPU s per\nmillion\nrecords",
+                _all_and_each,
+                "list",
+                shown=lambda view: view.width >= ROOMY,
+            )
+        ],
+        heads=["A CPU s per million", "B CPU s per million"],
+        place=70,
+        exports=[
+            number("total_cpu_seconds_per_million", "total_cpu_seconds_per_million.median"),
+            *bounds("total_cpu_seconds_per_million", lambda cell, _: cell.total_cpu_seconds_per_million),
+        ],
+        services=[ByService("cpu_seconds_per_million", lambda cell: cell.cpu_seconds_per_million)],
+    ),
+    Metric(
+        "Compiling and garbage collection",
+        "The share of the services' CPU time that JIT compilers and garbage collectors took.",
+        of_trial=_jvms_of_trial,
+        of_cell=_jvms,
+        columns=[
+            Column(CELLS, 90, "JIT", _compiling, shown=_tells_of_jvms),
+            Column(CELLS, 91, "GC", _collecting, shown=_tells_of_jvms),
+        ],
+        place=60,
+        exports=[number("compiling_share")],
+    ),
+)

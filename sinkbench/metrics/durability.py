@@ -1,0 +1,80 @@
+"""What is on how many nodes when a record counts as stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sinkbench.metrics.format import NOT_MEASURED
+from sinkbench.metrics.metric import Column, Fields, Metric, count, find, words
+from sinkbench.metrics.taken import Taken
+from sinkbench.metrics.tasks import tasks
+from sinkbench.results import CellSummary, Durability, TrialRecord
+
+DURABILITY = "durability"
+
+
+def durability_in_words(cell: CellSummary) -> str:
+    """As `2 nodes, disk`; `not known` of a sink that does not tell."""
+    return find(cell, "durability.text") or "not known"
+
+
+def alike(cells: Sequence[CellSummary]) -> bool | None:
+    """Whether cells are equally durable; None if that is known of some of them only.
+
+    Cells of which nothing is known are alike.
+    """
+    found = [None if cell.durability is None or not cell.durability.text else cell.durability for cell in cells]
+    if None in found:
+        return None if any(found) else True
+    return len({_promised(each) for each in found if each is not None}) < 2
+
+
+def is_worth_telling(cells: Sequence[CellSummary]) -> bool:
+    """Whether cells differ in it, or one of them is not as usual: on the disk of one node."""
+    known = [cell.durability for cell in cells if cell.durability is not None]
+    unusual = {(each.nodes, each.on_disk) for each in known} - {(1, 1)} or {each.kafka_nodes for each in known} - {
+        1,
+        None,
+    }
+    return bool(known) and (alike(cells) is not True or bool(unusual))
+
+
+def durability_notes(trials: Sequence[TrialRecord]) -> list[str]:
+    """That the trials of a cell were not equally durable, if so."""
+    texts = list(dict.fromkeys(each.text or "not known" for each in _known(trials)))
+    return [f"its trials were not equally durable: {'; '.join(texts)}"] if len(texts) > 1 else []
+
+
+def _of_cell(taken: Taken) -> Fields:
+    """What all trials that tell it agree on."""
+    found = _known(taken.valid or taken.trials)
+    return {"durability": found[0] if len({_promised(each) for each in found}) == 1 else None}
+
+
+def _known(trials: Sequence[TrialRecord]) -> list[Durability]:
+    return [trial.durability for trial in trials if trial.durability is not None]
+
+
+def _promised(found: Durability) -> tuple[object, ...]:
+    return found.text, found.nodes, found.on_disk, found.kafka
+
+
+METRICS = (
+    Metric(
+        "Durability",
+        "What is on how many nodes when a record counts as stored.",
+        of_cell=_of_cell,
+        columns=[
+            Column(DURABILITY, 10, "tasks", tasks),
+            Column(DURABILITY, 20, "stored on", lambda cell, _: durability_in_words(cell), "words"),
+            Column(DURABILITY, 30, "in Kafka", lambda cell, _: find(cell, "durability.kafka") or NOT_MEASURED, "words"),
+        ],
+        place=10,
+        exports=[
+            words("durability", "durability.text"),
+            count("durability_nodes", "durability.nodes"),
+            count("durability_nodes_on_disk", "durability.on_disk"),
+            words("durability_in_kafka", "durability.kafka"),
+        ],
+    ),
+)

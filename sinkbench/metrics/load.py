@@ -1,0 +1,99 @@
+"""What is offered under a constant load, what is stored of it, the lag, and the capacity that a search has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from statistics import mean
+
+from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.analysis.rates import usable_rate
+from sinkbench.metrics.connections import LOADS
+from sinkbench.metrics.format import whole
+from sinkbench.metrics.metric import Column, Fields, Metric, View, find, number, words
+from sinkbench.metrics.rate import at_least_in_words
+from sinkbench.metrics.taken import Taken
+from sinkbench.metrics.tasks import tasks_per_worker
+from sinkbench.results import CellSummary, Lag
+
+
+def worst(lags: Iterable[Lag | None]) -> Lag | None:
+    """The lag of the worst verdict, and of these the one that grew most; None if there is none."""
+    ranks = {GROWING: 2, UNCLEAR: 1, BOUNDED: 0}
+    known = [lag for lag in lags if lag is not None]
+    return max(known, key=lambda lag: (ranks[lag.verdict], lag.growth_per_second or 0.0), default=None)
+
+
+def _offered(taken: Taken) -> Fields:
+    return {
+        "offered_records_per_second": taken.cell.offered if taken.capacity is None else taken.capacity,
+        "search": [] if taken.search is None else taken.search.path,
+    }
+
+
+def _searched(view: View) -> bool:
+    return view.summary.cells[0].mode == "capacity"
+
+
+def _is_offered(view: View) -> bool:
+    return not _searched(view)
+
+
+def _stored(cell: CellSummary, _: View) -> str:
+    rate = usable_rate(cell)
+    return whole(None if rate is None else mean(rate.values))
+
+
+def _column(place: int, head: str, path: str, shown: Callable[[float | None], str] = whole) -> Column:
+    return Column(LOADS, place, head, lambda cell, _: shown(find(cell, path)))
+
+
+METRICS = (
+    Metric(
+        "Offered rate",
+        "The records per second that the load generator is told to send.",
+        of_cell=_offered,
+        columns=[
+            Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
+            Column(
+                LOADS,
+                20,
+                "offered\nrecords/s",
+                lambda cell, _: whole(cell.offered_records_per_second),
+                shown=_is_offered,
+            ),
+        ],
+        place=30,
+        exports=[number("offered_records_per_second")],
+    ),
+    Metric(
+        "Stored rate",
+        "Records stored per second during a constant load, after the warm-up.",
+        columns=[Column(LOADS, 30, "stored\nrecords/s", _stored)],
+    ),
+    Metric(
+        "Lag",
+        "Records in the topic that are not in the sink yet.",
+        of_cell=lambda taken: {"lag": worst(trial.lag for trial in taken.valid)},
+        columns=[
+            _column(40, "lag\ngrows/s", "lag.growth_per_second"),
+            _column(41, "most\nlag", "lag.largest"),
+        ],
+        place=220,
+        exports=[words("lag_verdict", "lag.verdict"), number("lag_growth_per_second", "lag.growth_per_second")],
+    ),
+)
+CAPACITY = (
+    Metric(
+        "Capacity",
+        "The highest rate whose lag stays bounded.",
+        columns=[
+            Column(
+                LOADS,
+                20,
+                "capacity\nrecords/s",
+                lambda cell, _: at_least_in_words(cell) or whole(cell.offered_records_per_second),
+                shown=_searched,
+            )
+        ],
+    ),
+)

@@ -1,0 +1,201 @@
+"""What a figure is: what it reads of a trial, how trials become a cell's, what it is called, and where it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal
+
+from sinkbench.metrics.names import cell_name, marked_name
+from sinkbench.metrics.seen import Seen
+from sinkbench.metrics.taken import Taken
+from sinkbench.results import CellSummary, RunSummary
+
+Value = str | int | float | bool | None
+Fields = Mapping[str, Any]
+"""Fields of a TrialRecord or a CellSummary, by name."""
+ROOMY, WIDE = 100, 132
+"""Columns of a terminal from which on a table has all figures, and intervals in a column of their own."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A run that is shown in tables of at most `width` columns."""
+
+    summary: RunSummary
+    width: int = 140
+
+    def name(self, cell: CellSummary) -> str:
+        return cell_name(cell, self.summary)
+
+    def marked(self, cell: CellSummary) -> str:
+        """The name, and in brackets why its figures may not be compared."""
+        return marked_name(cell, self.summary)
+
+    def any(self, has: Callable[[CellSummary], object]) -> bool:
+        """Whether a cell of the run has something."""
+        return any(has(cell) for cell in self.summary.cells)
+
+
+Head = str | Callable[[View], str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table with a row for each cell, see `sinkbench.tables.percell`.
+
+    Attributes:
+        table: the table's name.
+        place: where it stands in it: the smallest first.
+        head: a line end is where a narrow column breaks.
+        text: what it shows of a cell.
+        kind: numbers are aligned right; a list may wrap.
+        shown: whether a view has the column.
+    """
+
+    table: str
+    place: int
+    head: Head
+    text: Callable[[CellSummary, View], str]
+    kind: Literal["number", "words", "list"] = "number"
+    shown: Callable[[View], object] = lambda _: True
+
+
+@dataclass(frozen=True)
+class Export:
+    """A column of exports: its type in SQL, and its value; None for what was not measured."""
+
+    name: str
+    sql: Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"]
+    of: Callable[[CellSummary, RunSummary], Value]
+
+
+@dataclass(frozen=True)
+class ByService:
+    """Columns of exports, one for each service: `name.service`."""
+
+    name: str
+    of: Callable[[CellSummary], Mapping[str, float | None]]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure.
+
+    Attributes:
+        heading: in docs/methods.md.
+        meaning: the first sentence below it; empty: a report does not show the figure.
+        of_trial: fields of a TrialRecord, from what was seen of it.
+        of_cell: fields of a CellSummary, from the cell's trials.
+        columns: of tables with a row for each cell.
+        heads: columns of other tables that show it, each in one line.
+        place: where `exports` stand among all: the smallest first.
+    """
+
+    heading: str
+    meaning: str = ""
+    of_trial: Callable[[Seen], Fields] = lambda _: {}
+    of_cell: Callable[[Taken], Fields] = lambda _: {}
+    columns: Sequence[Column] = ()
+    heads: Sequence[str] = ()
+    place: int = 0
+    exports: Sequence[Export] = ()
+    services: Sequence[ByService] = ()
+
+
+def one_line(head: str) -> str:
+    """A column's head without its breaks."""
+    return " ".join(head.replace("-\n", "").replace("/\n", "/").replace("\n/", "/").split())
+
+
+def find(record: object, path: str) -> Any:
+    """The field or key at a dotted path; None where there is nothing on the way."""
+
+    def below(found: Any, name: str) -> Any:
+        return found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+
+    return reduce(below, path.split("."), record)
+
+
+def number(name: str, path: str = "") -> Export:
+    """A real number, at a path in the summary of a cell; the name itself if none is given."""
+    return Export(name, "DOUBLE", lambda cell, _: find(cell, path or name))
+
+
+def count(name: str, path: str = "") -> Export:
+    return Export(name, "BIGINT", lambda cell, _: find(cell, path or name))
+
+
+def words(name: str, path: str = "") -> Export:
+    return Export(name, "VARCHAR", lambda cell, _: find(cell, path or name) or None)
+
+
+def flag(name: str, path: str = "") -> Export:
+    return Export(name, "BOOLEAN", lambda cell, _: find(cell, path or name))
+
+
+def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tuple[Export, ...]:
+    """Both ends of a figure's interval."""
+
+    def end(which: str) -> Export:
+        return Export(
+            f"{name}_interval_{which}", "DOUBLE", lambda cell, run: find(figure(cell, run), f"interval.{which}")
+        )
+
+    return end("low"), end("high")
+
+
+def scalar(
+    name: str,
+    heading: str,
+    meaning: str,
+    of_trial: Callable[[Seen], float | None],
+    column: tuple[str, int, str, Callable[[float | None], str]],
+    place: int = 500,
+) -> Metric:
+    """A figure that is one number of a trial, and the median of those that a cell's rate is made of.
+
+    It is kept below `figures` in trials.jsonl and summary.json. `column` has the table, the place in it, the head and
+    how the number is shown; the table has it if a cell has the number.
+    """
+    table, place_in_table, head, shown = column
+    path = f"figures.{name}.median"
+
+    def of_cell(taken: Taken) -> Fields:
+        spread = taken.spread(trial.figures.get(name) for trial in taken.used)
+        return {"figures": {} if spread is None else {name: spread}}
+
+    def of_seen(seen: Seen) -> Fields:
+        value = of_trial(seen)
+        return {"figures": {} if value is None else {name: value}}
+
+    def text(cell: CellSummary, _: View) -> str:
+        return shown(find(cell, path))
+
+    def known(view: View) -> bool:
+        return view.any(lambda cell: name in cell.figures)
+
+    columns = [Column(table, place_in_table, head, text, shown=known)]
+    return Metric(heading, meaning, of_seen, of_cell, columns, place=place, exports=[number(name, path)])
+
+
+def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict[str, Any]:
+    """What all figures give together; `figures` are joined."""
+    found = [of(metric) for metric in metrics]
+    joined = {name: value for fields in found for name, value in fields.items()}
+    figures = {name: value for fields in found for name, value in fields.get("figures", {}).items()}
+    return {**joined, "figures": figures}
+
+
+def over(statistic: Callable[[Iterable[Any]], Any], *names: str, of: str = "used") -> Callable[[Taken], Fields]:
+    """Fields that a trial and its cell have by the same names: a statistic of the trials' values.
+
+    `of`: those that are "used", all that are "valid", or all "trials".
+    """
+
+    def fields(taken: Taken) -> Fields:
+        trials = getattr(taken, of)
+        return {name: statistic(getattr(trial, name) for trial in trials) for name in names}
+
+    return fields

@@ -1,0 +1,71 @@
+"""How a cell is called in a table: by its label, with what tells it from other cells of that label."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+
+from sinkbench.errors import ReasonCode
+from sinkbench.results import CellSummary, RunSummary
+
+SHORT_NAMES = {"elasticsearch": "es", "postgres": "pg", "pgbouncer": "pgb"}
+"""What services are called where a column has several of them."""
+UNREADY = {
+    ReasonCode.NOT_WARM: "warming",
+    ReasonCode.RISING: "warming",
+    ReasonCode.NOT_STEADY: "unsteady",
+    ReasonCode.SHARED: "shared",
+    ReasonCode.CONTENT_NOT_CHECKED: "not checked",
+}
+"""What a cell is whose rate may not be quoted, in a word."""
+_FAULTS = {
+    ReasonCode.TASKS_FAILED: "FAILED",
+    ReasonCode.LOST: "LOST",
+    ReasonCode.DEAD_LETTERS: "DEAD LETTERS",
+    ReasonCode.DUPLICATED: "DUPLICATED",
+    ReasonCode.STALE: "STALE",
+    ReasonCode.MISSING: "MISSING",
+    ReasonCode.NOT_DELETED: "NOT DELETED",
+    ReasonCode.FOREIGN_RECORDS: "FOREIGN",
+    ReasonCode.ALTERED: "ALTERED",
+    ReasonCode.NOT_AUDITED: "NOT AUDITED",
+    ReasonCode.NOT_RECOVERED: "NOT RECOVERED",
+    ReasonCode.NOT_SUSTAINED: "NOT SUSTAINED",
+    ReasonCode.UNCLEAR: "UNCLEAR",
+    ReasonCode.INVALID: "invalid",
+}
+
+
+def cell_name(cell: CellSummary, summary: RunSummary) -> str:
+    """A cell's label, with its tasks and load if other cells share the label."""
+    if Counter(each.label for each in summary.cells)[cell.label] == 1:
+        return cell.label
+    if cell.fault is not None:
+        return f"{cell.label}, {cell.fault}"
+    if cell.rescale is not None:
+        return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
+    load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
+    load += f" and {cell.reads_per_second:g} queries/s" if cell.reads_per_second is not None else ""
+    return f"{cell.label} with {cell.tasks} tasks{load}"
+
+
+def marked_name(cell: CellSummary, summary: RunSummary) -> str:
+    """A cell's name, and in brackets why its figures may not be compared."""
+    if cell.passed and cell.at_least is None:
+        return cell_name(cell, summary)
+    return f"{cell_name(cell, summary)} ({', '.join(_short(cell))})"
+
+
+def in_short(cell: CellSummary) -> str:
+    """The verdict in as few words as a column has room for, one a line; a star for notes."""
+    return "\n".join(_short(cell)) + (" *" if cell.notes else "")
+
+
+def folded(name: str, longest: int) -> str:
+    """A name on as many lines as it needs, since rich would cut it off in a narrow table."""
+    return "\n".join(textwrap.wrap(name, longest, break_on_hyphens=False)) or name
+
+
+def _short(cell: CellSummary) -> list[str]:
+    found = [_FAULTS.get(fault.code, "NOT OK") for fault in cell.faults]
+    return found or ["ok" if cell.at_least is None else UNREADY[cell.at_least.code]]

@@ -1,0 +1,87 @@
+"""What an index or table answers after a load, and how long queries take during one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sinkbench.analysis.latency import merged
+from sinkbench.analysis.rates import median_known
+from sinkbench.metrics.format import NOT_MEASURED, milliseconds, whole
+from sinkbench.metrics.metric import Column, Fields, Metric, find
+from sinkbench.metrics.taken import Taken
+from sinkbench.results import Asked, CellSummary, Reads
+
+READS = "reads"
+
+
+def job_of(cell: CellSummary) -> frozenset[str] | None:
+    """The queries that a cell answers rightly and by an index; None if it was asked nothing, or that is not known."""
+    answers = [each for each in cell.queries if not each.problem]
+    if not cell.queries or any(each.right is None or each.by_index is None for each in answers):
+        return None
+    return frozenset(each.query for each in answers if each.right and each.by_index)
+
+
+def _queries(taken: Taken) -> Fields:
+    """What came of each query over the trials of a cell that were asked: wrong once is wrong."""
+    by_query: dict[str, list[Asked]] = {}
+    for trial in taken.valid:
+        for each in trial.queries:
+            by_query.setdefault(each.query, []).append(each)
+    return {"queries": [_merged(name, found) for name, found in by_query.items()]}
+
+
+def _merged(query: str, asked: Sequence[Asked]) -> Asked:
+    return Asked(
+        query=query,
+        right=_as_known(each.right for each in asked),
+        by_index=_as_known(each.by_index for each in asked),
+        found=asked[-1].found,
+        milliseconds=median_known(each.milliseconds for each in asked),
+        problem=next((each.problem for each in asked if each.problem), ""),
+    )
+
+
+def _as_known(values: Iterable[bool | None]) -> bool | None:
+    """False if one is, else True if one is, else not known."""
+    found = set(values)
+    return False if False in found else True if True in found else None
+
+
+def _reads(taken: Taken) -> Fields:
+    reads = [trial.reads for trial in taken.valid if trial.reads is not None]
+    if not reads:
+        return {}
+    found = Reads(
+        loaded_ms=merged(each.loaded_ms for each in reads),
+        idle_ms=merged(each.idle_ms for each in reads),
+        failed=sum(each.failed for each in reads),
+        problem=next((each.problem for each in reads if each.problem), ""),
+        unasked=sum(each.unasked for each in reads),
+    )
+    return {"reads": found}
+
+
+def _column(place: int, head: str, path: str, shown: Callable[[float | None], str]) -> Column:
+    return Column(READS, place, head, lambda cell, _: shown(find(cell, path)))
+
+
+METRICS = (Metric("Equal jobs", "Whether two cells can answer the same queries afterwards.", of_cell=_queries),)
+READ_METRICS = (
+    Metric(
+        "Queries during a load",
+        "How long queries take during a load, and without one.",
+        of_cell=_reads,
+        columns=[
+            _column(10, "offered\nrecords/s", "offered_records_per_second", whole),
+            _column(20, "queries/s", "reads_per_second", lambda rate: "none" if rate is None else f"{rate:g}"),
+            _column(30, "query\np50 ms\nidle", "reads.idle_ms.p50", milliseconds),
+            _column(40, "p50 ms\nloaded", "reads.loaded_ms.p50", milliseconds),
+            _column(50, "p99 ms\nidle", "reads.idle_ms.p99", milliseconds),
+            _column(60, "p99 ms\nloaded", "reads.loaded_ms.p99", milliseconds),
+            _column(70, "failed", "reads.failed", lambda failed: NOT_MEASURED if failed is None else f"{failed:,}"),
+            _column(80, "record\np99 ms", "latency_ms.p99", milliseconds),
+            _column(90, "CPU s per\nmillion\nrecords", "total_cpu_seconds_per_million.median", whole),
+        ],
+    ),
+)

@@ -1,0 +1,122 @@
+"""The rate of a cell, whether it may be quoted, and how sure it is."""
+
+from __future__ import annotations
+
+import textwrap
+
+from sinkbench.analysis.intervals import interval_of_median
+from sinkbench.analysis.rates import median_low_high, usable_rate
+from sinkbench.metrics.format import NOT_MEASURED, span, whole
+from sinkbench.metrics.metric import WIDE, Column, Export, Fields, Metric, View, bounds, find, words
+from sinkbench.metrics.taken import Taken
+from sinkbench.results import CellSummary, RatePerSecond
+
+CELLS = "cells"
+_LONGEST_NAME = 28
+
+
+def at_least_in_words(cell: CellSummary) -> str | None:
+    """As `at least 1,308`; None of a cell whose rate may be quoted, or that is invalid."""
+    if cell.at_least is None or cell.invalid or "records_per_second" not in cell.at_least.figures:
+        return None
+    return f"at least {whole(cell.at_least.figures['records_per_second'])}"
+
+
+def rate_and_spread(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
+    """The rate, and its interval or its lowest and highest trial, the latter in brackets if so asked."""
+    rate = usable_rate(cell)
+    if rate is None:
+        return at_least_in_words(cell) or NOT_MEASURED, NOT_MEASURED
+    if len(rate.values) == 1:
+        return whole(rate.median), NOT_MEASURED
+    if rate.interval is not None:
+        return whole(rate.median), span(rate.interval.low, rate.interval.high)
+    spread = span(rate.low, rate.high)
+    return whole(rate.median), f"({spread})" if in_brackets else spread
+
+
+def has_interval(cell: CellSummary) -> bool:
+    """Whether the rate of a cell may be quoted, and has an interval."""
+    return find(usable_rate(cell), "interval") is not None
+
+
+def is_narrow(view: View) -> bool:
+    return view.width < WIDE
+
+
+def name_in_cells(cell: CellSummary, view: View) -> str:
+    """A label on as many lines as it needs; in a narrow table the sink has its own."""
+    parts = cell.label.replace("/", "/\n", 1).split("\n") if is_narrow(view) else [cell.label]
+    return "\n".join(line for part in parts for line in textwrap.wrap(part, _LONGEST_NAME) or [part])
+
+
+def _of_cell(taken: Taken) -> Fields:
+    known = [trial for trial in taken.used if trial.records_per_second is not None]
+    rates = [trial.records_per_second or 0.0 for trial in known]
+    span = median_low_high(rates)
+    if span is None or taken.early is not None:
+        return {}
+    rate = RatePerSecond(
+        median=span[0] if taken.capacity is None else taken.capacity,
+        low=span[1],
+        high=span[2],
+        values=rates,
+        blocks=[trial.block for trial in known],
+        interval=interval_of_median(rates) if taken.cell.mode == "drain" else None,
+    )
+    return {"records_per_second": rate}
+
+
+def _rate(cell: CellSummary, view: View) -> str:
+    texts = rate_and_spread(cell, view.any(has_interval))
+    return "\n".join(dict.fromkeys(texts)) if is_narrow(view) else texts[0]
+
+
+def _export(name: str, path: str) -> Export:
+    return Export(name, "DOUBLE", lambda cell, _: find(usable_rate(cell), path))
+
+
+METRICS = (
+    Metric(
+        "Records per second",
+        "How many records a cell stores per second once it is warm: the median of its valid trials.",
+        of_cell=_of_cell,
+        columns=[Column(CELLS, 20, "records/s", _rate)],
+        heads=["measured records/s", "A records/s", "B records/s"],
+        place=40,
+        exports=[
+            _export("records_per_second", "median"),
+            _export("records_per_second_lowest", "low"),
+            _export("records_per_second_highest", "high"),
+            *bounds("records_per_second", lambda cell, _: usable_rate(cell)),
+        ],
+    ),
+    Metric(
+        "Warm and steady",
+        "Whether a rate may be quoted: the JVMs had stopped compiling, and the rate no longer changed.",
+        of_cell=lambda taken: {"at_least": taken.early},
+        place=50,
+        exports=[
+            Export(
+                "records_per_second_at_least",
+                "DOUBLE",
+                lambda cell, _: (find(cell, "at_least.figures") or {}).get("records_per_second"),
+            ),
+            words("not_warm_or_steady", "at_least.text"),
+        ],
+    ),
+    Metric(
+        "Interval",
+        "Where the true value lies with 95 % confidence; with fewer than five trials the lowest and the highest trial.",
+        columns=[
+            Column(
+                CELLS,
+                30,
+                lambda view: "95 %\ninterval" if view.any(has_interval) else "min-max",
+                lambda cell, view: rate_and_spread(cell, view.any(has_interval))[1],
+                shown=lambda view: not is_narrow(view),
+            )
+        ],
+        heads=["95 % interval", "min-max"],
+    ),
+)

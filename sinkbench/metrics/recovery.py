@@ -1,0 +1,132 @@
+"""What became of a pipeline in which something was broken on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sinkbench.analysis.rates import median_known, most
+from sinkbench.metrics.audit import count_columns
+from sinkbench.metrics.format import NOT_MEASURED, tenths, whole
+from sinkbench.metrics.metric import Column, Export, Metric, View, count, find, flag, number, words
+from sinkbench.results import CellSummary, Recovery
+
+RECOVERIES, STATUS = "recoveries", "status"
+# Until something was as before. A trial that has not seen it is no fast one.
+_ENDS = ("first_record_seconds", "rate_seconds", "lag_seconds")
+_RATES = ("before_records_per_second", "during_records_per_second", "after_records_per_second")
+_MEDIANS = (*_RATES, "standstill_seconds", "failed_seconds", "told_seconds", "stuck_seconds", "latest_seconds")
+_MOST = (
+    *("failed_tasks", "connections_before", "connections_after", "connections_left"),
+    *("dead_letters", "late_records", "poisoned", "poison_stored", "poison_dead"),
+)
+
+
+def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
+    """Medians of times and rates, the most of what was counted; None of no trial.
+
+    A time until something was as before is None if one of the trials has not seen that. It recovered if it did so in
+    each trial.
+    """
+    found = [each for each in recoveries if each is not None]
+    if not found:
+        return None
+    if len(found) == 1:
+        return found[0].model_copy(update={"began_seconds": None, "ended_seconds": None})
+    return Recovery.model_validate(
+        {
+            "target": ", ".join(dict.fromkeys(each.target for each in found if each.target)),
+            "recovered": all(each.recovered for each in found),
+            **{name: _until([getattr(each, name) for each in found]) for name in _ENDS},
+            **{name: median_known(getattr(each, name) for each in found) for name in _MEDIANS},
+            **{name: most(getattr(each, name) for each in found) for name in _MOST},
+            "acts": next((each.acts for each in found if each.acts), []),
+        }
+    )
+
+
+def _until(seconds: Sequence[float | None]) -> float | None:
+    return None if None in seconds else median_known(seconds)
+
+
+def _of_recoveries(place: int, head: str, path: str, shown: Callable[[float | None], str] = tenths) -> Column:
+    return Column(RECOVERIES, place, head, lambda cell, _: shown(find(cell, f"recovery.{path}")))
+
+
+def _of_status(place: int, head: str, path: str, shown: Callable[[float | None], str] = tenths) -> Column:
+    return Column(STATUS, place, head, lambda cell, _: shown(find(cell, f"recovery.{path}")))
+
+
+def _together(cell: CellSummary, names: Sequence[str]) -> str:
+    return "/".join(whole(find(cell, f"recovery.{name}")) for name in names)
+
+
+def _acts(cell: CellSummary, _: View) -> str:
+    return NOT_MEASURED if cell.recovery is None else f"{len(cell.recovery.acts)}"
+
+
+METRICS = (
+    Metric(
+        "Faults",
+        "What became of a pipeline in which something was broken on purpose.",
+        of_cell=lambda taken: {"recovery": recovery_over(trial.recovery for trial in taken.valid)},
+        columns=[
+            *(Column(table, 10, "fault", lambda cell, _: cell.fault or "", "words") for table in (RECOVERIES, STATUS)),
+            *count_columns(RECOVERIES, place=20),
+            _of_recoveries(30, "dead\nletters", "dead_letters", whole),
+            Column(STATUS, 20, "broken", lambda cell, _: find(cell, "recovery.target") or "", "words"),
+            Column(
+                STATUS,
+                70,
+                "conns before/\nafter/left",
+                lambda cell, _: _together(cell, ("connections_before", "connections_after", "connections_left")),
+            ),
+        ],
+        place=170,
+        exports=[
+            words("fault"),
+            flag("recovered", "recovery.recovered"),
+            *(
+                number(name, f"recovery.{name}")
+                for name in (
+                    *("first_record_seconds", "standstill_seconds", "rate_seconds", "lag_seconds", *_RATES),
+                    *("failed_seconds", "told_seconds", "stuck_seconds", "latest_seconds"),
+                )
+            ),
+            *(count(name, f"recovery.{name}") for name in ("late_records", "connections_left", "dead_letters")),
+            Export("acts", "BIGINT", lambda cell, _: None if cell.recovery is None else len(cell.recovery.acts)),
+        ],
+    ),
+    Metric(
+        "Recovery",
+        "How long after the moment of a fault records came, at which rate, and with which lag.",
+        columns=[
+            _of_recoveries(40, "first\nrecord s", "first_record_seconds"),
+            _of_recoveries(50, "still s", "standstill_seconds"),
+            _of_recoveries(60, "rate as\nbefore s", "rate_seconds"),
+            _of_recoveries(70, "lag as\nbefore s", "lag_seconds"),
+            Column(RECOVERIES, 100, "records/s before/\nduring/after", lambda cell, _: _together(cell, _RATES)),
+        ],
+    ),
+    Metric(
+        "Late records",
+        "Records that were stored more than 5 s after they were due, and how late the last of them was.",
+        columns=[
+            _of_recoveries(80, "late\nrecords", "late_records", whole),
+            _of_recoveries(90, "latest s", "latest_seconds"),
+        ],
+    ),
+    Metric(
+        "Truth of the status",
+        "Whether Connect said that a pipeline stood still, and when.",
+        columns=[
+            _of_status(30, "FAILED\ntasks", "failed_tasks", whole),
+            _of_status(40, "said\nafter s", "told_seconds"),
+            _of_status(50, "stuck s", "stuck_seconds"),
+        ],
+    ),
+    Metric(
+        "Manual actions",
+        "What an operator had to do about a pipeline that did not recover by itself.",
+        columns=[Column(STATUS, 60, "by\nhand", _acts)],
+    ),
+)

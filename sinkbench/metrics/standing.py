@@ -1,0 +1,82 @@
+"""Whether a cell's rate may be quoted: its trials were warm, steady and alone, did not rise one after the other, and
+stored what was sent as far as anybody has looked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sinkbench.analysis.words import percent
+from sinkbench.errors import ReasonCode
+from sinkbench.results import Reason, TrialRecord
+
+__all__ = ["at_least", "is_shared", "rated"]
+
+# Three trials in a row rise by chance in one of six cells, but rarely by this much.
+FEWEST_THAT_RISE, RISE = 3, 1.25
+
+
+def rated(valid: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Those of a cell's valid trials whose rate may be used: they were warm, or nobody can tell, and alone.
+
+    A constant load is the same for who is not alone, and so is what is stored of it.
+    """
+    return [trial for trial in valid if trial.warm is not False and not is_shared(trial)]
+
+
+def is_shared(trial: TrialRecord) -> bool:
+    """Whether others used the workers, the brokers or the sink, so that a pipeline's own rate may be higher."""
+    return bool(trial.others) and trial.mode not in ("sustain", "faults")
+
+
+def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
+    """Why the rate of a cell may not be quoted; None if it may.
+
+    Args:
+        valid: the cell's valid trials, in the order in which they were taken.
+
+    Returns:
+        A reason whose text names what was seen, with the `records_per_second` that the pipeline surely reaches: the
+        highest of trials that still became faster, the lowest of those whose rate fell or rose for other reasons, or
+        whose content nobody has checked.
+    """
+    taken = [trial for trial in valid if trial.records_per_second is not None]
+    rates = [trial.records_per_second or 0.0 for trial in taken]
+    unknown = [trial for trial in valid if trial.audit is not None and trial.audit.content_unknown]
+    if unknown:
+        text = f"content not checked: no record was compared with what was sent in {_of(len(unknown), valid)}"
+        # Where something is broken there is no rate.
+        figures = {"records_per_second": min(rates)} if rates else {}
+        return Reason(code=ReasonCode.CONTENT_NOT_CHECKED, text=text, figures=figures)
+    shared = [trial for trial in taken if is_shared(trial)]
+    if 2 * len(shared) > len(taken):
+        who = "; ".join(dict.fromkeys(each for trial in shared for each in trial.others))
+        text = f"not alone in {_of(len(shared), taken)}: {who}"
+        return Reason(code=ReasonCode.SHARED, text=text, figures={"records_per_second": max(rates)})
+    taken = [trial for trial in taken if not is_shared(trial)]
+    warm = rated(taken)
+    if not taken or taken[0].offered_records_per_second is not None:
+        return None
+    rates = [trial.records_per_second or 0.0 for trial in taken]
+    if 2 * len(warm) < len(taken):
+        share = max(trial.compiling_share or 0.0 for trial in taken)
+        cold = _of(len(taken) - len(warm), taken)
+        text = f"still warming: compilers took up to {percent(share)} of the CPU time in {cold}"
+        return Reason(code=ReasonCode.NOT_WARM, text=text, figures={"records_per_second": max(rates)})
+    rates = [trial.records_per_second or 0.0 for trial in warm]
+    rises = all(later > earlier for earlier, later in pairwise(rates))
+    if len(rates) >= FEWEST_THAT_RISE and rises and rates[-1] > RISE * rates[0]:
+        text = (
+            f"still warming: each trial was faster than the one before, {rates[0]:,.0f} to {rates[-1]:,.0f} records/s"
+        )
+        return Reason(code=ReasonCode.RISING, text=text, figures={"records_per_second": max(rates)})
+    unsteady = sum(trial.steady is False for trial in warm)
+    if 2 * unsteady > len(warm):
+        where = _of(unsteady, warm) if len(warm) > 1 or len(taken) == 1 else "the only one of its trials that was warm"
+        text = f"not steady: the rate still changed at the end of {where}"
+        return Reason(code=ReasonCode.NOT_STEADY, text=text, figures={"records_per_second": min(rates)})
+    return None
+
+
+def _of(count: int, trials: Sequence[TrialRecord]) -> str:
+    return f"{count} of {len(trials)} trials" if len(trials) > 1 else "its only trial"

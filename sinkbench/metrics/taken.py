@@ -1,0 +1,134 @@
+"""What was taken of a cell: its trials, those that are valid, and those whose figures are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sinkbench.analysis.intervals import spread_of
+from sinkbench.analysis.rates import median_known, total_known
+from sinkbench.errors import INTERRUPTIONS, ReasonCode
+from sinkbench.metrics.standing import at_least, rated
+from sinkbench.plan.capacity import CapacitySearch
+from sinkbench.plan.cells import Cell
+from sinkbench.results import Audit, Limit, Prices, Reason, Spread, TrialRecord
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """The trials of a cell, without pilots, and what else its figures are made of.
+
+    Attributes:
+        all_trials: every one; `trials` are those that count.
+        search: of a capacity.
+        run: what was taken of each cell of the run, by its key.
+        with_pilots: trials of the cell that may have lost records: also pilots, and the steps of a search.
+        limits: of the run.
+        prices: None without any.
+    """
+
+    cell: Cell
+    all_trials: Sequence[TrialRecord]
+    with_pilots: Sequence[TrialRecord]
+    run: Mapping[str, Taken]
+    search: CapacitySearch | None = None
+    limits: Sequence[Limit] = ()
+    prices: Prices | None = None
+
+    @cached_property
+    def capacity(self) -> float | None:
+        """In records a second; None if none was searched, or found."""
+        found = None if self.search is None else self.search.capacity
+        return None if found is None else round(found, 1)
+
+    @cached_property
+    def trials(self) -> Sequence[TrialRecord]:
+        """Valid or not; of a capacity that was searched, those that confirmed it."""
+        if self.search is None:
+            return self.all_trials
+        return [trial for trial in self.all_trials if trial.offered_records_per_second == self.capacity]
+
+    @cached_property
+    def valid(self) -> Sequence[TrialRecord]:
+        """Those without a reason against them."""
+        return [trial for trial in self.trials if not reasons_of(trial)]
+
+    @cached_property
+    def early(self) -> Reason | None:
+        """Why the cell's rate may not be quoted; None if it may."""
+        return at_least(self.valid)
+
+    @cached_property
+    def used(self) -> Sequence[TrialRecord]:
+        """Those whose figures are used: valid, and without single ones that were not warm."""
+        return self.valid if self.early is not None else rated(self.valid)
+
+    @cached_property
+    def audited(self) -> Sequence[TrialRecord]:
+        """The trials, and others of the cell whose audit found something."""
+        more = [each for each in self.with_pilots if each.audit and not each.audit.clean and each not in self.trials]
+        return [*self.trials, *more]
+
+    @cached_property
+    def audit(self) -> Audit | None:
+        """The sum over all that were audited."""
+        return sum_of(self.audited)
+
+    @cached_property
+    def median(self) -> float | None:
+        """The rate that may be quoted, in records a second; of a capacity, what the search has found."""
+        known = median_known(trial.records_per_second for trial in self.used)
+        if known is None or self.early is not None or not self.valid:
+            return None
+        return known if self.capacity is None else self.capacity
+
+    @cached_property
+    def rates(self) -> dict[int, float]:
+        """The rates that may be quoted, by block."""
+        return {each.block: each.records_per_second or 0.0 for each in self.used} if self.early is None else {}
+
+    def spread(self, values: Iterable[float | None]) -> Spread | None:
+        """A figure of the trials that are used; None if one of them lacks it."""
+        known = self._known(values)
+        return None if known is None else spread_of(known)
+
+    def median_of_all(self, values: Iterable[float | None]) -> float | None:
+        """The median of `spread`."""
+        return median_known((self._known(values) or {}).values())
+
+    def _known(self, values: Iterable[float | None]) -> dict[int, float] | None:
+        found = dict(zip((trial.block for trial in self.used), values, strict=True))
+        known = {block: value for block, value in found.items() if value is not None}
+        return known if len(known) == len(found) else None
+
+
+def reasons_of(trial: TrialRecord) -> list[Reason]:
+    """Why a trial's numbers must not be used."""
+    # Where something was broken the rates are those of its `recovery`.
+    if trial.reasons or trial.records_per_second is not None or trial.recovery is not None:
+        return trial.reasons
+    return [Reason(code=ReasonCode.NO_RATE, text="no rate could be measured")]
+
+
+def was_interrupted(trial: TrialRecord) -> bool:
+    """Whether a service died in a trial, or could not be asked, so that its tasks may have begun again."""
+    return any(reason.code in INTERRUPTIONS for reason in trial.reasons)
+
+
+def sum_of(trials: Iterable[TrialRecord]) -> Audit | None:
+    """The sum of the trials' audits; None if none was audited."""
+    done = [trial.audit for trial in trials if trial.audit is not None]
+    counts = {name: [getattr(audit, name) for audit in done] for name in Audit.model_fields}
+    return Audit.model_validate({name: total_known(each) for name, each in counts.items()}) if done else None
+
+
+def quotable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """The trials of one cell whose figures may be used; none if the cell was not warm and steady."""
+    valid = [trial for trial in trials if not (trial.pilot or reasons_of(trial))]
+    return rated(valid) if at_least(valid) is None else []
+
+
+def valid_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
+    """The rates of the `quotable` trials of one cell in records per second, by block."""
+    return {trial.block: trial.records_per_second or 0.0 for trial in quotable(trials)}

@@ -1,0 +1,69 @@
+"""The tasks of a cell, and on which workers they ran."""
+
+from __future__ import annotations
+
+import json
+
+from sinkbench.analysis.rates import usable_rate
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, Value, View, count, find, number, words
+from sinkbench.metrics.rate import CELLS
+from sinkbench.metrics.taken import Taken
+from sinkbench.results import CellSummary
+
+
+def tasks(cell: CellSummary, _: View) -> str:
+    return f"{cell.tasks}"
+
+
+def tasks_per_worker(cell: CellSummary, _: View) -> str:
+    return f"{cell.tasks} ({cell.tasks_per_worker:g})"
+
+
+def _of_cell(taken: Taken) -> Fields:
+    trials = taken.trials
+    return {
+        "connector": next((trial.connector for trial in trials if trial.connector), None),
+        "trials": len(trials),
+        "failed_tasks": max((trial.failed_tasks for trial in trials), default=0),
+        "failure": next((trial.failure for trial in trials if trial.failure), None),
+    }
+
+
+def _placement(taken: Taken) -> Fields:
+    last_first = [*reversed(taken.valid), *reversed(taken.trials)]
+    return {"placement": next((trial.placement for trial in last_first if trial.placement), {})}
+
+
+def _json(value: object) -> Value:
+    return json.dumps(value, ensure_ascii=False) if value else None
+
+
+METRICS = (
+    Metric(
+        "Tasks",
+        "The connector's tasks, and in brackets the number per worker.",
+        of_cell=_of_cell,
+        columns=[Column(CELLS, 10, "tasks\n(per\nworker)", tasks_per_worker)],
+        heads=["tasks"],
+        exports=[
+            *map(words, ("cell", "label", "pipeline", "sink", "mode")),
+            *map(count, ("workers", "tasks")),
+            number("tasks_per_worker"),
+            count("tasks_before", "rescale.tasks_before"),
+            Export("overrides", "VARCHAR", lambda cell, _: _json(cell.overrides)),
+            *map(words, ("target", "form")),
+        ],
+    ),
+    Metric(
+        "Placement",
+        "The number of tasks on each worker.",
+        of_cell=_placement,
+        place=20,
+        exports=[
+            words("acks"),
+            Export("settings", "VARCHAR", lambda cell, _: _json(cell.settings)),
+            count("trials"),
+            Export("valid_trials", "BIGINT", lambda cell, _: len(find(usable_rate(cell), "values") or [])),
+        ],
+    ),
+)

@@ -1,0 +1,185 @@
+"""Whether the numbers of a cell may be used, whether everything that is checked held, and what else must be known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sinkbench.analysis.lag import BOUNDED, GROWING, lag_in_words
+from sinkbench.analysis.readahead import is_far_ahead
+from sinkbench.errors import ReasonCode
+from sinkbench.metrics.audit import audit_notes
+from sinkbench.metrics.changes import deadlock_notes
+from sinkbench.metrics.connections import LOADS
+from sinkbench.metrics.durability import durability_notes
+from sinkbench.metrics.load import worst
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, count, flag, words
+from sinkbench.metrics.names import in_short
+from sinkbench.metrics.rate import CELLS
+from sinkbench.metrics.recovery import recovery_over
+from sinkbench.metrics.rescale import RESCALES
+from sinkbench.metrics.standing import is_shared, rated
+from sinkbench.metrics.taken import Taken, reasons_of, sum_of, was_interrupted
+from sinkbench.results import Reason, TrialRecord
+
+
+def faults_of(taken: Taken) -> list[Reason]:
+    """All that is wrong with a cell, the cause before its consequences; none if it passed.
+
+    Records that were stored more than once are no fault but a figure where the number of tasks was changed, and where
+    a service died or was broken: a task that begins again from its last commit delivers at least once, not exactly
+    once.
+    """
+    recovery = recovery_over(trial.recovery for trial in taken.valid)
+    reasons, failed = _reasons(taken), max((trial.failed_tasks for trial in taken.trials), default=0)
+    wrong = []
+    if recovery is not None and not recovery.recovered:
+        text = "NOT RECOVERED: in the end not all records were read, or tasks were FAILED"
+        wrong.append(Reason(code=ReasonCode.NOT_RECOVERED, text=text))
+    elif failed:
+        failure = next((f": {trial.failure}" for trial in taken.trials if trial.failure), "")
+        text = f"{failed} of {taken.cell.tasks} tasks FAILED{failure}"
+        wrong.append(Reason(code=ReasonCode.TASKS_FAILED, text=text))
+    if (audit := taken.audit) is not None:
+        undisturbed = sum_of(trial for trial in taken.audited if not was_interrupted(trial))
+        expected = taken.cell.before is not None or (recovery is not None and recovery.target)
+        duplicates = 0 if undisturbed is None or expected else undisturbed.duplicates
+        # Bad records of a fault are none of the load's.
+        foreign = 0 if recovery is not None and recovery.poison_stored is not None else audit.foreign
+        counts = [
+            (ReasonCode.LOST, "LOST", audit.lost),
+            (ReasonCode.DEAD_LETTERS, "DEAD LETTERS", 0 if recovery else audit.dead_letters),
+            (ReasonCode.DUPLICATED, "DUPLICATED", duplicates),
+            (ReasonCode.STALE, "STALE", audit.stale),
+            (ReasonCode.MISSING, "MISSING", audit.missing),
+            (ReasonCode.NOT_DELETED, "NOT DELETED", audit.not_deleted),
+            (ReasonCode.FOREIGN_RECORDS, "FOREIGN", foreign),
+        ]
+        for code, word, records in counts:
+            if records:
+                wrong.append(Reason(code=code, text=f"{word} {records:,}", figures={"records": records}))
+        if altered := audit.altered:
+            text = f"ALTERED {altered:,} of {audit.compared:,} compared"
+            wrong.append(Reason(code=ReasonCode.ALTERED, text=text, figures={"records": altered}))
+    if unaudited := sum(trial.audit is None for trial in taken.valid):
+        text = f"{unaudited} {'trial' if unaudited == 1 else 'trials'} NOT AUDITED"
+        wrong.append(Reason(code=ReasonCode.NOT_AUDITED, text=text))
+    lag = worst(trial.lag for trial in taken.valid)
+    if lag is not None and lag.verdict != BOUNDED and not reasons:
+        grows = lag.verdict == GROWING
+        code, word = (ReasonCode.NOT_SUSTAINED, "NOT SUSTAINED") if grows else (ReasonCode.UNCLEAR, "UNCLEAR")
+        wrong.append(Reason(code=code, text=f"{word}: {lag_in_words(lag)}"))
+    # Failed tasks are why such a trial is invalid; to say so again, in other words, would only blur the cause.
+    if reasons and not failed:
+        wrong.append(Reason(code=ReasonCode.INVALID, text=f"invalid: {reasons[0].text}"))
+    return wrong
+
+
+def _reasons(taken: Taken) -> list[Reason]:
+    """Why none of a cell's trials may be used; empty if one may."""
+    search = taken.search
+    if not taken.trials and (search is None or not search.path):
+        return [Reason(code=ReasonCode.NO_TRIAL, text="no trial was taken")]
+    if not taken.trials and search is not None:
+        return [Reason(code=ReasonCode.SEARCH_FAILED, text=search.problem or "its search has not ended")]
+    return [] if taken.valid else _distinct(reason for trial in taken.trials for reason in reasons_of(trial))
+
+
+def _distinct(reasons: Iterable[Reason]) -> list[Reason]:
+    """Each text once, in order."""
+    return list({reason.text: reason for reason in reasons}.values())
+
+
+def _invalid(taken: Taken) -> Fields:
+    notes = [*_of_trials(taken), *_of_search(taken), *_own_notes(taken.valid), *durability_notes(taken.valid)]
+    always = [*deadlock_notes(taken), *audit_notes(taken), *_of_connections(taken.trials)]
+    return {"reasons": _reasons(taken), "notes": [*(notes if taken.valid else []), *always]}
+
+
+def _verdict(taken: Taken) -> Fields:
+    wrong, early = faults_of(taken), taken.early
+    text = "; ".join(fault.text for fault in wrong) or ("ok" if early is None else early.text)
+    return {"faults": wrong, "passed": not wrong, "verdict": text}
+
+
+def _of_trials(taken: Taken) -> list[str]:
+    """Which trials were left out, or are otherwise unlike, and why."""
+    notes, valid = [], taken.valid
+    left_out = [reasons for trial in taken.trials if (reasons := reasons_of(trial))]
+    if left_out:
+        why = "; ".join(reason.text for reason in _distinct(each for reasons in left_out for each in reasons))
+        notes.append(f"{len(left_out)} of {len(taken.trials)} trials invalid: {why}")
+    cold = sum(trial.warm is False for trial in valid)
+    if cold and taken.early is None:
+        notes.append(f"{cold} of {len(valid)} trials not warm, and left out")
+    notes += _of_others(taken)
+    unsteady = sum(trial.steady is False for trial in rated(valid))
+    if unsteady:
+        notes.append(f"{unsteady} of {len(rated(valid))} trials never became steady")
+    far = [trial for trial in valid if is_far_ahead(trial.read_ahead_records, trial.records)]
+    if far:
+        furthest = max(far, key=lambda trial: trial.read_ahead_records or 0)
+        notes.append(
+            f"its tasks do not wait for the sink: up to {furthest.read_ahead_records:,} of {furthest.records:,} records"
+            " were read and not stored, so a longer load may have another rate"
+        )
+    return notes
+
+
+def _of_others(taken: Taken) -> list[str]:
+    """Who else was there in which of the trials; what `at_least` says of most of them is not said twice."""
+    shared = [trial for trial in taken.valid if trial.others]
+    if not shared or (taken.early is not None and taken.early.code == ReasonCode.SHARED):
+        return []
+    who = "; ".join(dict.fromkeys(each for trial in shared for each in trial.others))
+    left_out = ", and left out" if is_shared(shared[0]) else ""
+    return [f"{len(shared)} of {len(taken.valid)} trials not alone{left_out}: {who}"]
+
+
+def _of_search(taken: Taken) -> list[str]:
+    if taken.search is None or not taken.search.at_most_of_generator:
+        return []
+    return ["the generator can offer no more with certainty: the pipeline's own capacity may be higher"]
+
+
+def _own_notes(valid: Sequence[TrialRecord]) -> list[str]:
+    """What the trials note, each text once, and of which block it is if not of all."""
+    blocks: dict[str, list[int]] = {}
+    for trial in valid:
+        for note in trial.notes:
+            blocks.setdefault(note, []).append(trial.block)
+    return [
+        note if len(found) == len(valid) else f"{note} (block {', '.join(map(str, found))})"
+        for note, found in blocks.items()
+    ]
+
+
+def _of_connections(trials: Sequence[TrialRecord]) -> list[str]:
+    """Why the peak of the connections is not known, if others' hid it."""
+    others = max((trial.connections.others for trial in trials), default=0)
+    opened = "1 connection was" if others == 1 else f"{others} connections were"
+    why = f"peak connections not known: {opened} opened by others while a connector ran; race without them"
+    return [why] if others else []
+
+
+METRICS = (
+    Metric(
+        "Invalid trials", "Trials whose figures are not used, each with its reasons.", of_cell=_invalid, heads=["why"]
+    ),
+    Metric(
+        "Verdict",
+        'Whether everything that is checked held: "ok", or what went wrong.',
+        of_cell=_verdict,
+        columns=[
+            Column(table, 200, "verdict", lambda cell, _: in_short(cell), "words")
+            for table in (CELLS, LOADS, RESCALES, "status")
+        ],
+        place=290,
+        exports=[
+            flag("passed"),
+            words("verdict"),
+            Export("invalid", "VARCHAR", lambda cell, _: "; ".join(cell.invalid) or None),
+            Export("notes", "VARCHAR", lambda cell, _: "; ".join(cell.notes) or None),
+        ],
+    ),
+    Metric("Verdict", place=180, exports=[count("failed_tasks")]),
+)

@@ -1,0 +1,161 @@
+"""Worker processes: each runs one function at the other end of a connection, and none outlives its controller.
+
+`Workers` starts `python -m sinkbench.services.worker FD`, which does no work itself: for each socket that it is sent it
+forks a worker, which costs less than another interpreter with all of its imports. What a worker needs goes through its
+socket, pickled, since arguments are visible in process lists.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle, send_handle
+from typing import Any
+
+from sinkbench.errors import ServiceError, SinkbenchError
+from sinkbench.services.failures import in_one_line
+
+__all__ = ["Work", "WorkerFailed", "Workers", "answer_of", "order"]
+
+END_SECONDS = 5.0
+
+Work = Callable[[Connection], None]
+"""A function of a module; it ends when its connection does, which raises EOFError or OSError."""
+
+
+class WorkerFailed(SinkbenchError):
+    """A worker could not do what was asked of it; the text says why."""
+
+
+def order(worker: Connection, what: object) -> None:
+    """Sends an order to a worker. Raises WorkerFailed if it died."""
+    try:
+        worker.send(what)
+    except OSError:
+        raise WorkerFailed("a worker process died") from None
+
+
+def answer_of(worker: Connection, seconds: float) -> Any:
+    """What a worker sends next. Raises WorkerFailed if it died, failed, or sends nothing for `seconds`."""
+    try:
+        if not worker.poll(max(0.0, seconds)):
+            raise WorkerFailed("a worker process did not answer in time")
+        answer = worker.recv()
+    except (EOFError, OSError):
+        raise WorkerFailed("a worker process died") from None
+    if isinstance(answer, ServiceError):
+        raise WorkerFailed(str(answer))
+    return answer
+
+
+class Workers:
+    """The workers of one owner. No process is started before it is needed."""
+
+    def __init__(self) -> None:
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._orders: Connection | None = None
+        self._ends: list[Connection] = []
+
+    def start(self, work: Work) -> Connection:
+        """Starts a worker, and returns this end of its connection. Raises WorkerFailed if that fails."""
+        if self._parent is None or self._parent.poll() is not None or self._orders is None:
+            self.close()
+            self._parent, self._orders = _start_parent()
+        ours, theirs = socket.socketpair()
+        self._ends.append(Connection(ours.detach()))
+        with theirs:
+            try:
+                send_handle(self._orders, theirs.fileno(), self._parent.pid)
+                self._orders.send(work)
+            except OSError:
+                raise WorkerFailed("the parent of the worker processes died") from None
+        return self._ends[-1]
+
+    def close(self, grace_seconds: float = 0.0) -> None:
+        """Ends all of them and returns when they are gone; they have `grace_seconds` to end themselves."""
+        if self._parent is None or self._orders is None:
+            return
+        self._orders.close()
+        _close(self._ends, grace_seconds)
+        # They are one group with their parent, whose number is free only once it has been waited for.
+        with suppress(ProcessLookupError):
+            os.killpg(self._parent.pid, signal.SIGKILL)
+        self._parent.wait(END_SECONDS)
+        _close(self._ends, END_SECONDS)
+        for end in self._ends:
+            end.close()
+        self._ends.clear()
+        self._parent = self._orders = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _close(ends: list[Connection], seconds: float) -> None:
+    """Sends workers no more, and waits until their ends of the connections are closed, too."""
+    deadline = time.monotonic() + seconds
+    for end in ends:
+        with suppress(EOFError, OSError), socket.socket(fileno=os.dup(end.fileno())) as connected:
+            connected.shutdown(socket.SHUT_WR)
+    for end in ends:
+        with suppress(EOFError, OSError):
+            while end.poll(max(0.0, deadline - time.monotonic())):
+                end.recv()
+
+
+def _start_parent() -> tuple[subprocess.Popen[bytes], Connection]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sinkbench.services.worker", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(),),
+            # Ctrl-C is for the controller; and so it is a group of its own with its children.
+            start_new_session=True,
+        )
+    return process, Connection(ours.detach())
+
+
+def main(descriptor: int) -> None:
+    """Forks a worker for each socket that comes, until the controller closes its end of the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # So that no worker that has ended is left as a zombie.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with Connection(descriptor) as orders, suppress(EOFError, ConnectionError):
+        while True:
+            handle = recv_handle(orders)
+            work: Work = orders.recv()
+            if os.fork() == 0:
+                try:
+                    orders.close()
+                    _run(work, handle)
+                finally:
+                    # What this process has open is its parent's to close.
+                    os._exit(0)
+            os.close(handle)
+
+
+def _run(work: Work, handle: int) -> None:
+    with Connection(handle) as connection, suppress(EOFError, ConnectionError):
+        try:
+            work(connection)
+        except (EOFError, ConnectionError):
+            raise
+        except Exception as error:  # noqa: BLE001  its owner is waiting for an answer, whatever went wrong
+            connection.send(ServiceError(in_one_line(error)))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,146 @@
+"""Tables with a row for each cell: their columns are those that the figures declare for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Column as RichColumn
+from rich.table import Table
+from rich.text import Text
+
+from sinkbench.metrics import METRICS
+from sinkbench.metrics.changes import CHANGES, changes_keys
+from sinkbench.metrics.connections import LOADS
+from sinkbench.metrics.cost import COSTS
+from sinkbench.metrics.durability import DURABILITY, is_worth_telling
+from sinkbench.metrics.memory import RESOURCES
+from sinkbench.metrics.metric import WIDE, Column, View
+from sinkbench.metrics.names import folded
+from sinkbench.metrics.pool import POOLS
+from sinkbench.metrics.queries import READS
+from sinkbench.metrics.rate import CELLS, name_in_cells
+from sinkbench.metrics.recovery import RECOVERIES, STATUS
+from sinkbench.metrics.rescale import RESCALES
+from sinkbench.results import CellSummary, RunSummary
+from sinkbench.tables.text import new_table, words
+
+_BOUNDLESS = 1_000
+_LONGEST_NAME = 32
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """A table with a row for each cell that is in it, in the plan's order.
+
+    Attributes:
+        key: what columns call it.
+        first: the head of its first column.
+        name: what that shows of a cell.
+        has: whether a cell is in it.
+        needs: whether the table is shown of a run at all.
+    """
+
+    key: str
+    first: str | Callable[[View], str] = "pipeline"
+    name: Callable[[CellSummary, View], str] = lambda cell, _: cell.label
+    has: Callable[[CellSummary], object] = lambda _: True
+    needs: Callable[[View], object] = lambda _: True
+    caption: str = ""
+
+
+def _took(cell: CellSummary) -> bool:
+    figures = (cell.total_peak_memory_bytes, cell.disk_bytes_per_record, cell.fetched_bytes_per_record)
+    return bool(cell.peak_memory) or any(each is not None for each in figures)
+
+
+def _name_of_load(cell: CellSummary, view: View) -> str:
+    return cell.label.replace("/", "/\n", 1) if view.width < WIDE else cell.label
+
+
+def _currency(view: View) -> str:
+    return f"cost in {'' if view.summary.prices is None else view.summary.prices.currency}"
+
+
+TABLES = {
+    table.key: table
+    for table in (
+        CellTable(CELLS, name=name_in_cells, has=lambda cell: cell.rescale is None),
+        CellTable(LOADS, name=_name_of_load),
+        CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None),
+        CellTable(RECOVERIES),
+        CellTable(STATUS),
+        CellTable(READS, needs=lambda view: view.any(lambda cell: cell.reads_per_second is not None)),
+        CellTable(CHANGES, "changes", lambda cell, view: view.marked(cell), changes_keys),
+        CellTable(POOLS, "pooler", lambda cell, view: view.marked(cell), lambda cell: cell.pool is not None),
+        CellTable(
+            DURABILITY,
+            "durability",
+            lambda cell, view: view.name(cell),
+            needs=lambda view: view.any(lambda cell: cell.durability),
+        ),
+        CellTable(
+            RESOURCES,
+            "memory and disk",
+            lambda cell, view: folded(view.marked(cell), _LONGEST_NAME),
+            needs=lambda view: view.any(_took),
+            caption="All bytes are for each record.",
+        ),
+        CellTable(
+            COSTS,
+            _currency,
+            lambda cell, view: folded(view.name(cell), _LONGEST_NAME),
+            needs=lambda view: view.summary.prices is not None,
+        ),
+    )
+}
+
+
+def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:
+    """The table of that name; None if the run has nothing for it."""
+    view, kind = View(summary, width), TABLES[key]
+    cells = [cell for cell in summary.cells if kind.has(cell)]
+    if not cells or not kind.needs(view):
+        return None
+    columns = columns_of(key, view)
+    table = new_table("", *(_rich(column, view) for column in columns))
+    # As a Text, since rich would take brackets in a user's currency as markup.
+    table.columns[0].header = kind.first if isinstance(kind.first, str) else Text(kind.first(view))
+    if kind.caption:
+        table.caption, table.caption_justify = Text(kind.caption), "left"
+    for cell in cells:
+        table.add_row(*map(Text, (kind.name(cell, view), *(column.text(cell, view) for column in columns))))
+    return table
+
+
+def columns_of(key: str, view: View) -> Sequence[Column]:
+    """The columns of a table that a view shows, from left to right."""
+    found = [column for metric in METRICS for column in metric.columns if column.table == key and column.shown(view)]
+    return sorted(found, key=lambda column: column.place)
+
+
+def cells_table(summary: RunSummary, width: int = 140) -> Table:
+    """The table of rates: an invalid cell shows none. Below 132 columns intervals stand under rates, and names are
+    folded; below 100, records per write and CPU seconds are left out."""
+    return cell_table(CELLS, summary, width) or new_table("pipeline")
+
+
+def load_table(summary: RunSummary, width: int | None = None) -> Table:
+    """The table of constant loads; names are broken after their sink if it would need more than `width` columns."""
+    table = cell_table(LOADS, summary, _BOUNDLESS) or new_table("pipeline")
+    if width is not None and Console(width=_BOUNDLESS).measure(table).maximum > width:
+        return cell_table(LOADS, summary, 0) or table
+    return table
+
+
+def durability_table(summary: RunSummary, *, always: bool = False) -> Table | None:
+    """What is on how many nodes; None if that is not known, or all cells are as usual and it is not `always` shown."""
+    return cell_table(DURABILITY, summary) if always or is_worth_telling(summary.cells) else None
+
+
+def _rich(column: Column, view: View) -> str | RichColumn:
+    head = column.head if isinstance(column.head, str) else column.head(view)
+    if column.kind == "list":
+        return RichColumn(head, overflow="fold", min_width=14 if column.table == CELLS and view.width >= WIDE else 11)
+    return words(head) if column.kind == "words" else head

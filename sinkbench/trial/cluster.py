@@ -1,0 +1,284 @@
+"""One stack, its clients and the plan that is run on it: what all trials of a run share."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from loadgen.forms import DOCUMENT, Form, added_bytes
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.load.loadgens import Loadgens
+from sinkbench.load.records import KeptRecords
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.plan import Plan
+from sinkbench.plan.queries import load_queries
+from sinkbench.services.access import Access
+from sinkbench.services.connect import ConnectCluster, ConnectorStatus
+from sinkbench.services.connect_metrics import ConnectMetrics
+from sinkbench.services.kafka import Kafka, group_of
+from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
+from sinkbench.stack import Stack
+from sinkbench.trial.names import Names, is_ours
+from sinkbench.trial.others import Others
+from sinkbench.trial.sampler import BackgroundSampler, Sampler, Sources
+from sinkbench.trial.values import Loaded, TopicLoad
+
+__all__ = ["VARIABLE", "Cluster", "filled_in"]
+
+# A worker that answers nothing for so long is broken; the next one is asked.
+BACKGROUND_SECONDS = 3.0
+# What only leaders have acknowledged is not in the topic, as others see it, until the followers have it, too.
+COPIED_SECONDS, AGAIN_SECONDS = 15.0, 0.2
+# What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
+VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
+
+
+class Cluster:
+    """One stack, its clients and the plan that is run on it.
+
+    Attributes:
+        records: your own records, if the plan loads these.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        plan: Plan,
+        checkout: Path,
+        records: KeptRecords | None = None,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        """`timeout_seconds`: how long Kafka and a worker are waited for; None: as long as their clients wait."""
+        self.stack = stack
+        self.plan = plan
+        self.checkout = checkout
+        self.records = records
+        self._timeout = () if timeout_seconds is None else (timeout_seconds,)
+        self._sinks: dict[str, Sink] = {}
+        self._set: set[str] = set()
+        self.queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
+        self._find_loadgens()
+        self._find_services()
+
+    @property
+    def record_bytes(self) -> float:
+        """The mean size of a record as a document, in bytes."""
+        return self.plan.load.record_bytes if self.records is None else self.records.facts.mean_bytes
+
+    @property
+    def largest_bytes(self) -> int:
+        """The size of the largest record as a document, in bytes."""
+        return self.plan.load.record_bytes if self.records is None else self.records.largest_bytes
+
+    def value_bytes(self, form: Form) -> float:
+        """The mean size of a record's value in a topic, in bytes."""
+        return self.record_bytes + added_bytes(form)
+
+    def _find_loadgens(self) -> None:
+        self._loadgens = Loadgens(self.stack.endpoints, self.records)
+
+    def _find_services(self) -> None:
+        """All but the load generators, one of which may be at work."""
+        endpoints = self.stack.endpoints
+        # The workers' addresses as they are at each request.
+        workers = lambda: list(self.stack.endpoints.connect.values())  # noqa: E731
+        self.connect = ConnectCluster(workers, endpoints.connect_access, *self._timeout)
+        self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings, *self._timeout)
+        # They have addresses of their own, which must not get the user and the password of Connect.
+        self.metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
+
+    def close(self) -> None:
+        """Closes all connections, and ends the load generator that was started, if any."""
+        self._loadgens.close()
+        self._close_services()
+
+    def _close_services(self) -> None:
+        self.connect.close()
+        self.metrics.close()
+        for sink in self._sinks.values():
+            sink.close()
+        self._sinks.clear()
+
+    def reconnect(self) -> None:
+        """Drops all connections and finds every service anew: one was started again, perhaps at another address."""
+        self.close()
+        self._find_loadgens()
+        self._find_services()
+
+    def refresh(self) -> None:
+        """The same, but the load generators go on."""
+        self._close_services()
+        self._find_services()
+
+    def for_probes(self) -> Cluster:
+        """The same stack with clients that wait no longer than `BACKGROUND_SECONDS`; to be closed by the caller."""
+        return Cluster(self.stack, self.plan, self.checkout, self.records, BACKGROUND_SECONDS)
+
+    def sink(self, name: str) -> Sink:
+        """The sink of that name; connected once, used by one thread at a time."""
+        if name not in self._sinks:
+            self._sinks[name] = self.another_sink(name)
+        return self._sinks[name]
+
+    def another_sink(self, name: str) -> Sink:
+        """The sink of that name with a connection for another thread; to be closed by the caller."""
+        return open_sink(name, self.stack.endpoints, self.checkout)
+
+    def forget_sink(self, name: str) -> None:
+        """Closes the connection to a sink; the next caller of `sink` gets another one."""
+        if (sink := self._sinks.pop(name, None)) is not None:
+            with suppress(ServiceError):
+                sink.close()
+
+    def others(self, sinks: Iterable[str], own: Collection[str] = ()) -> Others:
+        """Other clients of Connect, Kafka and these sinks now; `own` are connectors that are none."""
+        running = {name: tasks for name, tasks in self.connect.running().items() if name not in own}
+        topics = {name: count for name, count in self.kafka.written().items() if not is_ours(name)}
+        known = {name: self.sink(name).capabilities.others for name in sinks}
+        asked = {name: others.seen() for name, others in known.items() if others is not None}
+        tables = {
+            f"{table} of {sink}": count
+            for sink, found in asked.items()
+            for table, count in found.written.items()
+            if not is_ours(table)
+        }
+        connections = {name: found.connections for name, found in asked.items() if found.connections is not None}
+        return Others(running, topics, tables, connections)
+
+    def config(self, cell: Cell, names: Names, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The connector's configuration: its file, with the trial's topic and tasks, and the plan's overrides.
+
+        `${env:NAME}` in a value is filled in where `variables` or the stack file say what it stands for, else left to
+        the workers.
+
+        Raises:
+            PlanError: the file is no connector file.
+        """
+        changed = {**self.file_of(cell), "topics": names.topic, "tasks.max": str(cell.tasks)}
+        known = {**self.stack.endpoints.connect_variables, **(variables or {})}
+        return {key: filled_in(value, known) for key, value in changed.items()}
+
+    def file_of(self, cell: Cell) -> dict[str, str]:
+        """What the cell's connector file and the plan's overrides say. Raises PlanError if it is no connector file."""
+        return {**read_connector(self.checkout / "connectors" / f"{cell.pipeline}.json"), **cell.overrides}
+
+    def refusal(self, cell: Cell, config: Mapping[str, str]) -> str | None:
+        """Why the connection that a connector makes to its sink does not come about from here, in one line.
+
+        None if it does, or cannot be tried: the sink knows no way, or only the workers know what it takes.
+        """
+        ask = sink_kind(cell.sink).refusal
+        if ask is None:
+            return None
+        known = dict(config)
+        with suppress(ServiceError):
+            filled_in = self.connect.validate(config).values
+            known |= {key: value for key, value in filled_in.items() if key in known}
+        return ask(self.stack.endpoints, known)
+
+    def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
+        """Makes sure that a trial of `records` records, after `rows_before` rows, fits on the disk.
+
+        Raises:
+            TrialFailed: it does not. A record is in the topic once and in the sink about three times (its log, its data
+                and what is being merged or checkpointed), and a gigabyte stays free.
+        """
+        free = self.stack.usage().free_bytes
+        needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
+        if free is not None and free < needed:
+            raise TrialFailed(
+                f"{records:,} records need {needed / 1e9:.1f} GB of free disk space, there are {free / 1e9:.1f} GB; "
+                "free some, or set SINKBENCH_HOME to another disk",
+                ReasonCode.DISK_TOO_SMALL,
+            )
+
+    def load(
+        self,
+        names: Names,
+        wanted: TopicLoad,
+        progress: Callable[[int], None],
+        stop: threading.Event | None = None,
+    ) -> Loaded:
+        """Fills the trial's topic and says what came of it; see `Loadgens.load`.
+
+        Raises:
+            TrialFailed: not all records were acknowledged, or `stop` was set.
+        """
+        acks = self.plan.load.acks if wanted.acks is None else wanted.acks
+        load = self.plan.load.model_copy(update={"form": wanted.form, "acks": acks})
+        done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
+        ends = self._ends_with(names.topic, done.acknowledged)
+        return Loaded(
+            sent=done.sent,
+            acknowledged=done.acknowledged,
+            in_topic=sum(ends),
+            partitions=len(ends),
+            partitions_with_records=sum(end > 0 for end in ends),
+            records_per_second=done.acknowledged / done.elapsed_seconds if done.elapsed_seconds else 0.0,
+            in_time=done.in_time,
+        )
+
+    def _ends_with(self, topic: str, records: int) -> Collection[int]:
+        """The end offsets of the topic's partitions, as soon as `records` records are before them, or after a while."""
+        deadline = time.monotonic() + COPIED_SECONDS
+        while True:
+            ends = self.kafka.end_offsets(topic).values()
+            if sum(ends) >= records or time.monotonic() > deadline:
+                return ends
+            time.sleep(AGAIN_SECONDS)
+
+    def set_services(self, cell: Cell) -> None:
+        """Sets the services of the cell's sink as its plan says, until `set_back`; nothing of another trial's stays."""
+        self.set_back(cell.sink)
+        if cell.settings:
+            self._set.add(cell.sink)
+            needed(self.sink(cell.sink).capabilities.service_settings, "service_settings").apply(cell.settings)
+
+    def set_back(self, sink: str) -> None:
+        """Has the services of a sink be as they were before `set_services`. Raises ServiceError if that fails."""
+        if sink in self._set:
+            needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
+            self._set.discard(sink)
+
+    def pooling(self, cell: Cell) -> SinkPooling | None:
+        """How the pooler before the cell's sink is set; None if it has none, or does not tell."""
+        pooler = self.sink(cell.sink).capabilities.pooler
+        # A pooler may keep that back.
+        with suppress(ServiceError):
+            return None if pooler is None else pooler.read()
+        return None
+
+    def stop_connector(self, name: str) -> ConnectorStatus | None:
+        """Deletes a connector and waits until nothing of it can write any more: tasks gone, group empty.
+
+        Returns:
+            Its status as it was before.
+        """
+        status = self.connect.status(name)
+        self.connect.delete(name)
+        self.connect.wait_until_gone(name)
+        self.kafka.wait_until_empty(group_of(name))
+        return status
+
+    def sampler(self, sources: Sources, interval_seconds: float) -> Sampler:
+        """What reads these sources, not started yet."""
+        return Sampler(sources, interval_seconds)
+
+    def background_sampler(
+        self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Callable[[], None]
+    ) -> Sampler:
+        """What reads these sources though services hang, not started yet; see `BackgroundSampler`."""
+        return BackgroundSampler(sources, interval_seconds, slow_seconds, close)
+
+
+def filled_in(value: str, variables: Mapping[str, str]) -> str:
+    """A value of a connector's configuration with those of its `${env:NAME}` filled in that are known here."""
+    # A connector file may hold numbers; Connect takes them as they are.
+    if not isinstance(value, str):
+        return value
+    return VARIABLE.sub(lambda found: variables.get(found[1], found[0]), value)

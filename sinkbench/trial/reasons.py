@@ -1,0 +1,198 @@
+"""Why a trial's figures must not be used: what was found is checked step by step, the cause before its consequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sinkbench.analysis.deadletters import causes
+from sinkbench.analysis.reconcile import reconcile
+from sinkbench.analysis.replication import Broken
+from sinkbench.analysis.samples import rejected_writes, used_up
+from sinkbench.analysis.stalls import idle_tasks
+from sinkbench.analysis.words import few_of
+from sinkbench.errors import Interrupted, ReasonCode, ServiceError, TrialFailed
+from sinkbench.results import Audit, Reason, Reconciliation
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import sink_kind
+from sinkbench.trial.following import uneven
+from sinkbench.trial.resources import Observer
+from sinkbench.trial.stop import mend_of
+from sinkbench.trial.values import Loaded, Measured, Replication
+
+__all__ = [
+    "Notes",
+    "check_audit",
+    "check_before",
+    "check_loaded",
+    "check_stopped",
+    "counts_of",
+    "failure_of",
+    "interruptions",
+]
+
+
+class Notes:
+    """The reasons of one trial, in their order."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self.reasons: list[Reason] = []
+
+    def add(self, code: ReasonCode, text: str, **figures: float) -> None:
+        """Adds a reason after those that are there."""
+        self.reasons.append(Reason(code=code, text=text, figures=figures))
+
+    def first(self, *causes: Reason) -> None:
+        """Adds reasons before those that are there, which may follow from them."""
+        self.reasons[:0] = causes
+
+    @contextmanager
+    def catching(self) -> Iterator[None]:
+        """Makes what ends the steps of a trial early, other than an interrupt, a reason."""
+        try:
+            yield
+        except (TrialFailed, ServiceError, OSError) as error:
+            if (interrupt := _interrupt_before(error)) is not None:
+                self._observer.phase(in_one_line(error))
+                raise interrupt from None
+            if isinstance(error, TrialFailed):
+                self.add(error.code, str(error), **error.figures)
+            else:
+                self.add(ReasonCode.SERVICE_ERROR, in_one_line(error))
+
+
+def _interrupt_before(error: BaseException) -> Interrupted | None:
+    """The interrupt that was on its way when this error was raised, as while something is undone; None if none was."""
+    before = error.__context__
+    while before is not None and not isinstance(before, Interrupted):
+        before = before.__context__
+    return before
+
+
+def broken_reasons(broken: Sequence[Broken]) -> list[Reason]:
+    """What must hold and does not, as reasons."""
+    return [Reason(code=each.code, text=each.text, figures=dict(each.figures)) for each in broken]
+
+
+def check_before(found: Replication, notes: Notes) -> None:
+    """Raises TrialFailed if something does not hold that must: what came of the trial would be no figure."""
+    if broken := found.broken:
+        notes.reasons += broken_reasons(broken[:-1])
+        raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
+
+
+def check_loaded(loaded: Loaded) -> Loaded:
+    """The same, if the topic holds what was sent and acknowledged. Raises TrialFailed if not."""
+    counts = Reconciliation(sent=loaded.sent, acknowledged=loaded.acknowledged, in_topic=loaded.in_topic)
+    if wrong := reconcile(counts):
+        raise TrialFailed("; ".join(each.text for each in wrong), ReasonCode.COUNTS_DISAGREE)
+    return loaded
+
+
+def check_stopped(found: Measured, notes: Notes) -> None:
+    """Checks that all tasks ran, evenly spread, and read the whole topic, and nothing else."""
+    if not found.policy.judges_pipeline:
+        return
+    _check_tasks(found, notes)
+    consumed, records = found.stopped.consumed, found.records
+    # What is wrong already explains why not everything was read.
+    if consumed is None or notes.reasons:
+        return
+    if consumed > records:
+        text = f"the topic held {consumed - records:,} more records than were sent: somebody else wrote to it"
+        notes.add(ReasonCode.FOREIGN_RECORDS, text, records=consumed - records)
+    elif consumed < records:
+        text = f"the connector committed {consumed:,} of {records:,} records when it stopped"
+        notes.add(ReasonCode.NOT_READ, text, committed=consumed, records=records)
+
+
+def _check_tasks(found: Measured, notes: Notes) -> None:
+    tasks, workers, placed = found.cell.tasks, found.cell.workers, dict(found.timeline.placement or {})
+    if failed := found.timeline.failed_tasks:
+        text, code = f"{failed} of {tasks} tasks FAILED: {failure_of(found)}", ReasonCode.TASKS_FAILED
+        if found.timeline.out_of_memory:
+            # What else was seen follows from it.
+            notes.first(Reason(code=ReasonCode.OUT_OF_MEMORY, text=text, figures={"failed": failed, "tasks": tasks}))
+        else:
+            notes.add(code, text, failed=failed, tasks=tasks)
+    elif sum(placed.values()) != tasks:
+        text = f"{tasks} tasks were asked for, but not all of them started"
+        notes.add(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
+    elif (text_of := uneven(placed, workers, tasks)) is not None:
+        notes.add(ReasonCode.TASKS_UNEVEN, text_of, workers=workers)
+
+
+def check_audit(found: Measured, notes: Notes) -> None:
+    """Checks what the audit has counted."""
+    audited, policy = found.audited, found.policy
+    if audited.audit is None:
+        return
+    # Bad records that the sink takes are not the load's, and nobody else's either.
+    if audited.audit.foreign > found.timeline.poisoned:
+        text = f"{audited.audit.foreign:,} rows in the sink are none of this trial's records"
+        notes.add(ReasonCode.FOREIGN_RECORDS, text, foreign=audited.audit.foreign)
+    if audited.letters and policy.judges_pipeline:
+        count, reason = len(audited.letters), causes(audited.letters)[0].reason
+        text = f"{count:,} {'record is a dead letter' if count == 1 else 'records are dead letters'}"
+        text += f"{f' ({reason})' if reason else ''}; `sinkbench dlq {found.before.queue.name}` explains them"
+        notes.add(ReasonCode.DEAD_LETTERS, text, records=count)
+    for what, keys in audited.wrong_keys.items():
+        count = getattr(audited.audit, what)
+        text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, count)}"
+        notes.add(ReasonCode(what), text, keys=count)
+    if policy.judges_pipeline:
+        _check_losses(found, audited.audit, notes)
+
+
+def _check_losses(found: Measured, audit: Audit, notes: Notes) -> None:
+    sink = found.cell.sink
+    rejected = rejected_writes(found.samples, sink_kind(sink).rejected)
+    if rejected and (audit.lost or audit.wrong_keys):
+        text = f"{sink} rejected {rejected:,} writes meanwhile: what the connector does not send again is lost"
+        # What else was seen follows from it.
+        notes.first(Reason(code=ReasonCode.WRITES_REJECTED, text=text, figures={"rejected": rejected}))
+    if found.audited.refused is not None:
+        text = f"{sink} refuses a lost record that is written to it from here: {found.audited.refused}"
+        notes.first(Reason(code=ReasonCode.WRITES_REJECTED, text=text))
+    # What is wrong already explains why counts differ.
+    if not notes.reasons:
+        for each in reconcile(counts_of(found)):
+            if each.invalid:
+                # Tasks that begin again take their counts along.
+                notes.add(ReasonCode.COUNTS_DISAGREE, "; ".join([each.text, *interruptions(found)]))
+
+
+def counts_of(found: Measured) -> Reconciliation:
+    """The same records at each step of their way, as far as they came."""
+    put, loaded, audit = found.stopped.task_metrics.get("tasks_put_total"), found.loaded, found.audited.audit
+    return Reconciliation(
+        sent=None if loaded is None else loaded.sent,
+        acknowledged=None if loaded is None else loaded.acknowledged,
+        in_topic=None if loaded is None else loaded.in_topic,
+        consumed=found.stopped.consumed,
+        # Tasks that are gone take their counts with them.
+        put=None if put is None or found.cell.before is not None else round(put),
+        stored=None if audit is None else audit.accounted,
+    )
+
+
+def interruptions(found: Measured) -> list[str]:
+    """When not all tasks ran, in words; nothing where tasks are told to change."""
+    if found.cell.before is not None or not found.policy.judges_pipeline:
+        return []
+    return [each.in_words for each in idle_tasks(found.samples, found.records, found.cell.tasks)]
+
+
+def failure_of(found: Measured) -> str | None:
+    """Why tasks failed, if some did: what they say themselves, after what they may not know."""
+    last, limit = found.timeline.last, found.before.connection_limit
+    cause = None if last is None else last.cause()
+    if cause is not None and found.timeline.out_of_memory:
+        return mend_of(cause)
+    peak, refusal = used_up(found.samples, limit), found.stopped.refusal
+    if cause is None or (peak is None and refusal is None):
+        return cause
+    if peak is None:
+        return f"the connector's connection, tried from here: {refusal} (the task says: {cause})"
+    return f"too many clients already, {peak} of the server's {limit} connections are open ({cause})"

@@ -1,0 +1,143 @@
+"""The record of a trial, of what its steps have found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sinkbench.analysis.content import documents_of
+from sinkbench.analysis.reconcile import reconcile
+from sinkbench.analysis.samples import used_up
+from sinkbench.analysis.stalls import Stall, silences
+from sinkbench.bottleneck.evidence import Circumstances, evidence_of
+from sinkbench.bottleneck.verdict import cause_of
+from sinkbench.metrics import METRICS
+from sinkbench.metrics.metric import fields_of
+from sinkbench.metrics.seen import Seen
+from sinkbench.results import Bottleneck, Reason, TrialRecord
+from sinkbench.sinks import sink_kind
+from sinkbench.trial.interference import connections_of
+from sinkbench.trial.reasons import counts_of, failure_of, interruptions
+from sinkbench.trial.values import Measured
+from sinkbench.trial.workload import Figures
+
+__all__ = ["bad_letters", "bottleneck", "dead_letters", "noted", "record"]
+
+
+def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> TrialRecord:
+    """What all trials have, and the figures of its own workload; block, start and length are still to be filled in."""
+    audited, after, replication = found.audited, found.after, found.audited.replication or found.before.replication
+    noted = [
+        *found.target.notes,
+        *([] if found.policy.judges_pipeline else _broken_in_the_end(found)),
+        *(f"not checked {each}" for each in replication.unchecked),
+        *audited.content_notes,
+        *figures.get("notes", []),
+    ]
+    of_workload: Figures = {**figures, "notes": noted, "reasons": [*reasons, *figures.get("reasons", [])]}
+    seen = seen_of(found)
+    fields = fields_of(METRICS, lambda metric: metric.of_trial(seen))
+    return TrialRecord(
+        trial=found.trial,
+        block=0,
+        **found.cell.identity(),
+        connector=found.timeline.connector,
+        started_at="",
+        seconds=0,
+        records=found.records,
+        placement=dict(found.timeline.placement or {}),
+        failed_tasks=found.timeline.failed_tasks,
+        failure=failure_of(found),
+        connections=connections_of(found),
+        others=list(found.stopped.others),
+        audit=audited.audit,
+        not_audited=_not_audited(found),
+        queries=list(after.queries),
+        durability=found.before.durability,
+        reconciliation=counts_of(found),
+        lost_ranges=audited.lost_ranges,
+        duplicated_ranges=audited.duplicated_ranges,
+        altered_ranges=audited.altered_ranges,
+        wrong_keys=dict(audited.wrong_keys),
+        bloat=after.bloat,
+        **of_workload,
+        **fields,
+    )
+
+
+def _broken_in_the_end(found: Measured) -> list[str]:
+    replication = found.audited.replication
+    return [] if replication is None else [f"in the end {each.text}" for each in replication.broken]
+
+
+def _not_audited(found: Measured) -> str:
+    """Why there was no audit; empty if there was one."""
+    if found.audited.audit is not None or found.audited.why_not:
+        return found.audited.why_not
+    if not found.timeline.created:
+        return "the connector was not started"
+    if found.stopped.consumed is not None and (found.read_all or found.policy.audits_unread):
+        return "the audit could not be finished"
+    return "the connector did not come to the end of the topic"
+
+
+def seen_of(found: Measured) -> Seen:
+    """What the figures of a trial are made of."""
+    pooling, rescaled = found.before.pooling, found.cell.before is not None
+    return Seen(
+        samples=found.samples,
+        records=found.records,
+        path={"kafka", "connect", *(service.name for service in sink_kind(found.cell.sink).services)},
+        counters_go_on=found.policy.counters_go_on,
+        drained=found.cell.mode == "drain" and (found.cell.probes or rescaled),
+        read_all=found.read_all,
+        # Tasks that are gone took their counts along.
+        task_metrics={} if rescaled else found.stopped.task_metrics,
+        pooling={} if pooling is None else asdict(pooling),
+        records_per_write=found.after.records_per_write,
+        disk_bytes_per_record=found.after.disk_bytes_per_record,
+    )
+
+
+def bottleneck(found: Measured) -> Bottleneck | None:
+    """What limited the trial, as far as its samples tell."""
+    kind, limit, loaded = sink_kind(found.cell.sink), found.before.connection_limit, found.loaded
+    around = Circumstances(
+        sink=found.cell.sink,
+        mode=found.cell.mode,
+        tasks=found.cell.tasks,
+        failed_tasks=found.timeline.failed_tasks,
+        placement=found.timeline.placement or {},
+        records_per_write=found.after.records_per_write,
+        offered_share=found.offered_share,
+        used_connections=used_up(found.samples, limit),
+        connection_limit=limit,
+        partitions=None if loaded is None else loaded.partitions,
+        partitions_with_records=None if loaded is None else loaded.partitions_with_records,
+        machine_cores=found.machine_cores,
+        cpu_limits=found.cpu_limits,
+        usable_cores={each.name: each.usable_cores(found.cell.tasks) for each in kind.services if each.usable_cores},
+    )
+    return cause_of(evidence_of(found.samples, found.records, around, found.stopped.task_metrics), kind.rules)
+
+
+def noted(found: Measured, stalled: Sequence[Stall]) -> list[str]:
+    """Counts that disagree; when nothing was stored, a service did not answer or not all tasks ran: in words."""
+    disagreements = [] if found.audited.audit is None else [each.text for each in reconcile(counts_of(found))]
+    silent = [each.in_words for each in silences(found.samples)]
+    return [*disagreements, *(each.in_words for each in stalled), *silent, *interruptions(found)]
+
+
+def dead_letters(found: Measured) -> int | None:
+    """Records in the connector's dead letter queue; None if it has none, or if it was not read."""
+    letters = found.audited.letters
+    return None if letters is None or found.before.queue.name is None else len(letters)
+
+
+def bad_letters(found: Measured) -> int | None:
+    """Those of the dead letters that are none of the load's records, each once; None if there is no queue."""
+    letters = found.audited.letters
+    if letters is None or found.before.queue.name is None:
+        return None
+    bad = (each for each in letters if not documents_of([each.value], found.trial, found.cell.form))
+    return len({each.source or each.value for each in bad})

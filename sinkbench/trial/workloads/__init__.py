@@ -1,0 +1,1 @@
+"""The workloads of trials: drain, sustain, re-scale and fault."""

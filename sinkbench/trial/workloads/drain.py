@@ -1,0 +1,183 @@
+"""Drain: the topic is full before the connector starts, and how fast it empties is measured. And the pilot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from sinkbench.analysis.rates import drain_rate
+from sinkbench.analysis.readahead import read_ahead
+from sinkbench.analysis.samples import (
+    Sample,
+    middle,
+    stored_counts,
+    window_seconds,
+)
+from sinkbench.analysis.stalls import Stall, stalls
+from sinkbench.analysis.steady import steadiness
+from sinkbench.analysis.warm import compiling_share
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.sizing import rate_from_pilot
+from sinkbench.results import Reason
+from sinkbench.trial.following import Following
+from sinkbench.trial.probes import probes
+from sinkbench.trial.reasons import Notes, check_loaded, failure_of
+from sinkbench.trial.record import bottleneck, noted
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.stop import DrainWatch, Enough, Timeouts
+from sinkbench.trial.target import create_target
+from sinkbench.trial.trial import check_replication, measured, raise_if_ended_early, read_before
+from sinkbench.trial.values import After, Loaded, Measured, Timeline
+from sinkbench.trial.workload import Around, Figures
+
+__all__ = ["Drain", "Pilot", "drained", "drained_by", "load_topic", "looked_at", "rate_after", "rounded", "take_pilot"]
+
+
+# A pilot leaves what takes longer to its next visit: the pilots between warm the same JVMs.
+LONGEST_VISIT = 9
+
+
+class Drain:
+    """The workload that measures capacity."""
+
+    def around(self, own: Resources) -> AbstractContextManager[Around]:
+        return nullcontext(Around())
+
+    def load(self, own: Resources) -> Loaded | None:
+        return load_topic(own)
+
+    def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
+        own.observer.phase("draining")
+        return drained_by(own)
+
+    def read(self, own: Resources, around: Around, found: Measured) -> After:
+        # The rows that were there before have times, too.
+        times = own.sink.capabilities.times
+        if times is None or found.audited.audit is None or found.cell.rows_before:
+            return After()
+        return After(stamped_records_per_second=times.rate(own.names.target, own.records))
+
+    def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
+        if not found.cell.probes:
+            # So few samples tell neither a rate nor whether it was steady.
+            return drained(found, reasons, found.after.stamped_records_per_second)
+        steady = steadiness(*stored_counts(found.samples), found.records)
+        return {
+            **drained(found, reasons, rate_after(found.samples, found.records, steady.from_seconds)),
+            "steady": steady.steady,
+            "warm_up_seconds": rounded(steady.warm_up_seconds),
+            **looked_at(found),
+        }
+
+
+def load_topic(own: Resources) -> Loaded:
+    """Fills the topic. Raises TrialFailed unless it then holds every record."""
+    own.observer.phase("loading the topic")
+    return check_loaded(own.load_topic(progress=lambda done: own.observer.progress(done, own.records)))
+
+
+def timeouts_of(own: Resources, enough: Enough | None = None) -> Timeouts:
+    """When a drain is given up, or was seen enough of."""
+    drain = own.cluster.plan.drain
+    return Timeouts(drain.stall_seconds, drain.timeout_seconds, enough)
+
+
+def drained_by(own: Resources, enough: Enough | None = None) -> Timeline:
+    """Runs the connector until everything is stored, or `enough` was seen."""
+    following = Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts_of(own, enough)))
+    with following, following.samples() as samples:
+        for _ in samples:
+            pass
+    return following.timeline()
+
+
+def drained(
+    found: Measured, reasons: Sequence[Reason], rate: float | None, stalled: Sequence[Stall] | None = None
+) -> Figures:
+    """The figures of every drain; a trial without a rate is invalid.
+
+    Args:
+        stalled: when nothing was stored though it was due; None: whenever nothing was.
+    """
+    more = []
+    if rate is None and not reasons:
+        text = "too few samples between 10 % and 90 % of the records; ask for a longer window_seconds"
+        more.append(Reason(code=ReasonCode.TOO_SHORT, text=text))
+    stalled = stalls(found.samples, found.records) if stalled is None else stalled
+    seen = middle(found.samples, found.records) is not None
+    return Figures(
+        reasons=more,
+        bottleneck=bottleneck(found),
+        notes=noted(found, stalled),
+        stalled_seconds=rounded(sum(each.seconds for each in stalled), 1) if seen else None,
+        records_per_second=rounded(rate, 1),
+        stamped_records_per_second=rounded(found.after.stamped_records_per_second, 1),
+        window_seconds=rounded(window_seconds(found.samples, found.records)),
+    )
+
+
+def looked_at(found: Measured) -> Figures:
+    """Whether the JVMs were warm, and how far tasks read ahead of the sink."""
+    window = middle(found.samples, found.records)
+    share = None if window is None else compiling_share(found.samples, *window)
+    return Figures(
+        read_ahead_records=read_ahead(found.samples),
+        warm=None if share is None else share <= found.plan.drain.compiling_percent / 100,
+    )
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a pilot has found: a rate to size trials by, or why there is none.
+
+    Attributes:
+        compiling_share: share of all CPU time that went into compiling at its end; None if that is not known.
+    """
+
+    records_per_second: float | None
+    problem: str | None = None
+    compiling_share: float | None = None
+
+
+def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
+    """Runs a cell on a topic that is already loaded until its rate hardly rises and its JVMs hardly compile.
+
+    A pilot is not audited, and the topic, which other pilots use too, stays. With few `seconds_left` it is short, but
+    long enough for a rate.
+    """
+    drain = own.cluster.plan.drain
+    seconds = drain.pilot_seconds
+    longest = min(LONGEST_VISIT * seconds, drain.warm_up_seconds, max(seconds_left, 2 * seconds))
+    notes, found = Notes(own.observer), measured(own)
+    with notes.catching():
+        create_target(own)
+        found = replace(found, before=read_before(own))
+        found = replace(found, before=check_replication(own, found.before, notes))
+        enough = Enough(seconds, drain.compiling_percent / 100, longest)
+        found = replace(found, timeline=drained_by(own, enough))
+        raise_if_ended_early(found, notes)
+    problem = failure_of(found) or "; ".join(reason.text for reason in notes.reasons)
+    if not found.samples:
+        return Pilot(None, problem)
+    end = found.samples[-1].seconds
+    recent = [sample for sample in found.samples if sample.seconds >= end - 2 * seconds]
+    rate = rate_from_pilot(*stored_counts(recent))
+    if rate is None:
+        return Pilot(None, problem or "it stored nothing")
+    return Pilot(rate, compiling_share=compiling_share(found.samples, end - seconds, end))
+
+
+def rate_after(samples: Sequence[Sample], records: int, seconds: float | None) -> float | None:
+    """Records per second until 90 % were stored, None if too few samples show progress.
+
+    It begins at that second of the samples, or when 10 % were stored.
+    """
+    found = drain_rate(*stored_counts(samples), records, from_seconds=seconds)
+    return None if found is None else found.records_per_second
+
+
+def rounded(value: float | None, digits: int = 3) -> float | None:
+    """A figure as a record keeps it."""
+    return None if value is None else round(value, digits)

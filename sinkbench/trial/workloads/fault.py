@@ -1,0 +1,297 @@
+"""A trial in which something is broken on purpose: what becomes of its records?
+
+They come at a constant rate, or all are in the topic before the connector starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+
+from sinkbench.analysis.recovery import late_of, recovery_of, without_rates
+from sinkbench.analysis.samples import Sample
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
+from sinkbench.results import Act, Reason, Recovery
+from sinkbench.sinks import needed
+from sinkbench.trial.following import Following, uneven
+from sinkbench.trial.probes import background_probes
+from sinkbench.trial.reasons import check_loaded
+from sinkbench.trial.record import bad_letters, dead_letters
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
+from sinkbench.trial.workload import Around, Figures
+from sinkbench.trial.workloads.disk import disk_to_fill, usual_roles
+from sinkbench.trial.workloads.drain import load_topic
+from sinkbench.trial.workloads.faultwatch import Deed, FaultWatch, Patience
+from sinkbench.trial.workloads.injection import Began, Ended, Event, Injection, Moved, Poisoned, Renamed
+from sinkbench.trial.workloads.network import proxied_network, proxy_targets_used
+from sinkbench.trial.workloads.offering import Backlog, Offering
+from sinkbench.trial.workloads.sustain import arrivals_around, clock_ms, one_in, read_arrivals
+
+__all__ = ["Fault"]
+
+# The producer waits for a broker that is started again.
+LATE_SECONDS = 40.0
+# Nothing is broken before the tasks run.
+START_SECONDS = 60.0
+
+
+class Fault:
+    """The workload with a fault. It ends when all records are read, however often they were written.
+
+    What the fault does to the pipeline is no reason against the trial: that is what it measures. A pipeline that does
+    not recover by itself is helped as a person would help it, after the plan's patience, and that is kept.
+    """
+
+    def __init__(self, offered: float | None, fault: PlanFault) -> None:
+        """`offered` is the rate of the load, in records per second; None: the trial's records are a backlog."""
+        self._offered = offered
+        self._fault = fault
+
+    @contextmanager
+    def around(self, own: Resources) -> Iterator[Around]:
+        what = self._fault.what
+        with ExitStack() as opened:
+            around = Around(clock_ms=clock_ms())
+            if what in OF_NETWORK:
+                around = replace(around, network=opened.enter_context(proxied_network(own)))
+            if what == FILL:
+                around = replace(around, disk=opened.enter_context(disk_to_fill(own)))
+            if what == PROMOTE:
+                opened.enter_context(usual_roles(own.cluster, own.cell.sink))
+            if self._offered is not None:
+                # Of a backlog all records were due before the connector was there: none is late.
+                around = replace(around, arriving=opened.enter_context(arrivals_around(own)))
+            yield around
+
+    def load(self, own: Resources) -> Loaded | None:
+        if self._offered is None:
+            return load_topic(own)
+        own.create_topic()
+        return None
+
+    def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
+        plan, fault = own.cluster.plan, self._fault
+        longest = plan.drain.timeout_seconds + fault.most_seconds
+        longest += 0 if self._offered is None else plan.constant_load.seconds
+        watch = FaultWatch(own.records, own.cell.tasks, Patience(fault.patience_seconds, longest))
+        meanwhile = f"{own.records:,} records are drained"
+        if self._offered is not None:
+            meanwhile = f"{self._offered:,.0f} records/s come"
+        own.observer.phase("draining" if self._offered is None else f"offering {self._offered:,.0f} records/s")
+        following = Following(own, background_probes(own), watch)
+        injection, load = Injection(own, fault, around, following.now), self._load_of(own, loaded)
+        sent: Loaded | None = None
+        due, course = _Due(self._offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
+        with following, _refreshed(own, fault), around.arriving or nullcontext(), load, course.told_of(injection):
+            with following.samples() as samples:
+                for sample in samples:
+                    course.take(injection.events())
+                    _check_start(own, following, sample, began=course.began)
+                    if following.placement is not None:
+                        load.begin()
+                    load.check()
+                    injection.check()
+                    if due.has_come(sample):
+                        if not course.began:
+                            course.too_late(self._offered is None and (sample.stored or 0) >= own.records)
+                            own.observer.phase(f"{fault.name}, while {meanwhile}")
+                        injection.begin(following.placement or {})
+                        course.take(injection.events())
+                    # What lasts until all is stored must not be waited for.
+                    watch.ended = course.found.began if fault.seconds is None else course.found.ended
+                    watch.bad = course.found.poisoned
+                    if (deed := watch.deed(sample)) is not None:
+                        course.act(deed, following.now())
+            course.recovered(watch.recovered)
+            sent = _without_poison(own, load.result(), course.found.poisoned)
+            check_loaded(sent)
+        if sent is None and load.loaded is not None:
+            # After a failure a whole load can still be audited.
+            with suppress(ServiceError, OSError):
+                sent = _without_poison(own, load.loaded, course.found.poisoned)
+        return following.timeline(loaded=sent, faulted=course.found)
+
+    def _load_of(self, own: Resources, loaded: Loaded | None) -> Offering | Backlog:
+        if self._offered is not None:
+            return Offering(own, self._offered, LATE_SECONDS)
+        if loaded is None:
+            raise RuntimeError("a backlog is loaded before the connector starts")
+        return Backlog(loaded)
+
+    def read(self, own: Resources, around: Around, found: Measured) -> After:
+        if found.audited.audit is None or around.arriving is None:
+            return After()
+        own.observer.phase("reading when records arrived")
+        arrivals, why = read_arrivals(own, around)
+        return After(arrivals=arrivals, notes=[f"it is not known when records came: {why}"] if why else [])
+
+    def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
+        more, broken = [], found.timeline.faulted or Faulted()
+        if broken.too_late and self._fault.what != NONE and not reasons:
+            text = f"all {found.records:,} records were stored before '{self._fault.name}' began"
+            text = f"{text}; give it a larger backlog_records"
+            more.append(Reason(code=ReasonCode.RAN_DRY, text=text, figures={"records": found.records}))
+        whole = found.timeline.failed is None and broken.began is not None and broken.ended is not None
+        return Figures(
+            reasons=more,
+            bottleneck=None,
+            notes=[*found.after.notes],
+            offered_records_per_second=None if self._offered is None else round(self._offered, 1),
+            recovery=self._recovery(found, broken) if whole else None,
+        )
+
+    def _recovery(self, found: Measured, broken: Faulted) -> Recovery:
+        ended = None if self._fault.seconds is None else broken.ended
+        seen = found.after.arrivals
+        share = one_in(found.plan, found.records)
+        late, latest = (None, None) if seen is None else late_of(seen.due_us, seen.stored_us, share)
+        recovery = recovery_of(found.samples, broken.began or 0.0, ended, found.cell.tasks, broken.target)
+        recovery = recovery if self._offered is not None else without_rates(recovery)
+        audit = found.audited.audit
+        more = {
+            "late_records": late,
+            "latest_seconds": latest,
+            "recovered": broken.recovered,
+            "connections_left": found.stopped.unattributed,
+            "poisoned": broken.poisoned if self._fault.what == POISON else None,
+            "poison_stored": None if not broken.poisoned or audit is None else audit.foreign,
+            "poison_dead": bad_letters(found) if broken.poisoned else None,
+            "dead_letters": dead_letters(found),
+            "acts": list(broken.acts),
+        }
+        return recovery.model_copy(update=more)
+
+
+class _Course:
+    """The course of a fault, as its events tell; in the trial's thread alone.
+
+    Attributes:
+        found: what has happened so far.
+    """
+
+    def __init__(self, own: Resources) -> None:
+        self._own = own
+        self._moved: Moved | None = None
+        self.found = Faulted()
+
+    @property
+    def began(self) -> bool:
+        """Whether it has begun."""
+        return self.found.began is not None
+
+    @contextmanager
+    def told_of(self, injection: Injection) -> Iterator[None]:
+        """The injection as a context, after which all that has happened in it is taken in, whatever ends it."""
+        try:
+            with injection:
+                yield
+        finally:
+            self.take(injection.events())
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Takes in what has happened."""
+        for event in events:
+            if isinstance(event, Began):
+                self.found = replace(self.found, began=event.at, target=event.target)
+            elif isinstance(event, Ended):
+                self.found = replace(self.found, ended=event.at)
+            elif isinstance(event, Poisoned):
+                self.found = replace(self.found, poisoned=self.found.poisoned + event.count)
+            elif isinstance(event, Renamed):
+                self._own.names = event.names
+            else:
+                self._moved = event
+
+    def too_late(self, late: bool) -> None:
+        """Takes in whether everything was stored before the fault."""
+        self.found = replace(self.found, too_late=late)
+
+    def recovered(self, recovered: bool) -> None:
+        """Takes in whether the pipeline has recovered."""
+        self.found = replace(self.found, recovered=recovered)
+
+    def act(self, deed: Deed, now: float) -> None:
+        """Does what a person would do who has waited long enough."""
+        own, connect = self._own, self._own.cluster.connect
+        if (to := self._new_address()) is not None:
+            # To start it again would not lead it elsewhere.
+            deed = Deed.REDIRECT
+        act = Act(seconds=round(now - (self.found.began or 0.0), 3), command=deed.format(name=own.names.connector))
+        self.found = replace(self.found, acts=(*self.found.acts, act))
+        if to is not None:
+            own.redirect(to)
+        elif deed == Deed.RESTART_FAILED:
+            connect.restart_failed(own.names.connector)
+        else:
+            connect.restart(own.names.connector)
+
+    def _new_address(self) -> dict[str, str] | None:
+        """What the connector's variables for its sink's only address hold from now on.
+
+        None if it has to hold nothing else: it was told already, or finds the new primary itself.
+        """
+        cell, cluster, moved = self._own.cell, self._own.cluster, self._moved
+        redirect = Deed.REDIRECT.format(name=self._own.names.connector)
+        if moved is None or any(act.command == redirect for act in self.found.acts):
+            return None
+        proxies = needed(cluster.stack.faults, "faults").proxies
+        used = {} if proxies is None else proxy_targets_used(cluster.file_of(cell), cell.sink, proxies.targets)
+        return used[cell.sink].at(moved.host, moved.port) if cell.sink in used else None
+
+
+class _Due:
+    """When a fault is due: its time after the first record was stored, or the load is over.
+
+    A share of a backlog is one of the records that are stored.
+    """
+
+    def __init__(self, of_backlog: bool, fault: PlanFault, load_seconds: float, records: int) -> None:
+        self._of_backlog = of_backlog
+        self._fault = fault
+        self._load_seconds = load_seconds
+        self._records = records
+        self._first: float | None = None
+
+    def has_come(self, sample: Sample) -> bool:
+        """Whether its moment has come by this sample."""
+        if self._first is None and sample.stored:
+            self._first = sample.seconds
+        stored = sample.stored or 0
+        if self._of_backlog and (self._fault.at_seconds is None or stored >= self._records):
+            return stored >= self._fault.share_before * self._records
+        if not self._of_backlog and sample.in_topic is not None and sample.in_topic >= self._records:
+            return True
+        after = self._fault.at_seconds if self._of_backlog else self._fault.begins_at(self._load_seconds)
+        return self._first is not None and after is not None and sample.seconds - self._first >= after
+
+
+def _check_start(own: Resources, following: Following, sample: Sample, *, began: bool) -> None:
+    """Raises TrialFailed if the tasks do not start, or are uneven before the fault has begun.
+
+    What the fault does to the tasks is no reason against the trial; how they were before is.
+    """
+    if following.placement is None and sample.seconds > START_SECONDS:
+        text = f"not all of {own.cell.tasks} tasks started in {START_SECONDS:.0f} s"
+        raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
+    if following.placement is None or began:
+        return
+    if (text_of := uneven(following.placement, own.cell.workers, own.cell.tasks)) is not None:
+        raise TrialFailed(text_of, ReasonCode.TASKS_UNEVEN, workers=own.cell.workers)
+
+
+@contextmanager
+def _refreshed(own: Resources, fault: PlanFault) -> Iterator[None]:
+    """Finds all services anew in the end: what was started again has forgotten its connections."""
+    try:
+        yield
+    finally:
+        if fault.what in (*OF_SERVICES, PROMOTE, COMMAND):
+            own.cluster.refresh()
+
+
+def _without_poison(own: Resources, loaded: Loaded, poisoned: int) -> Loaded:
+    """What came of a load, without the bad records that were put into its topic."""
+    return replace(loaded, in_topic=own.in_topic() - poisoned) if poisoned else loaded

@@ -1,0 +1,298 @@
+"""A fault that is under way: it is begun at its moment in a thread of its own, and undone whatever happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
+from sinkbench.plan.faults import (
+    COMMAND,
+    CONNECTOR,
+    ISOLATE,
+    OF_SERVICES,
+    POISON,
+    PROMOTE,
+    REFUSE,
+    SINK,
+    WORKER,
+    WORKERS,
+    PlanFault,
+)
+from sinkbench.sinks import FullDisk, needed, sink_kind
+from sinkbench.stack import Faults
+from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.workload import Around
+from sinkbench.trial.workloads.background import Background
+from sinkbench.trial.workloads.command import commanded
+from sinkbench.trial.workloads.poison import poison
+
+__all__ = ["Began", "Ended", "Event", "Injection", "Moved", "Poisoned", "Renamed"]
+
+# How often bad records are put into the topic.
+PORTION_SECONDS = 0.25
+# A server may find that there is room after all, and a client a place.
+HOLD_SECONDS = 0.5
+# A connector that was restarted is given so long until its tasks run, or have failed, before the next restart.
+RESTART_SECONDS = 60.0
+
+Step = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Began:
+    """The fault has begun, at this moment on the samples' clock; `target` names what is broken."""
+
+    at: float
+    target: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """It is undone and all is ready again, at this moment on the samples' clock."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Another primary has taken the place of one; it is at this address."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """The trial's connector has other names from now on."""
+
+    names: Names
+
+
+@dataclass(frozen=True)
+class Poisoned:
+    """This many bad records more were put into the topic."""
+
+    count: int
+
+
+Event = Began | Ended | Moved | Renamed | Poisoned
+
+
+class Injection(Background[None]):
+    """What is broken in one trial, in its own thread. It is undone when the context is left, at the latest.
+
+    It changes nothing of the trial: what has happened comes as `events`.
+    """
+
+    def __init__(self, own: Resources, fault: PlanFault, around: Around, now: Callable[[], float]) -> None:
+        """
+        Args:
+            own: the trial.
+            fault: what is done.
+            around: what a fault of the network breaks, and the disk that is filled.
+            now: the moment on the samples' clock.
+        """
+        super().__init__("fault")
+        self._own = own
+        self._fault = fault
+        self._around = around
+        self._now = now
+        self._seconds = fault.seconds
+        self._events: SimpleQueue[Event] = SimpleQueue()
+
+    def __exit__(self, *raised: object) -> None:
+        """Undoes it. That this fails is told, whatever else ends the trial. Raises TrialFailed or ServiceError then."""
+        super().__exit__(*raised)
+        error = raised[1]
+        failed = None if self._future is None else self._future.exception()
+        if failed is None or failed is error:
+            return
+        if error is None:
+            raise failed
+        both = f"{error}; {self._fault.name}: {failed}"
+        if isinstance(error, TrialFailed):
+            raise TrialFailed(both, error.code) from None
+        if isinstance(error, ServiceError | OSError):
+            raise StackError(both) from None
+        # An interrupt keeps no record that could tell it.
+        self._own.observer.phase(f"{self._fault.name}: {failed}")
+
+    def begin(self, placement: Mapping[str, int]) -> None:
+        """Begins it, unless it has begun. `placement` are the tasks of each worker."""
+        if self._future is None:
+            target, steps = self._steps(placement)
+            self._events.put(Began(self._now(), target))
+            self._submit(partial(self._run, steps))
+
+    def events(self) -> Iterator[Event]:
+        """What has happened since this was asked last."""
+        with suppress(Empty):
+            while True:
+                yield self._events.get_nowait()
+
+    def _run(self, steps: list[Step]) -> None:
+        for place, step in enumerate(steps):
+            if place and self._stop.is_set():
+                break
+            with step():
+                # What has no end of its own ends with the trial.
+                self._stop.wait(self._seconds)
+        self._events.put(Ended(self._now()))
+
+    def _steps(self, placement: Mapping[str, int]) -> tuple[str, list[Step]]:
+        """The names of what is broken, and what is done one after the other: each is entered, lasts, and is left."""
+        fault, own, around = self._fault, self._own, self._around
+        service = sink_kind(own.cell.sink).services[0].name
+        if fault.what in OF_SERVICES:
+            services = self._services(service, placement)
+            faults = needed(own.cluster.stack.faults, "faults")
+            steps = [partial(_broken, faults, fault.what, each) for each in services]
+            return ", ".join(services), [*steps]
+        if around.network is not None:
+            return around.network.target, [partial(around.network.broken, fault)]
+        if around.disk is not None:
+            return f"disk of {service}", [partial(self._filling, around.disk)]
+        of_connector: dict[str, list[Step]] = {
+            "pause": [self._paused],
+            "join": [self._joined],
+            "rename": [self._renamed],
+            "restart": [self._restarted] * fault.times,
+        }
+        others: dict[str, tuple[str, list[Step]]] = {
+            PROMOTE: (f"primary of {service}", [self._promoted]),
+            REFUSE: (service, [self._refusing]),
+            POISON: (fault.hits, [self._poisoning]),
+            COMMAND: (fault.name, [partial(commanded, fault.command or "", fault.undo or "", own.names)]),
+            **{what: (CONNECTOR, steps) for what, steps in of_connector.items()},
+        }
+        return others.get(fault.what, ("", []))
+
+    def _services(self, of_sink: str, placement: Mapping[str, int]) -> list[str]:
+        """The services or workers that are hit."""
+        target = self._fault.hits
+        if target == SINK:
+            return [of_sink]
+        if target not in (WORKER, WORKERS):
+            return [target]
+        workers = list(self._own.cluster.stack.endpoints.connect)
+        if target == WORKERS:
+            return workers
+        # One without a task would show nothing.
+        return [next((name for name in reversed(workers) if placement.get(name)), workers[-1])]
+
+    @contextmanager
+    def _promoted(self) -> Iterator[None]:
+        faults = needed(self._own.cluster.stack.faults, "faults")
+        promotion = needed(faults.promotion(self._own.cell.sink), "promotion")
+        self._events.put(Moved(*promotion.promote()))
+        try:
+            yield
+        finally:
+            promotion.demote()
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        target, why = self._own.names.target, self._fault.reason
+        with closing(self._own.cluster.another_sink(self._own.cell.sink)) as sink:
+            refusing = needed(sink.capabilities.refusing, "refusing")
+            try:
+                if why == "no connection":
+                    self._hold(partial(refusing.refuse, target, why))
+                else:
+                    refusing.refuse(target, why)
+                yield
+            finally:
+                refusing.accept(target)
+
+    @contextmanager
+    def _filling(self, disk: FullDisk) -> Iterator[None]:
+        try:
+            self._hold(disk.fill)
+            yield
+        finally:
+            disk.free()
+
+    def _hold(self, again: Callable[[], None]) -> None:
+        """Does it again and again for as long as the fault lasts."""
+        until = time.monotonic() + self._fault.most_seconds
+        again()
+        while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, HOLD_SECONDS)):
+            again()
+        # The time is over by now.
+        self._seconds = 0.0
+
+    @contextmanager
+    def _poisoning(self) -> Iterator[None]:
+        """Puts bad records among those of the load, evenly over the fault's time."""
+        own, fault = self._own, self._fault
+        count = max(1, round(fault.bad_share * own.records))
+        portions = max(1, min(count, round(fault.most_seconds / PORTION_SECONDS)))
+        for portion in range(portions):
+            numbers = range(portion * count // portions, (portion + 1) * count // portions)
+            values = (poison(fault.bad_records, number) for number in numbers)
+            self._events.put(Poisoned(own.cluster.kafka.produce(own.names.topic, values)))
+            if self._stop.wait(fault.most_seconds / portions):
+                break
+        # The time is over by now.
+        self._seconds = 0.0
+        yield
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        connect, name = self._own.cluster.connect, self._own.names.connector
+        connect.pause(name)
+        try:
+            yield
+        finally:
+            connect.resume(name)
+
+    @contextmanager
+    def _joined(self) -> Iterator[None]:
+        second = self._own.named(self._own.names.second)
+        second.create_topic()
+        try:
+            second.start_connector()
+            yield
+        finally:
+            second.remove_connector()
+            second.cluster.kafka.delete_topic(second.names.topic)
+
+    @contextmanager
+    def _renamed(self) -> Iterator[None]:
+        before, renamed = self._own.named(self._own.names), self._own.named(self._own.names.renamed)
+        before.remove_connector()
+        # Told before it is there: what ends the trial now removes it by its new name.
+        self._events.put(Renamed(renamed.names))
+        renamed.start_connector()
+        yield
+
+    @contextmanager
+    def _restarted(self) -> Iterator[None]:
+        connect, name = self._own.cluster.connect, self._own.names.connector
+        connect.restart(name)
+        # That its tasks do not start is what the trial shows.
+        with suppress(ConnectError):
+            connect.wait_for_tasks(name, self._own.cell.tasks, RESTART_SECONDS)
+        yield
+
+
+@contextmanager
+def _broken(faults: Faults, what: str, service: str) -> Iterator[None]:
+    """A service that is killed, stopped, frozen or without its network, and then runs again."""
+    if what == ISOLATE:
+        network = needed(faults.isolation, "isolation")
+        do, undo = network.isolate, network.rejoin
+    else:
+        do = {"kill": faults.kill, "stop": faults.stop, "freeze": faults.freeze}[what]
+        undo = faults.thaw if what == "freeze" else faults.start
+    do(service)
+    try:
+        yield
+    finally:
+        undo(service)

@@ -1,0 +1,105 @@
+"""The load of a trial while it runs: one that is offered at a constant rate, or one that is in the topic already."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from functools import partial
+
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.values import Loaded
+from sinkbench.trial.workloads.background import Background
+
+__all__ = ["Backlog", "Offering"]
+
+# A load may take this share of its time longer than it should, and some seconds, before it is broken off: the
+# generator cannot do it.
+LATE_SHARE, LATE_SECONDS = 0.1, 5.0
+
+
+class Offering(Background[Loaded]):
+    """A load that is under way in its own thread.
+
+    When the context is left before the load's end, the load is broken off; but after a failure of the trial it is let
+    to its end, unless it is late: a whole load can still be audited.
+
+    Attributes:
+        loaded: what it came to; None before, and if it was broken off.
+    """
+
+    def __init__(self, own: Resources, rate: float, late_seconds: float = LATE_SECONDS) -> None:
+        """`rate` is in records per second; next to a tenth of its time a load may take `late_seconds` longer."""
+        super().__init__("load")
+        self._own = own
+        self._rate = rate
+        self._late_seconds = late_seconds
+        self._began = 0.0
+        self.loaded: Loaded | None = None
+
+    def __exit__(self, *raised: object) -> None:
+        if isinstance(raised[1], TrialFailed | ServiceError | OSError) and self.loaded is None:
+            self._let_end()
+        super().__exit__(*raised)
+
+    def begin(self) -> None:
+        """Begins the load, unless it has begun."""
+        if self._future is None:
+            self._began = time.monotonic()
+            self._submit(partial(self._own.load_topic, self._rate, stop=self._stop))
+
+    def check(self) -> None:
+        """Raises TrialFailed if the load failed, or takes so long that the generator cannot do it."""
+        super().check()
+        if self._future is not None and not self._future.done() and self._seconds_left() < 0:
+            due, taken = self._own.records / self._rate, time.monotonic() - self._began
+            raise TrialFailed(
+                f"the generator was the limit: after {taken:.0f} s it had not sent what was due in {due:.0f} s; offer"
+                " less, or use more load generators",
+                ReasonCode.GENERATOR_TOO_SLOW,
+            )
+
+    def result(self) -> Loaded:
+        """What the load came to, once all of it is stored. Raises TrialFailed if it failed or has not begun."""
+        if self._future is None:
+            raise TrialFailed("the load was not begun, since the tasks did not start", ReasonCode.TASKS_NOT_STARTED)
+        self.loaded = self._future.result()
+        return self.loaded
+
+    def _let_end(self) -> None:
+        if self._future is None:
+            return
+        with suppress(TrialFailed, ServiceError, OSError, TimeoutError):
+            self._own.observer.phase("letting the load end")
+            self.loaded = self._future.result(max(self._seconds_left(), 0.0))
+
+    def _seconds_left(self) -> float:
+        """How long the load may still take."""
+        due = self._own.records / self._rate
+        return self._began + due * (1 + LATE_SHARE) + self._late_seconds - time.monotonic()
+
+
+class Backlog:
+    """A load that was in the topic before the connector: no more comes. It stands where an `Offering` could."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        """`loaded` is what came of it."""
+        self.loaded: Loaded | None = loaded
+
+    def __enter__(self) -> Backlog:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        return
+
+    def begin(self) -> None:
+        """Nothing is to begin."""
+
+    def check(self) -> None:
+        """Nothing can fail any more."""
+
+    def result(self) -> Loaded:
+        """What it came to."""
+        if self.loaded is None:
+            raise RuntimeError("a backlog is loaded before the connector starts")
+        return self.loaded

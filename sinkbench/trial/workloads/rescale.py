@@ -1,0 +1,104 @@
+"""A running connector that gets another number of tasks in the middle of its drain: how long that takes and costs.
+
+Connect stops all tasks of the connector and starts the new ones, and their consumers form the group anew. The new
+number is asked for when 40 % of the records are stored. The rebalance is over when the group is stable with a member
+for each task that is asked for, and Connect calls them all started; what is stored from then on to 90 % gives the rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, progress
+from sinkbench.analysis.samples import Sample, stored_counts
+from sinkbench.analysis.stalls import Stall, stalls
+from sinkbench.errors import ReasonCode
+from sinkbench.results import Reason, Rescale
+from sinkbench.trial.following import Following
+from sinkbench.trial.probes import probes
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.stop import DrainWatch
+from sinkbench.trial.values import Loaded, Measured, Rescaled, Timeline
+from sinkbench.trial.workload import Around, Figures
+from sinkbench.trial.workloads.drain import Drain, drained, looked_at, rate_after, timeouts_of
+
+__all__ = ["LiveRescale", "rescale_of", "stalls_outside"]
+
+ASK_SHARE = 0.4
+
+
+class LiveRescale(Drain):
+    """A drain in which the connector gets the cell's number of tasks once enough is stored."""
+
+    def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
+        own.observer.phase("draining")
+        following = Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts_of(own)))
+        step = Rescaled()
+        with following, following.samples() as samples:
+            for sample in samples:
+                if step.asked is None:
+                    if following.placement is not None and (sample.stored or 0) >= ASK_SHARE * own.records:
+                        step = Rescaled(following.now())
+                        own.set_tasks()
+                elif step.settled is None and (status := own.settled()) is not None:
+                    step = replace(step, settled=following.now())
+                    following.settled(status)
+        timeline = following.timeline(rescaled=step)
+        if timeline.failed is not None or step.settled is not None:
+            return timeline
+        when = "before another number was asked for" if step.asked is None else "before they ran"
+        text = f"the topic ran dry {when}: {own.cell.tasks} tasks after {own.cell.tasks_before}"
+        dry = Reason(code=ReasonCode.RAN_DRY, text=f"{text}; ask for a longer drain.window_seconds")
+        return replace(timeline, reasons=[*timeline.reasons, dry])
+
+    def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
+        step = found.timeline.rescaled or Rescaled()
+        stalled = stalls_outside(found.samples, found.records, step)
+        if step.asked is None or step.settled is None:
+            return drained(found, reasons, None, stalled)
+        figures = drained(found, reasons, rate_after(found.samples, found.records, step.settled), stalled)
+        before = found.cell.tasks_before or 0
+        measured = rescale_of(found.samples, found.records, before, step.asked, step.settled)
+        return {**figures, **looked_at(found), "rescale": measured}
+
+
+def stalls_outside(samples: Sequence[Sample], records: int, step: Rescaled) -> list[Stall]:
+    """When nothing was stored though it was due; pauses during a re-scale are its standstill, and no stalls."""
+    asked, settled = (math.inf if each is None else each for each in (step.asked, step.settled))
+    found = stalls(samples, records)
+    return [each for each in found if each.began_seconds >= settled or each.began_seconds + each.seconds <= asked]
+
+
+def rescale_of(samples: Sequence[Sample], records: int, tasks_before: int, asked: float, settled: float) -> Rescale:
+    """What the samples of such a drain show.
+
+    Args:
+        samples: of the whole drain.
+        records: how many were drained.
+        tasks_before: the number that the connector was started with.
+        asked, settled: when the new number was asked for, and all of these tasks ran, on the samples' clock.
+
+    Returns:
+        The rebalance's length; the standstill: the longest time from then on in which nothing was stored, to within the
+        sampling interval; and the rate before, from 10 % of the records on.
+    """
+    times, counts = progress(*stored_counts(samples))
+    rises = times[1:][np.diff(counts) > 0]
+    moments = np.concatenate([[asked], rises[rises > asked]])
+    start = float(np.interp(LOW_SHARE * records, counts, times)) if counts.size else asked
+    before = None
+    # Of fewer readings the rate would be mostly what happened to lie between two of them.
+    if np.count_nonzero((rises > start) & (rises < asked)) >= FEWEST_SAMPLES:
+        stored = float(np.interp(asked, times, counts)) - LOW_SHARE * records
+        before = round(stored / (asked - start), 1) if stored > 0 else None
+    return Rescale(
+        tasks_before=tasks_before,
+        asked_at_seconds=round(asked, 3),
+        rebalance_seconds=round(settled - asked, 3),
+        standstill_seconds=round(float(np.diff(moments).max()), 3) if moments.size > 1 else None,
+        before_records_per_second=before,
+    )

@@ -1,0 +1,245 @@
+"""Sustain: records come at a constant rate. Does the pipeline keep up with it, and how late do they arrive?"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import numpy as np
+
+from sinkbench.analysis.lag import GROWING, lag_of, warm_from
+from sinkbench.analysis.latency import latency_of
+from sinkbench.analysis.rates import progress
+from sinkbench.analysis.samples import Sample, stored_counts
+from sinkbench.analysis.stalls import stalls
+from sinkbench.bottleneck.rules import LEAST_OFFERED
+from sinkbench.errors import ReasonCode, ServiceError
+from sinkbench.plan.plan import Plan
+from sinkbench.results import LatencyMs, Reads, Reason
+from sinkbench.services.failures import in_one_line
+from sinkbench.sinks import Arrivals, ArrivalWatch
+from sinkbench.trial.following import Following
+from sinkbench.trial.probes import probes
+from sinkbench.trial.readprocess import Told
+from sinkbench.trial.reads import Reader
+from sinkbench.trial.reasons import check_loaded
+from sinkbench.trial.record import bottleneck, noted
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.stop import DrainWatch, Timeouts
+from sinkbench.trial.values import After, Loaded, Measured, Timeline
+from sinkbench.trial.workload import Around, Figures
+from sinkbench.trial.workloads.drain import rounded
+from sinkbench.trial.workloads.offering import Offering
+
+__all__ = [
+    "Sustain",
+    "arrivals_around",
+    "clock_ms",
+    "clock_step",
+    "one_in",
+    "read_arrivals",
+    "records_offered",
+]
+
+# Long enough for a 99th percentile at a few queries a second.
+IDLE_SECONDS = 15.0
+# Two clocks that drift apart by less than this during a trial were not set.
+CLOCK_STEP_MS = 10.0
+
+
+def records_offered(plan: Plan, offered: float) -> int:
+    """How many records a trial offers at that rate, in records per second."""
+    return max(1, round(offered * plan.constant_load.seconds))
+
+
+def one_in(plan: Plan, records: int) -> int:
+    """One in how many records of a trial is read for the latency."""
+    return max(1, math.ceil(records / plan.constant_load.latency_records))
+
+
+class Sustain:
+    """The workload that offers a constant load, open loop, for the plan's time.
+
+    The connector starts on an empty topic; once its tasks run the load begins. What is left then is stored, too, so
+    that every record is audited.
+    """
+
+    def __init__(self, offered: float, *, search: bool = False) -> None:
+        """
+        Args:
+            offered: the rate, in records per second.
+            search: whether the trial belongs to a search that only asks whether the load is kept up with.
+        """
+        self._offered = offered
+        self._search = search
+
+    @contextmanager
+    def around(self, own: Resources) -> Iterator[Around]:
+        with arrivals_around(own) as arriving:
+            yield Around(arriving=arriving, clock_ms=clock_ms())
+
+    def load(self, own: Resources) -> Loaded | None:
+        own.create_topic()
+        return None
+
+    def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
+        plan = own.cluster.plan
+        timeouts = Timeouts(plan.drain.stall_seconds, plan.constant_load.seconds + plan.drain.timeout_seconds)
+        own.observer.phase(f"offering {self._offered:,.0f} records/s")
+        following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
+        offering, told = Offering(own, self._offered), None
+        with following, offering, around.arriving or nullcontext(), _reader(own) as reader:
+            with following.samples() as samples:
+                for _ in samples:
+                    if following.placement is not None:
+                        offering.begin()
+                        if reader is not None:
+                            reader.begin()
+                    offering.check()
+            sent = offering.result()
+            told = None if reader is None else reader.end()
+            check_loaded(sent)
+        return following.timeline(loaded=offering.loaded, reads=told)
+
+    def read(self, own: Resources, around: Around, found: Measured) -> After:
+        if found.audited.audit is None:
+            return After()
+        idle = self._read_idle(own, found)
+        own.observer.phase("reading when records arrived")
+        arrivals, why = read_arrivals(own, around)
+        return After(arrivals=arrivals, idle_reads=idle, notes=[f"no latency: {why}"] if why else [])
+
+    def _read_idle(self, own: Resources, found: Measured) -> Told | None:
+        """Asks the same queries for some time more, now that the sink has nothing else to do."""
+        if found.timeline.reads is None:
+            return None
+        own.observer.phase("asking queries of an idle sink")
+        with Reader(own.read_order) as reader:
+            reader.begin()
+            time.sleep(min(IDLE_SECONDS, own.cluster.plan.constant_load.seconds))
+            return reader.end()
+
+    def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
+        more = [] if reasons else _generator_too_slow(found.offered_share)
+        times, lags = _while_offered(found.samples, found.records)
+        if not times and not (reasons or more):
+            text = "no sample was taken while the load was offered; ask for a longer sustain.seconds"
+            more.append(Reason(code=ReasonCode.NO_SAMPLES, text=text))
+        invalid = bool(reasons or more)
+        warm = warm_from(times, lags)
+        lag = lag_of(times, lags, self._offered, warm)
+        latency, searchable = None, None
+        if found.after.arrivals is not None and not invalid and lag.verdict != GROWING:
+            from_us = found.timeline.from_us + 1e6 * (warm or 0.0)
+            latency, searchable = _latencies(found.after.arrivals, one_in(found.plan, found.records), from_us)
+        return Figures(
+            reasons=more,
+            # What keeps up is limited by nothing but its load.
+            bottleneck=bottleneck(found) if lag.verdict == GROWING or invalid else None,
+            notes=[*noted(found, stalls(found.samples, found.records)), *found.after.notes],
+            pilot=self._search,
+            reads=_reads(found.timeline.reads, found.after.idle_reads),
+            records_per_second=rounded(_stored_rate(found.samples, times, warm), 1),
+            offered_records_per_second=round(self._offered, 1),
+            sent_share=rounded(found.offered_share, 5),
+            lag=lag,
+            latency_ms=latency,
+            searchable_ms=searchable,
+            warm_up_seconds=None if warm is None else round(warm - times[0], 3),
+        )
+
+
+def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | None]:
+    """What tells when records arrived in the sink; None if it does not tell."""
+    times, interval = own.sink.capabilities.times, own.cluster.plan.constant_load.arrival_interval_ms / 1000
+    return nullcontext() if times is None else times.watch(own.names.target, interval)
+
+
+def read_arrivals(own: Resources, around: Around) -> tuple[Arrivals | None, str]:
+    """When records arrived; or None, and why that is not known."""
+    if around.arriving is None:
+        return None, "this sink does not tell when records arrived"
+    stepped = clock_step(around.clock_ms, clock_ms())
+    if stepped is not None:
+        return None, stepped
+    try:
+        return around.arriving.read(own.names.trial, one_in(own.cluster.plan, own.records)), ""
+    except (ServiceError, OSError) as error:
+        return None, in_one_line(error)
+
+
+def _reader(own: Resources) -> AbstractContextManager[Reader | None]:
+    return nullcontext() if own.cell.reads is None else Reader(own.read_order)
+
+
+def _generator_too_slow(share: float | None) -> list[Reason]:
+    if share is None or share >= LEAST_OFFERED:
+        return []
+    text = f"the generator was the limit: it sent {100 * share:.1f} % of the load in time; offer less,"
+    text += " or use more load generators"
+    return [Reason(code=ReasonCode.GENERATOR_TOO_SLOW, text=text, figures={"share": share})]
+
+
+def _reads(loaded: Told | None, idle: Told | None) -> Reads | None:
+    told = [each for each in (loaded, idle) if each is not None]
+    if not told:
+        return None
+    loaded_ms, idle_ms = (None if each is None else latency_of(each.latencies_us) for each in (loaded, idle))
+    problem = next((each.problem for each in told if each.problem), "")
+    failed, unasked = sum(each.failed for each in told), sum(each.unasked for each in told)
+    return Reads(loaded_ms=loaded_ms, idle_ms=idle_ms, failed=failed, problem=problem, unasked=unasked)
+
+
+def _while_offered(samples: Sequence[Sample], records: int) -> tuple[list[float], list[float]]:
+    """Times and lags of the samples from the first record in the topic to the last; NaN where a lag is not known."""
+    inside = [s for s in samples if s.in_topic is not None and 0 < s.in_topic < records]
+    lags = [math.nan if s.stored is None or s.in_topic is None else float(s.in_topic - s.stored) for s in inside]
+    return [s.seconds for s in inside], lags
+
+
+def _stored_rate(samples: Sequence[Sample], offered: list[float], warm: float | None) -> float | None:
+    """Records stored a second at the times at which the load was offered, without the warm-up."""
+    times, counts = progress(*stored_counts(samples))
+    if counts.size == 0 or len(offered) < 2:
+        return None
+    start, end = offered[0] if warm is None else warm, offered[-1]
+    if end <= start:
+        return None
+    before, after = np.interp([start, end], times, counts)
+    return float(after - before) / (end - start)
+
+
+def _latencies(arrivals: Arrivals, one_in: int, from_us: float) -> tuple[LatencyMs, LatencyMs | None]:
+    """The latencies of the records that were due after `from_us`: until stored, and until found by a search."""
+    warm = arrivals.due_us >= from_us
+
+    def of(times_us: np.ndarray[tuple[int, ...], np.dtype[np.float64]], resolution_us: float) -> LatencyMs:
+        known = warm & np.isfinite(times_us)
+        return latency_of(
+            times_us[known] - arrivals.due_us[known],
+            one_in,
+            resolution_us / 1000 if math.isfinite(resolution_us) else None,
+            int(warm.sum() - known.sum()),
+        )
+
+    stored = of(arrivals.stored_us, arrivals.resolution_us)
+    if arrivals.searchable_us is None or arrivals.searchable_resolution_us is None:
+        return stored, None
+    return stored, of(arrivals.searchable_us, arrivals.searchable_resolution_us)
+
+
+def clock_step(before_ms: float, after_ms: float) -> str | None:
+    """That this machine's clock was set, for a person; None if it was not.
+
+    Both are how far the wall clock was ahead of the monotonic one, before a trial and after it. A clock that is slewed
+    changes by less than 10 ms in a trial.
+    """
+    step = after_ms - before_ms
+    return f"this machine's clock was set by {step:+,.0f} ms during the trial" if abs(step) > CLOCK_STEP_MS else None
+
+
+def clock_ms() -> float:
+    """How far the wall clock is ahead of the monotonic one: what changes when the clock is set."""
+    return (time.time_ns() - time.monotonic_ns()) / 1e6

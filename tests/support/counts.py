@@ -1,0 +1,14 @@
+"""How much is tried: little usually, all of it with `scripts/test --all`."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["FULL", "count"]
+
+FULL = os.environ.get("TESTS_FULL") == "1"
+
+
+def count(full: int, usually: int) -> int:
+    """How many examples a test takes."""
+    return full if FULL else usually

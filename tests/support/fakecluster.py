@@ -1,0 +1,552 @@
+"""A cluster without services: it stores its topic at a stated rate, by its own clock, and fails where told to."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from loadgen.checksum import SUM, checksum
+from sinkbench.analysis.durability import Promise
+from sinkbench.analysis.replication import Partition, ReplicationState
+from sinkbench.analysis.samples import Sample
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import Plan
+from sinkbench.services.connect import ConnectorStatus, Task
+from sinkbench.sinks import (
+    Arrivals,
+    Capabilities,
+    Created,
+    SinkBloat,
+    SinkOthers,
+    SinkPooling,
+    SinkReading,
+    SinkSettings,
+)
+from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
+from sinkbench.trial.names import Names
+from sinkbench.trial.others import Others
+from sinkbench.trial.sampler import Sources
+from sinkbench.trial.values import Loaded, TopicLoad
+
+__all__ = ["FakeCluster", "Quiet", "status"]
+
+INTERVAL_SECONDS = 0.25
+
+
+def status(tasks: int, failed: int = 0, workers: int = 3) -> ConnectorStatus:
+    """A connector with so many tasks, spread evenly, of which the last ones FAILED."""
+    states = ["RUNNING"] * (tasks - failed) + ["FAILED"] * failed
+    return ConnectorStatus(
+        "RUNNING", "", tuple(Task(n, state, f"w{n % workers}", "it broke") for n, state in enumerate(states))
+    )
+
+
+class Quiet:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.phases: list[str] = []
+        self.steps: list[Any] = []
+        self.records: list[Any] = []
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
+        return
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+    def step(self, step: Any) -> None:
+        self.steps.append(step)
+
+    def phase(self, text: str) -> None:
+        self.phases.append(text)
+
+    def progress(self, done: int, total: int) -> None:
+        return
+
+    def sample(self, sample: Sample) -> None:
+        return
+
+    def ended(self, record: Any) -> None:
+        self.records.append(record)
+
+
+WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
+
+
+@cache
+def loaded(run: str) -> list[Any]:
+    """The first records of a load."""
+    records = [{"bench": {"run": run, "seq": seq}} for seq in range(3)]
+    return [{"bench": {**each["bench"], SUM: checksum(each)}} for each in records]
+
+
+class FakeSink:
+    """Counts, and has what the bench says that it stored. It is its own capabilities."""
+
+    def __init__(self, bench: FakeCluster) -> None:
+        self._bench = bench
+        self.capabilities: Any = Capabilities(
+            times=self, others=self, replication=self, changes=self, documents=self, service_settings=self
+        )
+
+    def create(self, target: str, file: Path | None = None) -> Created:
+        self._bench.create_target(target)
+        return Created(notes=self._bench.notes_of_target)
+
+    def read(self, target: str) -> SinkReading:
+        return SinkReading(self._bench.stored, None)
+
+    def writes(self, target: str) -> int:
+        return self._bench.written // 500
+
+    def connection_limit(self) -> int | None:
+        return 100
+
+    def disk_bytes(self, target: str) -> int | None:
+        return 600 * self._bench.stored
+
+    def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
+        return SinkSettings({"fsync": "on"}, {}, self._bench.promise)
+
+    def drop(self, target: str) -> None:
+        self._bench.there.discard(f"target {target}")
+
+    def settle(self, target: str) -> None:
+        self._bench.audit()
+
+    def sequences(self, target: str, run: str) -> Iterator[Any]:
+        yield np.arange(self._bench.lost, self._bench.offered)
+        yield np.arange(self._bench.lost, self._bench.lost + self._bench.twice)
+
+    def count(self, target: str) -> int:
+        return self._bench.offered - self._bench.lost + self._bench.twice
+
+    def versions(self, target: str, run: str) -> Iterator[Any]:
+        return iter(())
+
+    def bloat(self, target: str) -> SinkBloat | None:
+        return self._bench.bloats.pop(0) if self._bench.bloats else None
+
+    def some(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
+        self._bench.content()
+        return {seq: dict(loaded(run)[seq]) for seq in seqs}
+
+    def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        yield loaded(run)
+
+    def apply(self, given: Mapping[str, Mapping[str, str]]) -> None:
+        self._bench.calls.append(f"set {sorted(given)}")
+        self._bench.set_to = {service: dict(keys) for service, keys in given.items()}
+
+    def revert(self) -> list[str]:
+        self._bench.set_to = {}
+        return []
+
+    def seen(self) -> SinkOthers:
+        return SinkOthers(None)
+
+    def exclude_existing(self) -> None:
+        return
+
+    def diverted(self, target: str) -> str | None:
+        return self._bench.diverted
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        return self._bench.helds.pop(0) if self._bench.helds else ReplicationState(copies=1, asked=1)
+
+    def rate(self, target: str, records: int) -> float | None:
+        return self._bench.rate
+
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[Any]:
+        return nullcontext(FakeWatch(self._bench))
+
+
+class FakeWatch(AbstractContextManager["FakeWatch"]):
+    """Tells what the bench says of arrivals."""
+
+    def __init__(self, bench: FakeCluster) -> None:
+        self._bench = bench
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def read(self, run: str, one_in: int) -> Arrivals:
+        if self._bench.arrived is None:
+            raise OSError("the arrivals are gone")
+        return self._bench.arrived
+
+
+class FakeSampler:
+    """Samples as fast as they are asked for."""
+
+    def __init__(self, bench: FakeCluster, sources: Sources) -> None:
+        self._bench, self._in_topic = bench, sources.in_topic
+        self.samples: list[Sample] = []
+
+    def start(self) -> int:
+        return 0
+
+    def now(self) -> float:
+        return self._bench.now()
+
+    def stop(self) -> None:
+        return
+
+    def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
+        bench, seconds = self._bench, len(self.samples) * INTERVAL_SECONDS
+        if bench.silent:
+            return []
+        there = self._in_topic()
+        bench.at = seconds
+        goes_on = self.samples or bench.revived
+        before = bench.stored if goes_on else 0
+        rate = bench.rate_after if bench.revived else bench.rate
+        if bench.stuck or (bench.frozen is not None and bench.frozen[0] <= seconds < bench.frozen[1]):
+            rate = 0.0
+        bench.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
+        bench.written += bench.stored - before
+        dead = bench.dies is not None and seconds >= bench.dies and not bench.revived
+        self.samples.append(
+            Sample(
+                seconds,
+                bench.stored,
+                there - bench.stored,
+                12,
+                None,
+                None,
+                bench.tasks - bench.failed,
+                bench.failed,
+                cpu_seconds={bench.mortal: None if dead else seconds, "postgres": seconds},
+                signs={
+                    "kafka_compiler_cpu_seconds_total": seconds * bench.compiling(),
+                    "kafka_memory_bytes": 1e9,
+                    "postgres_memory_bytes": 1e8 + seconds,
+                },
+                in_topic=there,
+            )
+        )
+        return self.samples[seen:]
+
+
+class SlowSampler(FakeSampler):
+    """Takes a little time for each sample, in which another thread can do something."""
+
+    def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
+        time.sleep(0.001)
+        return super().wait(seen, timeout_seconds)
+
+
+@dataclass
+class FakeCluster:
+    """Stands for `Cluster`, as far as a trial and a race use it.
+
+    Attributes:
+        rate: what the sink stores, in records per second.
+        lost, twice: records that are lost, or stored twice.
+        helds: what must hold in the sink at each look, in turn; then all does.
+        partitions: where the topic's partitions are.
+        promise: what the sink promises of what it calls stored.
+        bloats: what changes have left in the sink at each look, in turn.
+        failed: tasks that FAILED.
+        dies: when the mortal service dies, in seconds; None if it does not.
+        mortal: which one that is.
+        exit_code: the one that the dead end with.
+        frozen: from when to when the sink stores nothing, in seconds; None if it never stands still.
+        stuck: whether the sink stores nothing at the moment.
+        breaks: called with what is done to a service or the connector, as `kill postgres`, to say what follows from it.
+        revived: whether it was started again.
+        rate_after: what the sink stores from then on.
+        refused: why the connection that the connector makes does not come about.
+        dead: services that do not run.
+        compiling: share of Kafka's CPU time that its compilers take.
+        there: what was created and not removed.
+        meets: who else is there at each look, in turn.
+        set_to: what the sink's services are set to at the moment.
+        arrived: when records arrived in the sink; None if it does not tell.
+        notes_of_target: what the sink says of the target that it has made.
+        configs: those of connectors that were started, in turn.
+        calls: which steps that leave something behind were called, in turn.
+    """
+
+    plan: Plan
+    rate: float = 1_000.0
+    lost: int = 0
+    twice: int = 0
+    failed: int = 0
+    dies: float | None = None
+    mortal: str = "kafka"
+    exit_code: int | None = None
+    frozen: tuple[float, float] | None = None
+    stuck: bool = False
+    revived: bool = False
+    rate_after: float = 1_000.0
+    refused: str | None = None
+    silent: bool = False
+    diverted: str | None = None
+    refuses: Exception | None = None
+    arrived: Arrivals | None = None
+    compiling: Callable[[], float] = lambda: 0.0
+    there: set[str] = field(default_factory=set)
+    calls: list[str] = field(default_factory=list)
+    configs: list[Mapping[str, str]] = field(default_factory=list)
+    stored: int = 0
+    written: int = 0
+    tasks: int = 0
+    offered: int = 0
+    offered_rate: float = 0.0
+    looks: int = 0
+    dead: list[str] = field(default_factory=list)
+    sent: list[bytes] = field(default_factory=list)
+    meets: list[Others] = field(default_factory=list)
+    helds: list[ReplicationState] = field(default_factory=list)
+    partitions: dict[int, Partition] = field(default_factory=lambda: {0: (1, (1,), (1,))})
+    promise: Promise | None = field(default_factory=lambda: Promise(1, "all"))
+    bloats: list[SinkBloat] = field(default_factory=list)
+    breaks: Callable[[str], None] = lambda done: None
+    at: float = 0.0
+    set_to: dict[str, dict[str, str]] = field(default_factory=dict)
+    poisoned: int = 0
+    notes_of_target: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.records = None
+        self.queries: list[Any] = []
+        self.checkout = Path()
+        self.record_bytes = self.largest_bytes = self.plan.load.record_bytes
+        self.stack = SimpleNamespace(
+            facts=Facts,
+            usage=Usage,
+            endpoints=SimpleNamespace(
+                shared=False, replication=1, connect=dict.fromkeys(("w0", "w1", "w2"), ""), worker_ids={}
+            ),
+            services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
+            up=lambda say: self.dead.clear(),
+            faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
+        )
+        faults = self.stack.faults
+        faults.isolation = faults
+        target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
+        faults.proxies = SimpleNamespace(targets={"postgres": target}, run=self.proxy)
+        faults.promotion = lambda sink: SimpleNamespace(
+            promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
+        )
+        faults.small_disks = lambda sink: SimpleNamespace(mounted=nullcontext)
+        self.kafka = SimpleNamespace(
+            create_topic=lambda name, *how: self.there.add(f"topic {name}"),
+            delete_topic=lambda name: self.there.discard(f"topic {name}"),
+            topics=set,
+            end_offsets=lambda topic: {0: self.in_topic(topic)},
+            committed=lambda group, topic: self.consumed(),
+            members=lambda group: self.tasks,
+            keeps_status=lambda topic, connector: False,
+            some_records=self.some_records,
+            delete_group=lambda name: self.calls.append(f"delete {name}"),
+            produce=self.poison,
+            copies=lambda topic: (frozenset(each[0] for each in self.partitions.values()), {topic: self.partitions}),
+        )
+        self.connect = SimpleNamespace(
+            create=lambda name, config: self.start_connector(name, config),
+            configure=lambda name, config: self.configure(name, config),
+            status=lambda name: self.status(name),
+            set_tasks=lambda name, tasks: self.set_tasks(name, tasks),
+            restart=lambda name: self.restart(name),
+            restart_failed=lambda name: self.restart_failed(name),
+            validate=lambda config: SimpleNamespace(values={}),
+            wait_for_tasks=lambda name, tasks, seconds: None,
+            **{name: partial(self.do, name) for name in ("pause", "resume")},
+        )
+        self.metrics = SimpleNamespace(last=lambda connector, records: {}, read=lambda connector: {})
+
+    def now(self) -> float:
+        """This moment on the clock of its samples."""
+        return self.at
+
+    def some_records(self, topic: str, count: int, *, last: bool = False) -> list[bytes]:
+        """Those that were sent; or a few of a whole load, to compare."""
+        if count > 1_000:
+            return list(self.sent)
+        return [json.dumps(each).encode() for each in loaded(topic.removeprefix("tides_"))]
+
+    def poison(self, topic: str, values: Iterable[bytes]) -> int:
+        """Puts records into the topic next to those of the load."""
+        count = len(list(values))
+        self.poisoned += count
+        return count
+
+    def do(self, what: str, target: str) -> None:
+        """What is done to a service, or to the connector by Connect's REST."""
+        self.calls.append(f"{what} {target}")
+        self.breaks(f"{what} {target}")
+
+    def promote(self) -> tuple[str, int]:
+        """Another server takes the place of the sink's primary."""
+        self.do("promote", "postgres-2")
+        return "127.0.0.1", 15433
+
+    @contextmanager
+    def proxy(self) -> Iterator[Any]:
+        """A proxy that only tells what it is told to do."""
+        self.calls.append("proxy begins")
+        yield SimpleNamespace(
+            stand_before=lambda name, upstream: ("127.0.0.1", 4711),
+            add=lambda name, toxic: self.do("add", f"{toxic.name} to {name}"),
+            remove=lambda name, toxic: self.do("remove", f"{toxic.name} from {name}"),
+            enable=lambda name, enabled: self.do("enable" if enabled else "disable", name),
+        )
+        self.calls.append("proxy ends")
+
+    def file_of(self, cell: Cell) -> dict[str, str]:
+        return {"connection.url": "jdbc:postgresql://db:${env:POSTGRES_PORT}/x"}
+
+    def config(self, cell: Cell, names: Names, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+        return {"connector.class": "a.SinkConnector", "tasks.max": str(cell.tasks), **(variables or {})}
+
+    def refusal(self, cell: Cell, config: Mapping[str, str]) -> str | None:
+        return self.refused
+
+    def others(self, sinks: Any = (), own: Any = ()) -> Others:
+        return self.meets.pop(0) if self.meets else Others({})
+
+    def reconnect(self) -> None:
+        self.calls.append("reconnect")
+
+    def refresh(self) -> None:
+        self.calls.append("refresh")
+
+    def close(self) -> None:
+        return
+
+    def for_probes(self) -> FakeCluster:
+        return self
+
+    def revive(self) -> None:
+        """Starts what died again."""
+        self.revived = True
+
+    def sink(self, name: str) -> Any:
+        return FakeSink(self)
+
+    def another_sink(self, name: str) -> Any:
+        refusing: Any = SimpleNamespace(
+            refuse=lambda target, why: self.do("refuse" if why == "read only" else f"refuse ({why})", target),
+            accept=partial(self.do, "accept"),
+        )
+        disk: Any = SimpleNamespace(disk=self.disk_to_fill)
+        return SimpleNamespace(capabilities=Capabilities(refusing=refusing, disk_to_fill=disk), close=lambda: None)
+
+    @contextmanager
+    def disk_to_fill(self, target: str, small_disk: Any) -> Iterator[Any]:
+        """A sink's disk that only tells what is done to it."""
+        self.calls.append(f"disk of {target} begins")
+        try:
+            yield SimpleNamespace(**{each: partial(self.do, each, "disk") for each in ("fill", "free")})
+        finally:
+            self.do("end", "disk")
+            self.calls.append(f"disk of {target} ends")
+
+    def set_services(self, cell: Cell) -> None:
+        """What the plan sets the sink's services to, until the trial's things are removed."""
+        self.set_back(cell.sink)
+        if cell.settings:
+            self.calls.append(f"set {cell.sink}")
+            self.set_to = {service: dict(given) for service, given in cell.settings.items()}
+
+    def set_back(self, sink: str) -> None:
+        if self.set_to:
+            self.calls.append(f"set back {sink}")
+        self.set_to = {}
+
+    def pooling(self, cell: Cell) -> SinkPooling | None:
+        pooler = self.set_to.get("pgbouncer", {})
+        return SinkPooling(pooler["pool_mode"], int(pooler["default_pool_size"]), 0) if pooler else None
+
+    def value_bytes(self, form: str) -> float:
+        return self.record_bytes
+
+    def check_disk(self, records: int, rows_before: int = 0, form: str = "document") -> None:
+        self.calls.append("check")
+
+    def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
+        records, rate = wanted.records, wanted.rate
+        self.calls.append("load")
+        self.there.add(f"topic {names.topic}")
+        if self.refuses is not None:
+            raise self.refuses
+        self.offered, self.offered_rate, self.looks = records, rate or 0.0, 0
+        return Loaded(records, records, records, 3, 3, 100_000.0, None if rate is None else records)
+
+    def create_target(self, target: str) -> None:
+        self.there.add(f"target {target}")
+
+    def content(self) -> None:
+        """The sink is asked for a few documents."""
+
+    def start_connector(self, name: str, config: Mapping[str, str]) -> None:
+        self.calls.append("start")
+        self.configs.append(config)
+        self.there.add(f"connector {name}")
+        self.tasks = int(config["tasks.max"])
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        """Creates the connector again, or has it go to another address."""
+        variables = {key: value for key, value in config.items() if key.isupper()}
+        if not variables:
+            self.start_connector(name, config)
+            return
+        self.calls.append(f"redirect to {variables}")
+        self.failed, self.stuck = 0, False
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        return status(self.tasks, self.failed)
+
+    def set_tasks(self, name: str, tasks: int) -> None:
+        self.calls.append(f"set {tasks}")
+        self.tasks = tasks
+
+    def restart(self, name: str) -> None:
+        self.stuck = False
+        self.do("restart", name)
+
+    def restart_failed(self, name: str) -> None:
+        self.calls.append("restart")
+        self.failed, self.stuck = 0, False
+
+    def stop_connector(self, name: str) -> None:
+        self.calls.append("stop")
+        self.there.discard(f"connector {name}")
+
+    def sampler(self, sources: Sources, interval_seconds: float) -> Any:
+        return FakeSampler(self, sources)
+
+    def background_sampler(self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Any) -> Any:
+        return SlowSampler(self, sources)
+
+    def in_topic(self, topic: str) -> int:
+        self.looks += 1
+        if not self.offered_rate:
+            return self.offered + self.poisoned
+        return min(self.offered, round(self.offered_rate * self.looks * INTERVAL_SECONDS)) + self.poisoned
+
+    def consumed(self) -> int:
+        return self.stored
+
+    def audit(self) -> None:
+        """The sink is asked for all that it has."""
+        self.calls.append("audit")

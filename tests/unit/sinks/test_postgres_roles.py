@@ -1,0 +1,203 @@
+"""Which node of PostgreSQL is the primary, by the file that says so, without a server."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
+
+from sinkbench.errors import StackError
+from sinkbench.settings import CHECKOUT, Settings, load_settings
+from sinkbench.sinks.postgres.places import PRIMARY_FILE
+from sinkbench.sinks.postgres.roles import PostgresRoles, farthest, pointed_at, waiting_for
+from sinkbench.stack.home import Home
+from sinkbench.stack.local import LocalStack
+from sinkbench.stack.spec import OwnNodes
+from sinkbench.stack.supervisor import Program
+
+
+@dataclass
+class Processes:
+    """Keeps what it is told; each program runs until it is killed."""
+
+    names: tuple[str, ...]
+    dead: set[str] = field(default_factory=set)
+    told: list[str] = field(default_factory=list)
+
+    def programs(self) -> list[Program]:
+        return [Program(name, name, "", 0 if name in self.dead else 1, "") for name in self.names]
+
+    def start(self, name: str) -> None:
+        self.told.append(f"start {name}")
+        self.dead.discard(name)
+
+    def stop(self, name: str) -> None:
+        self.told.append(f"stop {name}")
+        self.dead.add(name)
+
+    def kill(self, name: str) -> None:
+        self.told.append(f"kill {name}")
+        self.dead.add(name)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "trio.yaml").write_text("postgres: {nodes: 3}\n")
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "trio.yaml")
+    monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "home"))
+    made = load_settings(tmp_path)
+    Home(made).data.mkdir(parents=True)
+    return made
+
+
+def roles_of(settings: Settings, processes: Processes) -> PostgresRoles:
+    home = Home(settings)
+    return PostgresRoles(OwnNodes(home.place, processes, home.data))
+
+
+def primary_file(settings: Settings) -> Path:
+    return Home(settings).data / PRIMARY_FILE
+
+
+@dataclass
+class Server:
+    """What one node answers."""
+
+    received: int = 0
+    standby: bool = True
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Server]:
+    """The nodes, which answer without a server."""
+    found = {"postgres": Server(9, standby=False), "postgres-2": Server(7), "postgres-3": Server(8)}
+
+    def ask(roles: PostgresRoles, name: str, question: str) -> object:
+        if not roles._runs(name):
+            raise StackError(f"{name}: connection refused")
+        if "pg_promote" in question:
+            found[name].standby = False
+            return True
+        if question == "SELECT pg_is_in_recovery()":
+            return found[name].standby
+        return found[name].received if "receive_lsn" in question else roles._nodes[roles.primary][1]
+
+    monkeypatch.setattr(PostgresRoles, "_ask", ask)
+    monkeypatch.setattr(PostgresRoles, "_tell_pooler", lambda roles, name: None)
+    return found
+
+
+def test_of_replicas_the_one_that_has_most_takes_over() -> None:
+    assert farthest({"postgres-2": 5, "postgres-3": 9}) == "postgres-3"
+    assert farthest({"postgres-2": 5, "postgres-3": 5}) == "postgres-2"
+    with pytest.raises(StackError, match="no replica of PostgreSQL answers"):
+        farthest({})
+
+
+def test_commits_wait_for_one_of_the_others_or_for_nobody() -> None:
+    assert waiting_for(["postgres"]) == "synchronous_standby_names = 'FIRST 1 (\"postgres\")'"
+    assert waiting_for([]) == "synchronous_standby_names = ''"
+
+
+@given(port=st.integers(1, 65535))
+def test_pgbouncer_is_pointed_elsewhere_and_keeps_all_else(port: int) -> None:
+    before = (CHECKOUT / "postgres" / "pgbouncer.ini").read_text() + (
+        "listen_port = 16432\n\n[databases]\nsinkbench = host=127.0.0.1 port=15432 dbname=sinkbench\n"
+    )
+    after = pointed_at(before, "127.0.0.1", port)
+    assert after.splitlines()[-1] == f"sinkbench = host=127.0.0.1 port={port} dbname=sinkbench"
+    assert after.splitlines()[:-1] == before.splitlines()[:-1]
+
+
+def test_without_the_file_the_first_node_is_the_primary_and_nothing_is_to_be_done(settings: Settings) -> None:
+    processes = Processes(tuple(node.name for node in settings.layout.nodes))
+    roles = roles_of(settings, processes)
+    assert roles.primary == "postgres"
+    roles.finish()
+    roles.restore(pytest.fail)
+    assert processes.told == []
+
+
+def test_the_old_primary_is_dead_before_another_is_named(settings: Settings, servers: dict[str, Server]) -> None:
+    processes = Processes(tuple(node.name for node in settings.layout.nodes))
+    roles = roles_of(settings, processes)
+    assert roles.promote() == ("127.0.0.1", settings.port("postgres_port", 3))
+    assert roles.primary == "postgres-3"
+    # The third follows the new one; the old one stays dead until the fault is over.
+    assert processes.told == ["kill postgres", "stop postgres-2", "start postgres-2"]
+    assert [name for name, each in servers.items() if not each.standby and name not in processes.dead] == ["postgres-3"]
+    assert primary_file(settings).read_text() == f"postgres-3 127.0.0.1 {settings.port('postgres_port', 3)}\n"
+    found = {name: each.options for name, each in LocalStack(settings).endpoints.sinks["postgres"].nodes.items()}
+    assert found == {"postgres": {"role": "replica"}, "postgres-2": {"role": "replica"}, "postgres-3": {}}
+
+
+def test_nobody_is_killed_where_no_replica_could_take_over(settings: Settings, servers: dict[str, Server]) -> None:
+    processes = Processes(tuple(node.name for node in settings.layout.nodes), dead={"postgres-2", "postgres-3"})
+    with pytest.raises(StackError, match="no replica of PostgreSQL answers"):
+        roles_of(settings, processes).promote()
+    assert processes.told == []
+    processes.dead = {"postgres"}
+    with pytest.raises(StackError, match="postgres does not run"):
+        roles_of(settings, processes).promote()
+
+
+def test_the_roles_are_changed_back_from_wherever_a_controller_was_killed(
+    settings: Settings, servers: dict[str, Server]
+) -> None:
+    processes = Processes(tuple(node.name for node in settings.layout.nodes))
+    # The old one is dead, the new one named, and not promoted yet.
+    processes.dead.add("postgres")
+    primary_file(settings).write_text("postgres-2 127.0.0.1 1\n")
+    said: list[str] = []
+    roles_of(settings, processes).restore(said.append)
+    assert said == ["changing the roles of postgres back"]
+    assert not primary_file(settings).exists()
+    assert processes.dead == set()
+    assert processes.told == [
+        *("start postgres", "stop postgres-2", "stop postgres-3", "start postgres-2", "start postgres-3")
+    ]
+    assert not servers["postgres"].standby
+
+
+def test_what_cannot_be_changed_back_is_told_with_what_to_do(
+    settings: Settings, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(roles: PostgresRoles, name: str) -> None:
+        raise psycopg.OperationalError("it is broken\nand more")
+
+    primary_file(settings).write_text("postgres-2 127.0.0.1 1\n")
+    monkeypatch.setattr(PostgresRoles, "_promote", fail)
+    with pytest.raises(StackError) as refused:
+        roles_of(settings, Processes(tuple(node.name for node in settings.layout.nodes))).restore()
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith("the roles of postgres could not be changed back: it is broken; run `sinkbench up` again")
+    assert line.endswith(f"`sinkbench down`, and remove {Home(settings).data}")
+    assert primary_file(settings).exists()
+
+
+def test_a_file_that_names_none_of_the_nodes_is_told(settings: Settings) -> None:
+    primary_file(settings).write_text("postgres-9 127.0.0.1 1\n")
+    with pytest.raises(StackError, match="postgres-primary: names no node of this topology"):
+        _ = LocalStack(settings).endpoints
+
+
+def test_the_controller_finds_the_primary_among_all_nodes(settings: Settings) -> None:
+    found = conninfo_to_dict(LocalStack(settings).endpoints.sinks["postgres"].address)
+    assert found["host"] == "127.0.0.1,127.0.0.1,127.0.0.1"
+    assert found["port"] == ",".join(str(settings.port("postgres_port", number)) for number in (1, 2, 3))
+    assert found["target_session_attrs"] == "read-write"
+    assert "target_session_attrs" not in LocalStack(settings).endpoints.sinks["postgres"].nodes["postgres-2"].address
+
+
+def test_only_a_topology_with_a_replica_can_promote_one(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LocalStack(settings).faults.promotion("postgres") is not None
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "small")
+    assert LocalStack(load_settings()).faults.promotion("postgres") is None

@@ -1,0 +1,241 @@
+"""What a trial makes of a connector file, and whether it fits on the disk; no service is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from sinkbench.analysis.settable import Given
+from sinkbench.errors import PlanError, ReasonCode, ServiceError, TrialFailed
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import load_plan
+from sinkbench.plan.sections import PlanLoad
+from sinkbench.sinks import Capabilities, Created, SinkPooling
+from sinkbench.stack import Stack, Usage
+from sinkbench.trial.audit import counted
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.target import create_target
+from sinkbench.trial.values import TopicLoad
+from tests.support.endpoints import endpoints
+from tests.support.fakecluster import Quiet
+from tests.support.trials import a_cell, connectors_in
+
+FILE = {"name": "mine", "config": {"connector.class": "A", "topics": "tides", "tasks.max": "3", "batch.size": "500"}}
+
+CELL = a_cell(multiple=2)
+
+
+class Nowhere:
+    """A stack of which only the addresses and the free disk space are asked."""
+
+    def __init__(self, free_bytes: int | None) -> None:
+        self._free_bytes = free_bytes
+        self.endpoints = endpoints()
+
+    def usage(self) -> Usage:
+        return Usage(free_bytes=self._free_bytes)
+
+
+def bench_of(folder: Path, free_bytes: int | None = None) -> Cluster:
+    connectors_in(folder, "postgres/jdbc", text=json.dumps(FILE))
+    (folder / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
+    plan = load_plan(folder / "plan.yaml", folder / "connectors")
+    return Cluster(cast(Stack, Nowhere(free_bytes)), plan, folder)
+
+
+def resources(bench: Cluster, cell: Cell, trial: str) -> Resources:
+    return Resources(bench, cell, Names.of(trial), 10, Quiet())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Cluster]:
+    made = bench_of(tmp_path)
+    yield made
+    made.close()
+
+
+def test_only_topic_and_tasks_of_a_connector_file_are_changed(bench: Cluster) -> None:
+    changed = bench.config(CELL, Names.of("t1"))
+    assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6"}  # type: ignore[dict-item]
+
+
+def test_a_plan_overrides_keys_by_name(bench: Cluster) -> None:
+    assert bench.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))["batch.size"] == "2000"
+
+
+def test_a_file_that_is_no_connector_file_is_refused_by_name(bench: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "connectors" / "postgres" / "jdbc.json").write_text('{"name": "mine"}')
+    with pytest.raises(PlanError, match=r"postgres/jdbc.json: not a connector file"):
+        bench.config(CELL, Names.of("t1"))
+
+
+def test_everything_of_a_trial_bears_its_id() -> None:
+    names = Names.of("ab12cd_007")
+    assert {names.topic, names.connector, names.target} == {"tides_ab12cd_007"}
+
+
+def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, free_bytes=2_000_000_000)
+    with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
+        bench.check_disk(1_000_000)
+    bench.check_disk(100_000)
+    bench.close()
+
+
+def test_a_disk_that_cannot_be_seen_is_not_full(bench: Cluster) -> None:
+    bench.check_disk(10**9)
+
+
+class Rows:
+    """A sink that holds some rows."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def settle(self, target: str) -> None:
+        return
+
+    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+        yield np.arange(10)
+
+    def count(self, target: str) -> int:
+        return self._rows
+
+
+@pytest.mark.parametrize(("rows", "foreign"), [(1_010, 0), (1_013, 3)])
+def test_rows_that_were_there_before_are_no_foreign_ones(
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
+) -> None:
+    monkeypatch.setattr(bench, "sink", lambda name: Rows(rows))
+    found = counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+    assert (found.result().stored, found.result().foreign) == (10 + foreign, foreign)
+
+
+def test_rows_that_were_there_before_and_are_gone_are_told(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "sink", lambda name: Rows(1_003))
+    with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
+        counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+    assert failed.value.code == ReasonCode.COUNTS_DISAGREE
+
+
+class Set:
+    """A sink whose services can be set, and that tells what was done."""
+
+    def __init__(self) -> None:
+        self.capabilities = Capabilities(service_settings=self)
+        self.done: list[str] = []
+
+    def refusal(self, given: Given) -> str | None:
+        return None
+
+    def apply(self, given: Given) -> None:
+        self.done.append(f"set {dict(given['postgres'])['synchronous_commit']}")
+        if given["postgres"]["synchronous_commit"] == "local":
+            raise ServiceError("the server is gone")
+
+    def revert(self) -> list[str]:
+        self.done.append("back")
+        return []
+
+    def create(self, target: str, file: Path | None) -> Created:
+        self.done.append("create")
+        return Created()
+
+    def drop(self, target: str) -> None:
+        self.done.append("drop")
+
+
+def set_to(value: str) -> Cell:
+    return a_cell(settings={"postgres": {"synchronous_commit": value}})
+
+
+@pytest.fixture
+def settable(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
+    """The sink of a bench whose connectors and groups are gone at once."""
+    sink = Set()
+    monkeypatch.setattr(bench, "sink", lambda name: sink)
+    monkeypatch.setattr(bench, "stop_connector", lambda name: sink.done.append("stop"))
+    monkeypatch.setattr(bench.kafka, "delete_group", lambda group: None)
+    monkeypatch.setattr(bench.kafka, "delete_topic", lambda topic: None)
+    return sink
+
+
+def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
+    bench: Cluster, settable: Set
+) -> None:
+    create_target(resources(bench, set_to("off"), "t1"))
+    resources(bench, set_to("off"), "t1").remove()
+    assert settable.done == ["set off", "create", "stop", "back", "drop"]
+    create_target(resources(bench, CELL, "t2"))
+    resources(bench, CELL, "t2").remove()
+    assert settable.done[5:] == ["create", "stop", "drop"]
+
+
+def test_services_are_set_back_though_the_connector_cannot_be_stopped(
+    bench: Cluster, settable: Set, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(name: str) -> None:
+        raise ServiceError("no worker answers")
+
+    create_target(resources(bench, set_to("off"), "t1"))
+    monkeypatch.setattr(bench, "stop_connector", gone)
+    with pytest.raises(ServiceError):
+        resources(bench, set_to("off"), "t1").remove()
+    assert settable.done == ["set off", "create", "back"]
+
+
+def test_what_could_only_be_set_in_part_is_set_back_too(bench: Cluster, settable: Set) -> None:
+    with pytest.raises(ServiceError):
+        create_target(resources(bench, set_to("local"), "t1"))
+    resources(bench, set_to("local"), "t1").remove()
+    assert settable.done == ["set local", "stop", "back", "drop"]
+
+
+def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(bench: Cluster, settable: Set) -> None:
+    create_target(resources(bench, set_to("off"), "t1"))
+    create_target(resources(bench, CELL, "t2"))
+    create_target(resources(bench, CELL, "t3"))
+    assert settable.done == ["set off", "create", "back", "create", "create"]
+
+
+def test_a_topic_is_loaded_with_the_cells_acks(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
+    class Generators:
+        def load(self, topic: str, run: str, records: int, load: PlanLoad, *rest: object) -> SimpleNamespace:
+            loads.append(load.acks)
+            return SimpleNamespace(sent=1, acknowledged=1, elapsed_seconds=1.0, in_time=None)
+
+        def close(self) -> None:
+            return
+
+    monkeypatch.setattr(bench, "_loadgens", Generators())
+    monkeypatch.setattr(bench.kafka, "end_offsets", lambda topic: {0: 1})
+    for acks in ("1", None):
+        bench.load(Names.of("t1"), TopicLoad(1, acks=acks), lambda done: None)  # type: ignore[arg-type]
+    assert loads == ["1", "all"]
+
+
+def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(
+    bench: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept_back() -> SinkPooling:
+        raise ServiceError("not allowed")
+
+    told = SinkPooling("session", 20, None)
+    for pooler in (SimpleNamespace(read=kept_back), None):
+        sink = SimpleNamespace(capabilities=Capabilities(pooler=pooler))
+        monkeypatch.setattr(bench, "sink", lambda name, sink=sink: sink)
+        assert bench.pooling(CELL) is None
+    sink = SimpleNamespace(capabilities=Capabilities(pooler=SimpleNamespace(read=lambda: told)))
+    monkeypatch.setattr(bench, "sink", lambda name: sink)
+    assert bench.pooling(CELL) == told
