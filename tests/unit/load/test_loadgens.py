@@ -20,7 +20,7 @@ from sinkbench.errors import Interrupted, StackError, TrialFailed
 from sinkbench.load.loadgens import Loadgens, add, split
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
-from tests.support.endpoints import endpoints as nobody
+from tests.support.endpoints import endpoints as made
 from tests.support.summaries import summary
 
 RECORDS = 30_000
@@ -94,7 +94,7 @@ Start = Callable[..., Generator]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts generators, and looks at them more often than a real load is looked at."""
+    """Starts generators, and asks them more often than those of a real load."""
     monkeypatch.setattr(load_module, "POLL_SECONDS", 0.01)
     made: list[Generator] = []
 
@@ -108,7 +108,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 
 def endpoints(*generators: Generator, **more: Any) -> Endpoints:
-    return nobody(loadgens={f"loadgen-{n}": each.url for n, each in enumerate(generators, start=1)}, **more)
+    return made(loadgens={f"loadgen-{n}": each.url for n, each in enumerate(generators, start=1)}, **more)
 
 
 def run(where: Endpoints, records: int = RECORDS, progress: Callable[[int], None] = lambda _: None) -> Any:

@@ -1,4 +1,4 @@
-"""Settings of the Kafka client are read strictly, and no message ever holds the value of one."""
+"""Settings of the Kafka client are read strictly, and no message ever shows the value of one."""
 
 from __future__ import annotations
 
