@@ -38,7 +38,7 @@ def latency_of(
     Args:
         latencies_us: one each record looked at. Those below 0 are counted as `negative` and are in no quantile: the
             time of storing is not known well enough, or the clocks disagree.
-        one_in: one in so many records was looked at.
+        one_in: one in N records was read.
         resolution_ms: how well the time of storing is known.
         unknown: records whose time of storing is not known.
     """

@@ -15,7 +15,7 @@ RESIDENT, HEAP = "_memory_bytes", "_heap_bytes"
 def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, Memory]:
     """The highest reading of each service, all workers as "connect"; what was never read is None, or absent.
 
-    `path` has the services that the records pass: what runs idle beside them is left out.
+    `path` has the services that the records pass: what runs idle meanwhile is left out.
     """
     seen = {name for sample in samples for name in sample.signs}
     return {

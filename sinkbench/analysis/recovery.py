@@ -24,7 +24,7 @@ WINDOW_SECONDS = 3.0
 """The time that such a rate is taken over, around each moment."""
 # How finely that window is moved.
 _STEP_SECONDS = 0.25
-# A shorter gap, or one of no more than so many usual ones, is how a pipeline writes.
+# A shorter gap, or one of at most N usual ones, is how a pipeline writes.
 _SHORTEST_SECONDS, _USUAL_GAPS = 1.5, 5
 # What is seen so soon after a moment may have been stored before it.
 _SEEN_SECONDS = 0.5
@@ -91,7 +91,7 @@ def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | Non
 
     Args:
         due_us, stored_us: of each record that was looked at, in microseconds; NaN where that is not known.
-        one_in: one in so many records was looked at.
+        one_in: one in N records was read.
 
     Returns:
         None twice if of any of them it is not known, or if there are none.

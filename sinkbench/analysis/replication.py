@@ -65,7 +65,7 @@ class ReplicationState:
 class Standby:
     """A server that follows a PostgreSQL server, as `pg_stat_replication` has it; None is what is not shown to us.
 
-    `applies`: whether it applies what it receives, where commits wait for that; elsewhere nobody has asked.
+    `applies`: whether it applies what it receives, where commits wait for that; elsewhere it was not asked.
     """
 
     name: str | None

@@ -164,7 +164,7 @@ def idle_tasks(seen: Evidence) -> Finding | None:
         # The topic has one for these: they never asked.
         idle, unassigned = idle - unassigned, 0.0
     if idle is None and around.partitions_with_records is not None:
-        # Without metrics of the tasks: so many at least.
+        # Without metrics of the tasks: at least this many.
         unassigned = float(max(around.tasks - (around.partitions or around.tasks), 0))
         idle = float(max(around.tasks - around.partitions_with_records, 0))
     if idle is None or idle < 1 or idle / around.tasks < IDLE:

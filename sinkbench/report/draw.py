@@ -82,7 +82,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def chart(rows: int = 0) -> Iterator[tuple[Figure, Axes]]:
-    """A chart with one pair of axes: for so many named rows, or for lines with a title and a scale at their left."""
+    """A chart with one pair of axes: for N named rows, or for lines with a title and a scale at their left."""
     height, left, bottom, top = (62.0 + 36.0 * rows, 12.0, 40.0, 8.0) if rows else (260.0, 52.0, 40.0, 22.0)
     with mpl.rc_context(_STYLE):
         figure = _figure(_WIDTH, height)

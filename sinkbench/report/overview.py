@@ -25,7 +25,7 @@ def opening(summary: RunSummary) -> Opening:
         lead=answers_or_why_none(summary),
         grounds=grounds(summary),
         outcome=outcome(summary),
-        beside=[PageSection("missing", "What is missing", missing(summary))],
+        aside=[PageSection("missing", "What is missing", missing(summary))],
         pictures=[
             PageSection(
                 "rates", "Rates" if of_all else "Rates, of each pipeline the fastest", [rates] if rates else []

@@ -71,7 +71,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     rates = some(against_tasks(summary), side_by_side(summary) if rest else None)
     law = captioned(scaling_table(summary.scaling) if summary.scaling else None, "Measured and fitted rates by tasks")
     asked = captioned(query_table(summary), "What each index or table answers, and in what time")
-    reads = tables.of_cells(READS, summary, "Queries beside the load, and on the idle sink after it")
+    reads = tables.of_cells(READS, summary, "Queries during the load, and on the idle sink after it")
     rescales = tables.of_cells(RESCALES, summary, "Running connectors that were given another number of tasks")
     changes = tables.of_cells(CHANGES, summary, "Wrong keys, and what changes have left in the sinks")
     stages = captioned(stage_table(summary), "What each stage takes of the time of one record, in microseconds")

@@ -96,7 +96,7 @@ def overview(summary: RunSummary, cells: Sequence[CellSummary]) -> Figure | None
         said.append("A point is the highest rate at which the lag stayed bounded, the outcome of one search.")
     if _AT_LEAST in kinds:
         said.append(
-            "An arrow is a cell that was not warm or not steady: it stores at least so many, and is in no ratio."
+            "An arrow is a cell that was not warm or not steady: it stores at least as much, and is in no ratio."
         )
     table = Table(
         ("cell", "tasks", "records/s", "from", "to", "trials"),

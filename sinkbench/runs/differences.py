@@ -86,7 +86,7 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, JsonValue]:
-    """How many replicas a topic that a plan leaves to the topology had; nothing where the plan, or nobody, says it."""
+    """Replicas of a topic that a plan leaves to the topology; nothing where the plan says it, or it is unknown."""
     kept = run.summary.environment.get("durability")
     kafka = kept.get("kafka") if isinstance(kept, dict) else None
     became = kafka.get("replication") if isinstance(kafka, dict) else None

@@ -81,7 +81,7 @@ def unattributed(summary: RunSummary) -> list[tuple[bool, list[CellSummary]]]:
     done = {each.batched for each in attributions_of(summary)}
     found = []
     for batched in {False, True} - done:
-        # Of a cell without a valid trial nobody knows how it writes.
+        # How a cell without a valid trial writes is not known.
         wanted = [cell for cell in cells if _is_batched(cell) in (batched, None)]
         known = any(_is_batched(cell) is batched for cell in wanted)
         ways = _at_fewest_tasks(wanted) if known else []

@@ -56,7 +56,7 @@ def test_a_cell_that_is_not_warm_is_at_least_in_the_picture_in_its_numbers_and_i
     assert f"{INDEX} at least 476" in rates.charts[0].label
     drawn = re.findall(r">([^<>]+)</text>", rates.charts[0].svg)
     assert {"at least 476", "at least: not warm, or not steady"} <= set(drawn)
-    assert "at least so many" in rates.caption
+    assert "at least as much" in rates.caption
     assert costs.table.rows[0][0] == f"{INDEX} (warming)"
     assert [section.key for section in found.sections] == ["missing", "rates", "costs"]
     assert found.lead[0].startswith("Of what can be compared: ")
@@ -70,7 +70,7 @@ def test_sinkbenchs_own_cpu_time_is_in_no_sum_but_in_the_numbers() -> None:
     earlier = cell(BULK, 20_000, cpu_seconds_per_million=used)
     costs = figure_of(opening(run_summary(seen, earlier)), "costs")
     assert costs.table.headers == ("cell", "connect", "kafka", "all", "95 % interval", "controller")
-    assert costs.table.rows == [(JDBC, "10", "1.0", "11", "10-12", "90"), (BULK, "10", "1.0", "11", "-", "90")]
+    assert costs.table.rows == [(JDBC, "10", "1.0", "11", "10-12", "90"), (BULK, "10", "1.0", "-", "-", "90")]
     assert "controller" not in costs.charts[0].svg
 
 
@@ -162,4 +162,4 @@ def test_an_unfinished_run_and_a_limit_that_was_not_measured_are_named() -> None
 
 def test_sections_without_parts_are_not_on_the_page() -> None:
     empty, full = PageSection("a", "A"), PageSection("b", "B", [Lines(["x"])])
-    assert Opening(["x"], beside=[empty, full], pictures=[empty]).sections == [full]
+    assert Opening(["x"], aside=[empty, full], pictures=[empty]).sections == [full]
