@@ -83,16 +83,16 @@ class LimitJob:
         )
 
     def in_block(self, limit: Limit, block: int, most_compiling: float, observer: Observer) -> LimitInBlock:
-        """Measures the limit that the search has found once more, beside the trials of a block, and cleans up.
+        """Measures the limit that the search has found once more, between the trials of a block, and cleans up.
 
         Args:
             limit: says with how many connections and what batch.
             block: the number of the block.
             most_compiling: the largest share of the CPU time that compiling may take.
-            observer: is told what is done.
+            observer: gets what is done.
 
         Returns:
-            Its rate; none, with the problem, of one that was disturbed: the sink rejected records or holds others than
+            Its rate; none, with the problem, of one that was disturbed: the sink rejected records or has others than
             it has acknowledged, a service started again, or too much of the CPU time went into compiling.
         """
         if self.again is None or not (limit.batch and limit.connections):

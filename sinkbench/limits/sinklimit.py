@@ -57,7 +57,7 @@ class SinkClient:
             sink: makes and removes what is written to, and counts.
             to: where the clients write, and how.
             load: what the records are like.
-            look: reads what the services have used so far; None if nobody wants to know.
+            look: reads what the services have used so far; None if that is not needed.
             records: the records, if they are not noaa's.
         """
         pool = max(2, int(POOL_BYTES / (load.record_bytes if records is None else records.facts.mean_bytes)))
@@ -70,10 +70,10 @@ class SinkClient:
         )
 
     def measure(self, point: Point, seconds: float) -> Measured:
-        """Writes for so many seconds into a fresh index or table, which is removed however it ends.
+        """Writes for `seconds` into a fresh index or table, which is removed however it ends.
 
         Returns:
-            The records stored per second; none if the sink rejected a record, or holds another number of them than
+            The records stored per second; none if the sink rejected a record, or has another number of them than
             it has acknowledged.
 
         Raises:
@@ -130,7 +130,7 @@ def sink_limit(
     Args:
         cluster: the stack and its plan.
         to: what to measure, and what the index or table is called.
-        phase: is told what is measured.
+        phase: gets what is measured.
         step_seconds, confirm_seconds: how long a step of the search is measured, and how long its result.
 
     Returns:
@@ -151,7 +151,7 @@ def sink_limit_again(
 ) -> Measured:
     """Measures once more what a search has settled, by new clients, and what it took; the rest as of `sink_limit`.
 
-    The clients live no longer than that: beside a trial they would hold memory.
+    The clients live no longer than that: during a trial they would take memory.
     """
     phase(_in_words(to, point))
     with closing(
