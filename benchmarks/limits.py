@@ -195,11 +195,11 @@ def prepared(to: Destination, point: Point, folder: Path) -> list[Path]:
     return files
 
 
-def report(bench: Cluster, part: str, blocks: int, seconds: float, seed: int) -> None:
+def report(cluster: Cluster, part: str, blocks: int, seconds: float, seed: int) -> None:
     """Measures one part and prints its line."""
     sink, way, tool, write = PARTS[part]
-    to = Destination(sink, way, Names.of(f"benchmark_{part}").target, bench.stack.endpoints.sinks[sink])
-    found = sink_limit(bench, to, lambda text: None).best
+    to = Destination(sink, way, Names.of(f"benchmark_{part}").target, cluster.stack.endpoints.sinks[sink])
+    found = sink_limit(cluster, to, lambda text: None).best
     if found is None or not found.measured.records_per_second:
         raise SystemExit(f"{way}: our own client stored nothing")
     point, rate = found.point, found.measured.records_per_second
@@ -208,7 +208,7 @@ def report(bench: Cluster, part: str, blocks: int, seconds: float, seed: int) ->
     others: dict[int, float] = {}
     with (
         tempfile.TemporaryDirectory(prefix="sinkbench-") as folder,
-        closing(SinkClient(bench.sink(sink), to, PLAN.load)) as client,
+        closing(SinkClient(cluster.sink(sink), to, PLAN.load)) as client,
     ):
         batches = prepared(to, point, Path(folder))
 
@@ -219,7 +219,7 @@ def report(bench: Cluster, part: str, blocks: int, seconds: float, seed: int) ->
             ours[block] = measured.records_per_second
 
         def measure_theirs(block: int) -> None:
-            others[block] = theirs(bench.sink(sink), Work(to, point, batches, Path(folder), seconds, rate), write)
+            others[block] = theirs(cluster.sink(sink), Work(to, point, batches, Path(folder), seconds, rate), write)
 
         for block in range(1, blocks + 1):
             for measure in draw.sample([measure_ours, measure_theirs], 2):
@@ -250,10 +250,10 @@ def main() -> None:
         running = stack.running()
         try:
             stack.up(lambda line: None)
-            with closing(Cluster(stack, PLAN, CHECKOUT)) as bench:
-                check_alone(bench)
+            with closing(Cluster(stack, PLAN, CHECKOUT)) as cluster:
+                check_alone(cluster)
                 for part in given.parts or PARTS:
-                    report(bench, part, given.blocks, given.seconds, given.seed)
+                    report(cluster, part, given.blocks, given.seconds, given.seed)
         finally:
             if not running:
                 stack.down()

@@ -18,7 +18,7 @@ from loadgen.records import Message, RecordMaker
 
 __all__ = ["DRAWN_AT_ONCE", "ChangeMaker", "ChangeStream", "last_versions"]
 
-# Records are drawn by so many: what a seed gives must not depend on how many are asked for at once.
+# Records are drawn in blocks: what a seed gives must not depend on the sizes of batches.
 DRAWN_AT_ONCE = 4_096
 INSERT, UPDATE, DELETE = 0, 1, 2
 

@@ -1,4 +1,4 @@
-"""The checksum that a record bears as `bench.sum`: from it alone a copy shows whether it still holds what was sent.
+"""The checksum that a record bears as `bench.sum`: from it alone a copy shows whether it still has what was sent.
 
 It is the CRC-32 of the record's canonical text, in eight hexadecimal digits. Canonical is the list
 
@@ -49,7 +49,7 @@ def parse(text: str | bytes) -> Any:
 def crc_before_bench(record: Mapping[str, Any]) -> int:
     """The CRC-32 of the canonical text of a record up to "bench", which it has not got yet.
 
-    Whoever continues it with the canonical text of "bench" and "]" has the checksum. Raises ValueError for a record
+    Continued with the canonical text of "bench" and "]" it is the checksum. Raises ValueError for a record
     that is nested too deeply.
     """
     try:

@@ -126,8 +126,8 @@ def serve(
     users: Annotated[
         Path | None,
         typer.Option(
-            help="A file with a line user:password for each user, which its owner alone may use: whoever asks for more"
-            " than /health must be one of them"
+            help="A file with a line user:password for each user, which only its owner may use: requests for more"
+            " than /health must come from one of them"
         ),
     ] = None,
     private_network: Annotated[
@@ -148,7 +148,7 @@ def serve(
 
 
 def _open_dataset(load: Load, client_config: Path | None) -> Dataset:
-    """The records of the user's own, which standard error tells about."""
+    """The user's own records; what they are like goes to standard error."""
     # DuckDB, which reads some of them, takes its time to be imported.
     from loadgen.dataset.source import open_dataset
 

@@ -25,7 +25,7 @@ POLL_SECONDS = 0.05
 
 
 def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
-    """librdkafka's settings for `load`, whose largest value and key have so many bytes; 0 if `record_bytes` tells."""
+    """librdkafka's settings for `load`, with a largest value and key of `largest_bytes`; 0: as `record_bytes` says."""
     return {
         "bootstrap.servers": load.bootstrap,
         "client.id": "loadgen",
@@ -78,7 +78,7 @@ def open_producer(load: Load, client_settings: Mapping[str, str], largest_bytes:
     except KafkaException as error:
         why = hide(str(error.args[0].str()), client_settings)
         raise BrokerError(
-            f"bootstrap: the broker at {load.bootstrap} stopped answering ({why}); look at its log"
+            f"bootstrap: the broker at {load.bootstrap} stopped answering ({why}); check its log"
         ) from None
     give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
     while load.acks == "all" and "Assigned" not in state and time.monotonic() < give_up:

@@ -47,7 +47,7 @@ def parse_client_config(text: str, name: str = "client-config") -> dict[str, str
         key, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not _KEY.fullmatch(key):
             # The line is not shown: it may be the rest of a secret.
-            raise OptionsError(f"{where}: is not key=value with a setting of librdkafka as key; mend it")
+            raise OptionsError(f"{where}: is not key=value with a setting of librdkafka as key; correct it")
         if not _is_taken(key):
             raise OptionsError(
                 f"{where}: {key} is set by loadgen itself, from the load's options; leave it out. "

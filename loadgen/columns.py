@@ -1,4 +1,4 @@
-"""What the records of a load say, as columns: for whoever must know it without reading them."""
+"""What the records of a load say, as columns, without making them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Columns:
 
 
 def columns_of(count: int, keys: int, first_t: str) -> Columns:
-    """The records with `seq` 0 to `count` - 1 of a load with so many keys; see `Load.first_t`."""
+    """The records with `seq` 0 to `count` - 1 of a load with `keys` keys; see `Load.first_t`."""
     every = load_stations()
     stations = every[: min(keys, len(every))]
     rows = gauges(stations, keys)

@@ -1,11 +1,11 @@
 """The tree of errors.
 
     LoadgenError                  the root; never raised itself
-    └── UnusableError             the user can mend it; exit code 2
+    └── UnusableError             the user can correct it; exit code 2
         ├── OptionsError          an option is unknown or has a value that cannot be used
         ├── BrokerError           no broker answers, or it refuses what is asked of it
         ├── TopicError            the topic is not as asked
-        └── DatasetError          records of somebody's own cannot be used
+        └── DatasetError          the user's own records cannot be used
 
 Every message is one line: the thing, what was found, and what to do. A record that is not acknowledged raises nothing:
 the summary counts it, and the exit code is 1.
@@ -32,7 +32,7 @@ class LoadgenError(Exception):
 
 
 class UnusableError(LoadgenError):
-    """The input, the broker or the topic is not usable, and the user can mend it."""
+    """The input, the broker or the topic is not usable, and the user can correct it."""
 
 
 class OptionsError(UnusableError):

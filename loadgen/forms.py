@@ -46,7 +46,7 @@ Form = Literal[
 DOCUMENT: Form = "document"
 FORMS: tuple[Form, ...] = get_args(Form)
 
-# Members of a record, by the member that holds them; those of `bench` that are whole numbers, and what may be absent.
+# Members of a record, by the member above them; those of `bench` that are whole numbers, and what may be absent.
 _MEMBERS = {
     "metadata": ("id", "name", "lat", "lon", "location"),
     "data": ("t", "v", "s", "f", "q"),

@@ -58,7 +58,7 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
         "by gzip or zstd); or kafka://HOST:PORT/TOPIC. Over HTTP: noaa, or the sha256 of records sent before",
     )
     key: str | None = Field(
-        None, min_length=1, description="Path in a record of your own to its key, such as customer.id; not for noaa"
+        None, min_length=1, description="Path in your own record to its key, such as customer.id; not for noaa"
     )
     pace: Pace = Field(
         "even",
@@ -68,7 +68,7 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     acks: Acks = Field(
         "all",
         description="Who must have a record before it counts as acknowledged: all in-sync replicas, the leader (1), "
-        "or nobody (0: it was handed to the socket)",
+        "or none (0: it was handed to the socket)",
     )
     compression: Compression = Field("none", description="none, gzip, snappy, lz4 or zstd")
     linger_ms: float = Field(10, ge=0, le=10_000, description="How long a batch may wait for more records, in ms")
@@ -124,7 +124,7 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
                     "key: records of noaa have the key of their gauge; leave it out, or name other records"
                 )
             if self.pace != "even":
-                raise ValueError("pace: records of noaa have no times of their own; leave it out, or name a topic")
+                raise ValueError("pace: records of noaa have no times; leave it out, or name a topic")
         elif self.record_bytes or self.keys != KEYS or self.form != DOCUMENT:
             raise ValueError(
                 f"records: found {self.records!r}, whose sizes, keys and form are their own; leave record_bytes, keys"

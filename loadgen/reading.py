@@ -1,4 +1,4 @@
-"""What somebody else has written, read strictly: files that may be anything, and JSON.
+"""Input from outside, read strictly: files that may be anything, and JSON.
 
 JSON in Python's own reader knows NaN, takes the last of two values of one key in silence, and reads numbers that no
 other program reads alike.
@@ -27,7 +27,7 @@ _UNPRINTABLE = {
     code: repr(chr(code))[1:-1]
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
-# What a group or everybody may do with a file.
+# What a group or others may do with a file.
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _KIND = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
@@ -41,14 +41,14 @@ def read_bytes(
         path: the file.
         error: makes the exception of a line that names the file, says what was found and what to do.
         most_bytes: a file with more is refused.
-        private: whether it holds a secret; one that others than its owner may use is refused.
+        private: whether it has a secret; a file that others than its owner may use is refused.
 
     Raises:
         FileNotFoundError: there is none; each caller has its own advice.
         Exception: that of `error`: it cannot be read, or is no file.
     """
     try:
-        # A FIFO that nobody writes to would wait here for ever.
+        # A FIFO without a writer would wait here for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             found = os.fstat(descriptor)
@@ -68,7 +68,7 @@ def read_bytes(
     except OSError as failed:
         raise error(f"{path}: cannot be read ({failed.strerror}); check its permissions") from None
     except ValueError as failed:
-        # The path holds a zero byte.
+        # The path has a zero byte.
         raise error(f"{str(path)!r}: cannot be read ({failed}); name a file") from None
     if len(content) > most_bytes or found.st_size > most_bytes:
         raise error(f"{path}: has more than {most_bytes:,} bytes, which is not what is looked for; name another file")
@@ -145,7 +145,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(value: Any) -> None:
-    """Raises ValueError if a value is nested too deeply, or holds half a character."""
+    """Raises ValueError if a value is nested too deeply, or has half a character."""
     level = [value]
     for _ in range(_DEEPEST):
         below: list[Any] = []
@@ -158,7 +158,7 @@ def _check(value: Any) -> None:
                 try:
                     each.encode()
                 except UnicodeEncodeError:
-                    raise ValueError(f"the text {_short(ascii(each))} holds half a character") from None
+                    raise ValueError(f"the text {_short(ascii(each))} has half a character") from None
         if not below:
             return
         level = below

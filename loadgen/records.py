@@ -99,7 +99,7 @@ def gauge_offsets_mm(numbers: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def key_names(keys: int) -> list[str]:
-    """The keys of a load with so many, by their numbers."""
+    """The first `keys` keys, by their numbers."""
     stations = load_stations()
     return [name for name, _, _ in gauges(stations[: min(keys, len(stations))], keys)]
 
@@ -174,10 +174,7 @@ class RecordMaker:
         return min(LARGEST_BATCH, room)
 
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
-        """Makes the records `seq` to `seq + count - 1`, where `count` is at most `longest_batch(seq)`.
-
-        Times are in microseconds since the epoch; `due_us` is one number if all were due at once.
-        """
+        """See `Maker`."""
         at = seq % self._keys
         turns = slice(at, at + count)
         levels, times = self._measured(seq, self._station[turns], self._offset_mm[turns])

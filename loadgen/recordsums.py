@@ -1,6 +1,6 @@
 """The checksums of noaa's records, from parts of their canonical text that were prepared for each key and level.
 
-A property holds them to `loadgen.checksum`, which says what they are of. A record's canonical text is, up to "bench",
+A property test compares them with `loadgen.checksum`, which defines them. A record's canonical text is, up to "bench",
 
     [{"data":[{"f":"1,0,0,0","q":"p","s":"0.043","t":"2026-01-31 17:06","v":"1.234"}],"metadata":{...}},
 

@@ -43,7 +43,7 @@ __all__ = ["make_app"]
 
 HEALTH = "/health"
 MOST_BODY_BYTES = 64 << 10
-# A data set whose first record is longer than may be held has that alone.
+# A data set whose first record is longer than may be kept has only that one.
 MOST_RECORDS_BYTES = MOST_BYTES_KEPT + (32 << 20)
 LONGEST_ERROR = 1_000
 

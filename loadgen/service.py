@@ -1,4 +1,4 @@
-"""Runs one load at a time in a thread of its own."""
+"""Runs one load at a time in its own thread."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LoadService:
 
     @property
     def dataset(self) -> Dataset | None:
-        """The records of somebody's own that were sent last."""
+        """The user's own records that were sent last."""
         with self._lock:
             return self._dataset
 
@@ -104,7 +104,7 @@ class LoadService:
             summary = self._engine(load, self._show, stop, self._client_settings, dataset)
         except UnusableError as error:
             self._update(state="failed", error=" ".join(str(error).split()))
-        except Exception as error:  # noqa: BLE001  whatever it is, nobody may wait for its end for ever
+        except Exception as error:  # noqa: BLE001  whatever it is, its end must not be waited for in vain
             # The log gets no text of the exception, which may hold a secret setting.
             sys.stderr.write("".join(traceback.format_tb(error.__traceback__)))
             why = hide(f"{type(error).__name__}: {error}", self._client_settings)

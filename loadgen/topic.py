@@ -19,7 +19,7 @@ __all__ = ["BROKER_TIMEOUT_SECONDS", "open_client", "prepare_topic", "topic_conf
 BROKER_TIMEOUT_SECONDS = 8.0
 PAUSE_SECONDS = 0.1
 BROKERS_OWN = -1
-# What brokers take in one batch unless they are told otherwise, and what a batch of one record has beside that.
+# What brokers take in one batch by default, and what a batch of one record has in addition.
 USUAL_MOST_BYTES = 1_048_588
 BATCH_OVERHEAD_BYTES = 1_000
 # The client's names for a refused login and an untrusted certificate.
@@ -39,7 +39,7 @@ def open_client(kind: Callable[..., Any], config: Mapping[str, Any], client_sett
     except KafkaException as error:
         why = hide(str(error.args[0].str()), client_settings)
         raise OptionsError(
-            f"client-config: the Kafka client cannot use its settings ({why}); mend what this names"
+            f"client-config: the Kafka client cannot use its settings ({why}); correct what this names"
         ) from None
 
 
@@ -61,7 +61,7 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
 
 
 def topic_config(largest_bytes: int) -> dict[str, str]:
-    """What a new topic must be told to take a record whose value and key have so many bytes; empty if nothing."""
+    """The configuration that a new topic needs for a record whose value and key have `largest_bytes`."""
     needed = largest_bytes + BATCH_OVERHEAD_BYTES
     return {} if needed <= USUAL_MOST_BYTES else {"max.message.bytes": str(needed)}
 
@@ -96,12 +96,12 @@ class _Admin:
         if refused:
             return BrokerError(
                 f"bootstrap: the broker at {at} and this client do not come to terms ({self._text(refused[0])}); "
-                "mend security.*, sasl.* and ssl.* in the file of --client-config"
+                "correct security.*, sasl.* and ssl.* in the file of --client-config"
             )
         # "All brokers are down" follows every other error, and gives no reason.
         reasons = [each for each in self._seen if each.name() != "_ALL_BROKERS_DOWN"]
         why = self._text(reasons[-1] if reasons else error)
-        more = ", or mend the file of --client-config" if self._settings else ""
+        more = ", or correct the file of --client-config" if self._settings else ""
         return BrokerError(
             f"bootstrap: no broker answers at {at} within {BROKER_TIMEOUT_SECONDS:g} s ({why}); "
             f"start it, or give its address with --bootstrap{more}"
@@ -133,7 +133,7 @@ class _Admin:
             time.sleep(PAUSE_SECONDS)
         raise BrokerError(
             f"topic {self._load.topic}: has partitions without a leader for {BROKER_TIMEOUT_SECONDS:g} s; "
-            "look at the broker's log, then try again"
+            "check the broker's log, then try again"
         )
 
 

@@ -12,17 +12,17 @@ SCHEME = "kafka://"
 """What the address of a topic begins with."""
 
 MOST_BYTES_KEPT = 256 << 20
-"""Records are taken until they and their keys have so many bytes; a larger file or topic is used only so far."""
+"""Records are taken until they and their keys have this many bytes; the rest of a larger file or topic is not used."""
 
 Count = Annotated[int, Field(ge=0)]
 
 
 class DatasetFacts(BaseModel, extra="ignore", frozen=True):
-    """What the records of a load of somebody's own are like: the key `records` of a run's environment.
+    """What the user's own records are like: the key `records` of a run's environment.
 
     Attributes:
         source: the file or topic, as it was named.
-        sha256: of the records that are held, with their keys: the same records, in whatever file, have the same.
+        sha256: of the kept records with their keys: the same records, in whatever file, have the same.
         records, bytes: how many, and how many bytes their values have, before the member "bench" is added.
         whole: whether these are all records of the source.
         smallest_bytes, median_bytes, p95_bytes, largest_bytes: the spread of their sizes.
@@ -59,7 +59,7 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
         if self.source.startswith(SCHEME):
             parts.append("read up to where its partitions ended at the start")
         if not self.whole:
-            parts.append(f"the first ones only: no more than {MOST_BYTES_KEPT >> 20} MiB are held")
+            parts.append(f"the first ones only: no more than {MOST_BYTES_KEPT >> 20} MiB are kept")
         if self.with_key < self.records:
             parts.append(f"{self.records - self.with_key:,} of them have no key, and are sent without one")
         if self.left_out:

@@ -73,7 +73,7 @@ def records_of_file(path: Path, most_bytes: int) -> Iterator[Found]:
 
 
 def _plain_chunks(path: Path) -> Iterator[bytes]:
-    """What a file holds, unpacked if it is packed by gzip or zstd, which its first bytes show."""
+    """The content of a file, unpacked if it is packed by gzip or zstd, which its first bytes show."""
     try:
         if not path.is_file():
             found = "is no file" if path.exists() else "there is no such file"

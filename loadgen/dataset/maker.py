@@ -46,10 +46,7 @@ class DatasetMaker:
         return max(1, int(np.searchsorted(sizes, MOST_BATCH_BYTES, side="right")))
 
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
-        """Makes the records `seq` to `seq + count - 1`, where `count` is at most `longest_batch(seq)`.
-
-        Times are in microseconds since the epoch; `due_us` is one number if all were due at once.
-        """
+        """See `Maker`."""
         found, indexes = self._dataset, self._indexes(seq, count)
         parts = found.parts
         starts, ends = found.starts[indexes].tolist(), found.ends[indexes].tolist()

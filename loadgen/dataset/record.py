@@ -44,7 +44,7 @@ def parse_record(text: bytes) -> dict[str, Any]:
     if type(value) is not dict:
         raise ValueError(f"is {_IN_WORDS[type(value)]}, not a JSON object")
     if BENCH in value:
-        raise ValueError(f'has a member "{BENCH}" of its own, which sinkbench\'s audit needs; rename it')
+        raise ValueError(f'has a member "{BENCH}", which sinkbench\'s audit needs; rename it')
     return value
 
 

@@ -21,14 +21,14 @@ def open_dataset(
     client_settings: Mapping[str, str] | None = None,
     most_bytes: int = MOST_BYTES_KEPT,
 ) -> Dataset:
-    """The records of a file or a topic, each looked at: the first of them, until `most_bytes` are held.
+    """The records of a file or a topic, each validated: the first of them, up to `most_bytes`.
 
     Args:
         source: a file (newline-delimited JSON, a JSON array, CSV or Parquet; but for Parquet also packed by gzip or
             zstd), or kafka://HOST:PORT/TOPIC.
         key: the path in a record to its key; None for none, or for a topic's own.
         client_settings: further settings of the Kafka client, for a topic.
-        most_bytes: what may be held.
+        most_bytes: how much to keep.
 
     Raises:
         DatasetError: it cannot be read, has no records, or one of them cannot be used; names the line.
@@ -47,7 +47,7 @@ def open_dataset(
             whole = False
             break
     if not builder.records:
-        raise DatasetError(f"{source}: holds no record; name another file")
+        raise DatasetError(f"{source}: has no record; name another file")
     return builder.build(source, whole=whole)
 
 
@@ -63,7 +63,7 @@ def _of_topic(
             break
         times.append(message.timestamp_ms)
     if not builder.records:
-        raise DatasetError(f"{source}: holds no record with a value; name another topic")
+        raise DatasetError(f"{source}: has no record with a value; name another topic")
     return builder.build(source, whole=whole, times_ms=times, left_out=read.left_out)
 
 

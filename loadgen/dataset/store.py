@@ -1,9 +1,9 @@
-"""The records of a data set that are held in memory, what they are like, and the file that hands them on.
+"""The records of a data set in memory, what they are like, and the file that hands them on.
 
 The file, which only sinkbench writes and reads, begins with a line of JSON; then come, as little-endian numbers, the
 places of the records' parts (int64), which records have a key (bytes of 0 and 1), the CRC-32 of each record's
 beginning, as `loadgen.checksum` continues it (uint32), of a topic their times in ms (int64), and last the parts
-themselves: of each record its `opening` and its key. A load generator that holds the same
+themselves: of each record its `opening` and its key. A load generator that has the same
 file makes the same records, wherever it runs.
 """
 
@@ -34,7 +34,7 @@ FIRST_LINE_BYTES = 4096
 
 
 class Dataset:
-    """Records that are held. All of them are whole JSON objects without a member "bench"."""
+    """Records in memory. All of them are whole JSON objects without a member "bench"."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Dataset:
             except (ValueError, KeyError, TypeError, ValidationError):
                 kind = None
             if kind != MAGIC:
-                raise DatasetError(f"{path}: holds no data set of this sinkbench")
+                raise DatasetError(f"{path}: has no data set of this sinkbench")
             at, count = file.tell(), facts.records
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         numbers = (2 * count + 1) * 8 + count * (1 + 4) + (count * 8 if first["timed"] else 0)
@@ -125,7 +125,7 @@ class Dataset:
 
 
 class Builder:
-    """Takes records until `MOST_BYTES_KEPT` are held."""
+    """Takes records up to `MOST_BYTES_KEPT`."""
 
     def __init__(self, most_bytes: int = MOST_BYTES_KEPT) -> None:
         self._most_bytes = most_bytes

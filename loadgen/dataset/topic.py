@@ -1,4 +1,4 @@
-"""The records of a topic on a cluster of somebody's own, up to the end that it has when the reading begins."""
+"""The records of a topic on any cluster, up to the end that it has when the reading begins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TopicAddress(NamedTuple):
         if not text.startswith(SCHEME) or not bootstrap or not topic or "/" in topic or "@" in bootstrap:
             raise DatasetError(
                 f"{text if '@' not in text else SCHEME + '...'}: names no topic; write kafka://HOST:PORT/TOPIC, and"
-                " how to get into the cluster beside it"
+                " how to get into the cluster separately"
             )
         return cls(bootstrap, topic)
 
@@ -79,13 +79,13 @@ def read_topic(address: TopicAddress, client_settings: Mapping[str, str], most_b
     Args:
         address: the cluster and the topic.
         client_settings: further settings of the Kafka client, such as those for SASL and TLS.
-        most_bytes: what of it may be held, keys included.
+        most_bytes: bytes of it to keep, keys included.
 
     Raises:
         DatasetError: the cluster does not answer, or has no such topic; or nothing more comes for 30 s.
         OptionsError: the Kafka client refuses its settings.
     """
-    told: list[Any] = []
+    errors: list[Any] = []
     config = {
         "bootstrap.servers": address.bootstrap,
         "group.id": "sinkbench-records",
@@ -94,14 +94,14 @@ def read_topic(address: TopicAddress, client_settings: Mapping[str, str], most_b
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
         **client_settings,
-        "error_cb": told.append,
+        "error_cb": errors.append,
     }
     consumer = open_client(Consumer, config, client_settings)
     try:
         partitions = _partitions(consumer, address, most_bytes)
         left_out = _read(consumer, address, partitions)
     except KafkaException as error:
-        reasons = [each for each in told if each.name() != "_ALL_BROKERS_DOWN"] or list(error.args)
+        reasons = [each for each in errors if each.name() != "_ALL_BROKERS_DOWN"] or list(error.args)
         why = hide(str(reasons[-1].str()), client_settings)
         raise DatasetError(
             f"kafka://{address.bootstrap}/{address.topic}: cannot be read ({why}); check the address and how to get in"
@@ -134,13 +134,13 @@ def _partitions(consumer: Any, address: TopicAddress, most_bytes: int) -> dict[i
         if end > start:
             found[number] = (start, end)
     partitions = {number: _Partition(end, most_bytes // len(found)) for number, (_, end) in found.items()}
-    # Without a subscription nobody joins a group, and nothing is committed.
+    # Without a subscription no group is joined, and nothing is committed.
     consumer.assign([TopicPartition(address.topic, number, start) for number, (start, _) in found.items()])
     return partitions
 
 
 def _read(consumer: Any, address: TopicAddress, partitions: Mapping[int, _Partition]) -> int:
-    """Reads each partition up to its end, or to what may be held of it; returns how many records have no value."""
+    """Reads each partition up to its end, or to what may be kept of it; returns how many records have no value."""
     left_out, moved = 0, time.monotonic()
     while not all(each.done for each in partitions.values()):
         some = consumer.consume(AT_ONCE, POLL_SECONDS)
@@ -149,7 +149,7 @@ def _read(consumer: Any, address: TopicAddress, partitions: Mapping[int, _Partit
         elif time.monotonic() - moved > SILENT_SECONDS:
             raise DatasetError(
                 f"kafka://{address.bootstrap}/{address.topic}: nothing more comes of it for {SILENT_SECONDS:g} s;"
-                " look at its brokers"
+                " check its brokers"
             )
         for message in some:
             partition, error = partitions[message.partition()], message.error()

@@ -108,9 +108,9 @@ class Look:
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
         """Why a race would end before its first trial, by the checks that it makes itself."""
         try:
-            with closing(Cluster(self._stack, plan, self._checkout)) as bench:
-                preflight(bench, cells)
-                validate_configs(bench, cells, lambda line: None)
+            with closing(Cluster(self._stack, plan, self._checkout)) as cluster:
+                preflight(cluster, cells)
+                validate_configs(cluster, cells, lambda line: None)
         except UserError as error:
             return str(error).splitlines()
         return []

@@ -61,21 +61,21 @@ class _Progress:
 
 
 def kafka_limit(
-    bench: Cluster, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]
+    cluster: Cluster, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]
 ) -> Measured:
     """The rate of a consumer group of `consumers` processes on a topic of `records`; `tell` gets progress and total."""
-    endpoints = bench.stack.endpoints
-    progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
+    endpoints = cluster.stack.endpoints
+    progress = _Progress(records, cluster.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
     settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
 
     def clean() -> None:
-        bench.kafka.wait_until_empty(group)
-        bench.kafka.delete_group(group)
+        cluster.kafka.wait_until_empty(group)
+        cluster.kafka.delete_group(group)
 
     with cleaning(clean):
         try:
-            consume_as_group(names.topic, group, settings, consumers, bench.plan.load.partitions, progress.see)
+            consume_as_group(names.topic, group, settings, consumers, cluster.plan.load.partitions, progress.see)
             return progress.measured()
         except (WorkerFailed, ServiceError) as error:
             return Measured(None, in_one_line(error))
@@ -94,24 +94,26 @@ def dropping(config: dict[str, str]) -> dict[str, str]:
     }
 
 
-def connect_limit(bench: Cluster, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]) -> Measured:
+def connect_limit(
+    cluster: Cluster, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]
+) -> Measured:
     """The rate at which a cell's tasks read, and drop, a topic of `records`; `tell` gets progress and total."""
-    progress = _Progress(records, bench.plan.drain.stall_seconds, tell)
+    progress = _Progress(records, cluster.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
 
     def clean() -> None:
-        bench.stop_connector(names.connector)
-        bench.kafka.delete_group(group)
+        cluster.stop_connector(names.connector)
+        cluster.kafka.delete_group(group)
 
     with cleaning(clean):
         try:
-            bench.connect.create(names.connector, dropping(bench.config(cell, names)))
-            while progress.see(time.monotonic(), bench.kafka.committed(group, names.topic)):
+            cluster.connect.create(names.connector, dropping(cluster.config(cell, names)))
+            while progress.see(time.monotonic(), cluster.kafka.committed(group, names.topic)):
                 time.sleep(POLL_SECONDS)
             measured = progress.measured()
             if measured.records_per_second is not None:
                 return measured
-            status = bench.connect.status(names.connector)
+            status = cluster.connect.status(names.connector)
             return Measured(None, (None if status is None else status.cause()) or measured.problem)
         except ServiceError as error:
             return Measured(None, in_one_line(error))

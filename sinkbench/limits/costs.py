@@ -19,7 +19,7 @@ class Costs:
 
     Attributes:
         cpu_seconds_per_million: of each service, of sinkbench itself, and of the clients as `CLIENT`; None could not
-            be seen; empty if nothing was looked at.
+            be seen; empty if nothing was read.
         compiling_share: share of all their CPU time that went into compiling; None if that is not known.
         restarted: services whose counters began again.
     """

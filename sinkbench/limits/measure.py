@@ -83,16 +83,16 @@ class LimitJob:
         )
 
     def in_block(self, limit: Limit, block: int, most_compiling: float, observer: Observer) -> LimitInBlock:
-        """Measures the limit that the search has found once more, beside the trials of a block, and cleans up.
+        """Measures the limit that the search has found once more, between the trials of a block, and cleans up.
 
         Args:
             limit: says with how many connections and what batch.
             block: the number of the block.
             most_compiling: the largest share of the CPU time that compiling may take.
-            observer: is told what is done.
+            observer: gets what is done.
 
         Returns:
-            Its rate; none, with the problem, of one that was disturbed: the sink rejected records or holds others than
+            Its rate; none, with the problem, of one that was disturbed: the sink rejected records or has others than
             it has acknowledged, a service started again, or too much of the CPU time went into compiling.
         """
         if self.again is None or not (limit.batch and limit.connections):
@@ -111,7 +111,7 @@ class LimitJob:
         return LimitInBlock(block=block, records_per_second=rate, problem=problem, cpu_seconds_per_million=cpu)
 
 
-def jobs(bench: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
+def jobs(cluster: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     """The limits of Kafka, Connect, and each way to write to each sink; what they create is named after `token`."""
     reading = Names.of(f"{token}_limit")
     # Any pipeline will do for Connect's limit: its connector gets no records.
@@ -120,41 +120,41 @@ def jobs(bench: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     sinks = dict.fromkeys(cell.sink for cell in cells)
 
     def kafka(observer: Observer) -> Tuned:
-        with _topic(bench, reading, form, observer) as records:
+        with _topic(cluster, reading, form, observer) as records:
             observer.phase("reading by a plain consumer group")
-            return step_up(lambda number: kafka_limit(bench, reading, records, number, observer.progress), numbers)
+            return step_up(lambda number: kafka_limit(cluster, reading, records, number, observer.progress), numbers)
 
     def connect(observer: Observer) -> Tuned:
-        with _topic(bench, reading, form, observer) as records:
+        with _topic(cluster, reading, form, observer) as records:
             observer.phase("reading by Connect")
             return step_up(
-                lambda number: connect_limit(bench, lead[number], reading, records, observer.progress), numbers
+                lambda number: connect_limit(cluster, lead[number], reading, records, observer.progress), numbers
             )
 
     return [
         LimitJob(KAFKA, "consumer group", kafka),
         LimitJob(CONNECT, cells[0].label, connect),
-        *(_sink_job(bench, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
+        *(_sink_job(cluster, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
     ]
 
 
-def _sink_job(bench: Cluster, sink: str, way: str, token: str) -> LimitJob:
-    to = Destination(sink, way, Names.of(f"{token}_limit_{way.lower()}").target, bench.stack.endpoints.sinks[sink])
+def _sink_job(cluster: Cluster, sink: str, way: str, token: str) -> LimitJob:
+    to = Destination(sink, way, Names.of(f"{token}_limit_{way.lower()}").target, cluster.stack.endpoints.sinks[sink])
     return LimitJob(
         sink,
         way,
-        lambda observer: sink_limit(bench, to, observer.phase),
-        lambda point, observer: sink_limit_again(bench, to, point, observer.phase),
+        lambda observer: sink_limit(cluster, to, observer.phase),
+        lambda point, observer: sink_limit_again(cluster, to, point, observer.phase),
     )
 
 
 @contextmanager
-def _topic(bench: Cluster, names: Names, form: Form, observer: Observer) -> Iterator[int]:
+def _topic(cluster: Cluster, names: Names, form: Form, observer: Observer) -> Iterator[int]:
     """Loads a topic and removes it in the end; yields its number of records. Raises TrialFailed or StackError."""
-    size = bench.value_bytes(form)
+    size = cluster.value_bytes(form)
     records = max(min(TOPIC_RECORDS, int(TOPIC_BYTES / size)), least_records(size))
-    bench.check_disk(records, form=form)
-    with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
+    cluster.check_disk(records, form=form)
+    with cleaning(lambda: cluster.kafka.delete_topic(names.topic)):
         observer.phase("loading the topic")
-        bench.load(names, TopicLoad(records, form), lambda done: observer.progress(done, records))
+        cluster.load(names, TopicLoad(records, form), lambda done: observer.progress(done, records))
         yield records

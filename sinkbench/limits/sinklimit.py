@@ -57,7 +57,7 @@ class SinkClient:
             sink: makes and removes what is written to, and counts.
             to: where the clients write, and how.
             load: what the records are like.
-            look: reads what the services have used so far; None if nobody wants to know.
+            look: reads what the services have used so far; None if that is not needed.
             records: the records, if they are not noaa's.
         """
         pool = max(2, int(POOL_BYTES / (load.record_bytes if records is None else records.facts.mean_bytes)))
@@ -70,10 +70,10 @@ class SinkClient:
         )
 
     def measure(self, point: Point, seconds: float) -> Measured:
-        """Writes for so many seconds into a fresh index or table, which is removed however it ends.
+        """Writes for `seconds` into a fresh index or table, which is removed however it ends.
 
         Returns:
-            The records stored per second; none if the sink rejected a record, or holds another number of them than
+            The records stored per second; none if the sink rejected a record, or has another number of them than
             it has acknowledged.
 
         Raises:
@@ -119,7 +119,7 @@ class SinkClient:
 
 
 def sink_limit(
-    bench: Cluster,
+    cluster: Cluster,
     to: Destination,
     phase: Callable[[str], None],
     step_seconds: float = STEP_SECONDS,
@@ -128,9 +128,9 @@ def sink_limit(
     """Searches for the highest rate at which a sink takes the plan's records in one way.
 
     Args:
-        bench: the stack and its plan.
+        cluster: the stack and its plan.
         to: what to measure, and what the index or table is called.
-        phase: is told what is measured.
+        phase: gets what is measured.
         step_seconds, confirm_seconds: how long a step of the search is measured, and how long its result.
 
     Returns:
@@ -141,20 +141,22 @@ def sink_limit(
         phase(f"{_in_words(to, point)}{', for longer' if confirms else ''}")
         return client.measure(point, confirm_seconds if confirms else step_seconds)
 
-    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load, records=bench.records)) as client:
+    with closing(SinkClient(cluster.sink(to.sink), to, cluster.plan.load, records=cluster.records)) as client:
         first = Point(min(FIRST_BATCH, client.largest_batch), 1)
         return tune(measure, first, Point(client.largest_batch, MOST_CONNECTIONS))
 
 
 def sink_limit_again(
-    bench: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
+    cluster: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
 ) -> Measured:
     """Measures once more what a search has settled, by new clients, and what it took; the rest as of `sink_limit`.
 
-    The clients live no longer than that: beside a trial they would hold memory.
+    The clients live no longer than that: during a trial they would take memory.
     """
     phase(_in_words(to, point))
-    with closing(SinkClient(bench.sink(to.sink), to, bench.plan.load, partial(_look, bench), bench.records)) as client:
+    with closing(
+        SinkClient(cluster.sink(to.sink), to, cluster.plan.load, partial(_look, cluster), cluster.records)
+    ) as client:
         return client.measure(point, seconds)
 
 
@@ -162,12 +164,12 @@ def _in_words(to: Destination, point: Point) -> str:
     return f"{to.way} of {point.batch:,} records, {point.connections} connections"
 
 
-def _look(bench: Cluster) -> Sample:
+def _look(cluster: Cluster) -> Sample:
     """What the services and sinkbench itself have used so far; as far as they can be asked."""
     used: Mapping[str, float | None] = {}
     signs: Mapping[str, float] = {}
     with suppress(ServiceError, OSError):
-        found = bench.stack.usage()
+        found = cluster.stack.usage()
         used, signs = found.cpu_seconds, usage_signs(found)
     own = {CONTROLLER: time.process_time()} if used else {}
     nothing = (None, None, None, None, None, None, None)

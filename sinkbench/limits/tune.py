@@ -23,7 +23,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """A rate in records per second, or why there is none; and what it took, as far as that was looked at."""
+    """A rate in records per second, or why there is none; and what it took, as far as that was read."""
 
     records_per_second: float | None
     problem: str | None = None

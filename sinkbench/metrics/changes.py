@@ -68,7 +68,7 @@ METRICS = (
     ),
     Metric(
         "Dead rows and deadlocks",
-        "What changes of keys have left in the sink, and what went wrong meanwhile.",
+        "What changes of keys have left in the sink, and which transactions failed.",
         of_cell=_of_cell,
         columns=[
             _count(50, "dead-\nlocks", "bloat.deadlocks"),

@@ -72,7 +72,7 @@ def _column(place: int, head: str, name: str) -> Column:
 METRICS = (
     Metric(
         "Cost per million records",
-        "What a million records cost by the prices that the user has given.",
+        "What a million records cost at the prices that you give.",
         of_cell=_of_cell,
         columns=[
             Column(COSTS, 10, "tasks", tasks),

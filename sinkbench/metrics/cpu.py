@@ -93,7 +93,7 @@ METRICS = (
     ),
     Metric(
         "Compiling and garbage collection",
-        "The share of the CPU time that each of the two took.",
+        "The share of the services' CPU time that JIT compilers and garbage collectors took.",
         of_trial=_jvms_of_trial,
         of_cell=_jvms,
         columns=[

@@ -17,7 +17,7 @@ def _fetched(seen: Seen) -> Fields:
 METRICS = (
     Metric(
         "Bytes on disk",
-        "What the index or the table takes on the sink's disk after a flush, for each stored record.",
+        "What the index or table takes on the sink's disk after a flush, per stored record.",
         of_trial=lambda seen: {"disk_bytes_per_record": seen.disk_bytes_per_record},
         of_cell=lambda taken: {"disk_bytes_per_record": taken.spread(t.disk_bytes_per_record for t in taken.used)},
         columns=[
@@ -29,7 +29,7 @@ METRICS = (
     ),
     Metric(
         "Bytes from Kafka",
-        "What the tasks' consumers received from Kafka, for each record.",
+        "What the tasks' consumers received from Kafka, per record.",
         of_trial=_fetched,
         of_cell=over(median_known, "fetched_bytes_per_record"),
         columns=[

@@ -50,7 +50,7 @@ def _column(place: int, head: str, path: str, shown: Callable[[float | None], st
 METRICS = (
     Metric(
         "Offered rate",
-        "The records a second that the load generator is told to send.",
+        "The records per second that the load generator is told to send.",
         of_cell=_offered,
         columns=[
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
@@ -67,7 +67,7 @@ METRICS = (
     ),
     Metric(
         "Stored rate",
-        "Records stored a second while a constant load is offered, after the warm-up.",
+        "Records stored per second during a constant load, after the warm-up.",
         columns=[Column(LOADS, 30, "stored\nrecords/s", _stored)],
     ),
     Metric(

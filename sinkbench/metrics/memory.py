@@ -31,7 +31,7 @@ def _heaps(cell: CellSummary) -> dict[str, float | None]:
 METRICS = (
     Metric(
         "Peak memory",
-        "The most memory that the services of a cell's path held together at one moment.",
+        "The most memory that the services of a cell's path used together at one moment.",
         of_trial=lambda seen: {
             "peak_memory": memory_peaks(seen.samples, seen.path),
             "total_peak_memory_bytes": total_memory_peak(seen.samples, seen.path),
@@ -59,7 +59,7 @@ METRICS = (
     ),
     Metric(
         "Peak heap",
-        "The most of its heap that the JVMs of a service had in use, with garbage that was not collected yet.",
+        "The most heap that the JVMs of a service used, with garbage not collected yet.",
         columns=[
             Column(
                 RESOURCES,

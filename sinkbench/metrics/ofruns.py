@@ -6,9 +6,9 @@ from sinkbench.metrics.metric import Metric
 
 ATTRIBUTION = Metric(
     "Sink or connector",
-    "How much of the difference of two pipelines is the sink's, and how much the connector's.",
+    "How much of the difference between two pipelines is due to the sink, and how much to the connector.",
 )
-COURSE = Metric("Course of a trial", "Records stored a second, and the lag, over the seconds of one trial.")
+COURSE = Metric("Course of a trial", "Records stored per second, and the lag, over the seconds of one trial.")
 SCALING = Metric(
     "Scaling law",
     "How a pipeline's rate grows with its tasks, as a curve with three numbers.",

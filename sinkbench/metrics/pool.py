@@ -42,7 +42,7 @@ def _column(place: int, head: str, path: str, shown: Callable[[float | None], st
 METRICS = (
     Metric(
         "Waits in the pool",
-        "How long the connector's connections waited for one of the pooler's to the database.",
+        "How long the connector's connections waited for one of the pooler's connections to the database.",
         of_trial=_of_trial,
         of_cell=_of_cell,
         columns=[

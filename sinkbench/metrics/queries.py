@@ -66,11 +66,11 @@ def _column(place: int, head: str, path: str, shown: Callable[[float | None], st
     return Column(READS, place, head, lambda cell, _: shown(find(cell, path)))
 
 
-METRICS = (Metric("Equal jobs", "Whether two cells can answer the same questions afterwards.", of_cell=_queries),)
+METRICS = (Metric("Equal jobs", "Whether two cells can answer the same queries afterwards.", of_cell=_queries),)
 READ_METRICS = (
     Metric(
-        "Queries beside a load",
-        "How long queries take while records come, and when none do.",
+        "Queries during a load",
+        "How long queries take during a load, and without one.",
         of_cell=_reads,
         columns=[
             _column(10, "offered\nrecords/s", "offered_records_per_second", whole),

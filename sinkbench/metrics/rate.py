@@ -79,7 +79,7 @@ def _export(name: str, path: str) -> Export:
 METRICS = (
     Metric(
         "Records per second",
-        "How many records a cell stores in a second once it is warm: the median of its valid trials.",
+        "How many records a cell stores per second once it is warm: the median of its valid trials.",
         of_cell=_of_cell,
         columns=[Column(CELLS, 20, "records/s", _rate)],
         heads=["measured records/s", "A records/s", "B records/s"],
@@ -93,7 +93,7 @@ METRICS = (
     ),
     Metric(
         "Warm and steady",
-        "Whether a rate may be quoted: its JVMs had stopped compiling, and it no longer changed.",
+        "Whether a rate may be quoted: the JVMs had stopped compiling, and the rate no longer changed.",
         of_cell=lambda taken: {"at_least": taken.early},
         place=50,
         exports=[
@@ -107,7 +107,7 @@ METRICS = (
     ),
     Metric(
         "Interval",
-        "Where the true value lies with 95 % confidence; of fewer than five trials the lowest and the highest.",
+        "Where the true value lies with 95 % confidence; with fewer than five trials the lowest and the highest trial.",
         columns=[
             Column(
                 CELLS,

@@ -125,8 +125,8 @@ METRICS = (
         ],
     ),
     Metric(
-        "By hand",
-        "What a person had to do about a pipeline that did not recover by itself.",
+        "Manual actions",
+        "What an operator had to do about a pipeline that did not recover by itself.",
         columns=[Column(STATUS, 60, "by\nhand", _acts)],
     ),
 )

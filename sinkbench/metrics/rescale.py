@@ -39,7 +39,7 @@ def _interval(cell: CellSummary, _: View) -> str:
 METRICS = (
     Metric(
         "Rebalance",
-        "The time from the request for another number of tasks until all of the new tasks run.",
+        "The time from the request for another number of tasks until all new tasks run.",
         of_cell=_of_cell,
         columns=[
             Column(RESCALES, 10, "tasks", lambda cell, _: f"{find(cell, 'rescale.tasks_before')} to {cell.tasks}"),
@@ -53,7 +53,7 @@ METRICS = (
     ),
     Metric(
         "Rate before and after",
-        "Records stored a second before the request for other tasks, and after the rebalance.",
+        "Records stored per second before the request for other tasks, and after the rebalance.",
         columns=[
             _column(40, "before\nrecords/s", "before_records_per_second", whole),
             Column(RESCALES, 50, "after\nrecords/s", lambda cell, _: whole(usable_median(cell))),

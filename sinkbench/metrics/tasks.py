@@ -41,7 +41,7 @@ def _json(value: object) -> Value:
 METRICS = (
     Metric(
         "Tasks",
-        "The connector's tasks, and in brackets how many that makes for each worker.",
+        "The connector's tasks, and in brackets the number per worker.",
         of_cell=_of_cell,
         columns=[Column(CELLS, 10, "tasks\n(per\nworker)", tasks_per_worker)],
         heads=["tasks"],

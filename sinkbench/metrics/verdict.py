@@ -163,7 +163,7 @@ def _of_connections(trials: Sequence[TrialRecord]) -> list[str]:
 
 METRICS = (
     Metric(
-        "Invalid trials", "Trials whose numbers are not used, each with its reasons.", of_cell=_invalid, heads=["why"]
+        "Invalid trials", "Trials whose figures are not used, each with its reasons.", of_cell=_invalid, heads=["why"]
     ),
     Metric(
         "Verdict",

@@ -57,38 +57,38 @@ def is_leftover(stack: Stack) -> Callable[[str], bool]:
     return lambda name: bool(tokens) and pattern.fullmatch(name) is not None
 
 
-def sweep(bench: Cluster) -> list[str]:
+def sweep(cluster: Cluster) -> list[str]:
     """Removes what killed runs have left behind, except consumer groups with members; returns what, for a person."""
     swept = []
-    mine = is_leftover(bench.stack)
-    for connector in filter(mine, bench.connect.connectors()):
-        bench.stop_connector(connector)
-        bench.kafka.delete_group(group_of(connector))
+    mine = is_leftover(cluster.stack)
+    for connector in filter(mine, cluster.connect.connectors()):
+        cluster.stop_connector(connector)
+        cluster.kafka.delete_group(group_of(connector))
         swept.append(f"connector {connector}")
-    for name in sinks_of(bench.stack.endpoints):
+    for name in sinks_of(cluster.stack.endpoints):
         # Of others' clusters nothing is set but an index of a trial's own.
-        if sink_kind(name).settable and not bench.stack.endpoints.shared:
-            swept += needed(bench.sink(name).capabilities.service_settings, "service_settings").revert()
-        for target in filter(mine, bench.sink(name).leftovers(PREFIX)):
-            bench.sink(name).drop(target)
+        if sink_kind(name).settable and not cluster.stack.endpoints.shared:
+            swept += needed(cluster.sink(name).capabilities.service_settings, "service_settings").revert()
+        for target in filter(mine, cluster.sink(name).leftovers(PREFIX)):
+            cluster.sink(name).drop(target)
             swept.append(f"{name}'s {target}")
-    for topic in filter(mine, bench.kafka.topics()):
-        bench.kafka.delete_topic(topic)
+    for topic in filter(mine, cluster.kafka.topics()):
+        cluster.kafka.delete_topic(topic)
         swept.append(f"topic {topic}")
     # A run may be killed between the end of a connector and that of its group.
-    groups = [name for name in bench.kafka.groups() if mine(name.removeprefix(group_of("")))]
-    empty = [name for name in groups if bench.kafka.is_empty(name)]
+    groups = [name for name in cluster.kafka.groups() if mine(name.removeprefix(group_of("")))]
+    empty = [name for name in groups if cluster.kafka.is_empty(name)]
     for group in empty:
-        bench.kafka.delete_group(group)
+        cluster.kafka.delete_group(group)
         swept.append(f"consumer group {group}")
-    if bench.stack.endpoints.shared and empty == groups:
-        Book.of(bench.stack).clear()
+    if cluster.stack.endpoints.shared and empty == groups:
+        Book.of(cluster.stack).clear()
     return swept
 
 
-def check_alone(bench: Cluster) -> None:
+def check_alone(cluster: Cluster) -> None:
     """Raises StackError if, after `sweep`, a connector of another run's trial is on the Connect cluster."""
-    others = [name for name in bench.connect.connectors() if TRIAL.fullmatch(name)]
+    others = [name for name in cluster.connect.connectors() if TRIAL.fullmatch(name)]
     if others:
         raise StackError(
             f"another run's connector {others[0]} is on this Connect cluster, and two races would spoil each"

@@ -18,11 +18,11 @@ __all__ = ["Limits"]
 class Limits:
     """What Kafka, Connect and the sinks can do alone; see `sinkbench.limits`. Measured where all is warm."""
 
-    def __init__(self, bench: Cluster, journal: Journal, events: Events) -> None:
-        self._plan = bench.plan
+    def __init__(self, cluster: Cluster, journal: Journal, events: Events) -> None:
+        self._plan = cluster.plan
         self._journal = journal
         self._events = events
-        wanted = jobs(bench, journal.cells, journal.token) if bench.plan.limits else []
+        wanted = jobs(cluster, journal.cells, journal.token) if cluster.plan.limits else []
         self._jobs = {LimitOf(job.sink, job.way): job for job in wanted}
         searched = {(limit.sink, limit.way) for limit in journal.limits}
         self._unsearched = [job for of, job in self._jobs.items() if of not in searched]

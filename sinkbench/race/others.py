@@ -19,19 +19,19 @@ LEAST_PER_SECOND = 50.0
 MOST_NAMED = 5
 
 
-def also_there(bench: Cluster) -> list[str]:
+def also_there(cluster: Cluster) -> list[str]:
     """Who else is there, after `sweep` and before anything is created: a line each, for a person.
 
     Raises StackError if another connector runs on a local stack, where you can stop it.
     """
-    sinks = sinks_of(bench.stack.endpoints)
-    before = bench.others(sinks=sinks)
-    endpoints = bench.stack.endpoints
+    sinks = sinks_of(cluster.stack.endpoints)
+    before = cluster.others(sinks=sinks)
+    endpoints = cluster.stack.endpoints
     if before.connectors and not endpoints.shared:
         worker = next(iter(endpoints.connect.values()))
         raise StackError(refusal(before, worker, curl(endpoints.connect_access)))
     time.sleep(LOOK_SECONDS)
-    return in_words(before, bench.others(sinks=sinks))
+    return in_words(before, cluster.others(sinks=sinks))
 
 
 def refusal(found: Others, worker: str, curl: str = "curl") -> str:

@@ -42,8 +42,8 @@ WARM_AT_ONCE = 0.1
 class Pilots:
     """Warm up the workers, tell how many records trials need, and find how the sinks are set."""
 
-    def __init__(self, bench: Cluster, journal: Journal, events: Events) -> None:
-        self._bench = bench
+    def __init__(self, cluster: Cluster, journal: Journal, events: Events) -> None:
+        self._cluster = cluster
         self._journal = journal
         self._events = events
         self._taken = 0
@@ -60,7 +60,7 @@ class Pilots:
             for form in dict.fromkeys(cell.form for cell in cells):
                 self._load(form)
             visits: dict[str, list[Pilot]] = {cell.place: [] for cell in cells}
-            drain = self._bench.plan.drain
+            drain = self._cluster.plan.drain
             # What a pilot takes at least, to tell anything.
             least = 2 * drain.pilot_seconds
             deadline = time.monotonic() + drain.warm_up_seconds * len(cells)
@@ -77,26 +77,26 @@ class Pilots:
 
     def _remove_topics(self) -> None:
         for form, (names, _) in list(self._shared.items()):
-            self._bench.kafka.delete_topic(names.topic)
+            self._cluster.kafka.delete_topic(names.topic)
             del self._shared[form]
 
     def _recover(self) -> bool:
-        return recover(self._bench, self._events)
+        return recover(self._cluster, self._events)
 
     def _load(self, form: Form) -> None:
-        size, before = self._bench.value_bytes(form), len(self._shared)
-        wanted = int(2 * self._bench.plan.drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
+        size, before = self._cluster.value_bytes(form), len(self._shared)
+        wanted = int(2 * self._cluster.plan.drain.pilot_seconds * PILOT_RECORDS_PER_SECOND)
         records = max(min(wanted, int(PILOT_BYTES / size)), least_records(size))
         names = Names.of(f"{self._journal.token}_pilot{f'_{before + 1}' if before else ''}")
-        self._bench.check_disk(records, form=form)
+        self._cluster.check_disk(records, form=form)
         self._events.phase("loading the pilots' topic")
         self._shared[form] = names, records
         load = TopicLoad(records, form)
-        loaded = self._bench.load(names, load, lambda done: self._events.progress(done, records))
+        loaded = self._cluster.load(names, load, lambda done: self._events.progress(done, records))
         self._calibrate(loaded.records_per_second)
 
     def _is_warm(self, visits: Sequence[Pilot]) -> bool:
-        return is_warm(visits, self._bench.plan.drain.compiling_percent / 100)
+        return is_warm(visits, self._cluster.plan.drain.compiling_percent / 100)
 
     def _tell_of(self, waiting: Sequence[Cell]) -> None:
         if waiting:
@@ -109,12 +109,12 @@ class Pilots:
         shared, records = self._shared[cell.form]
         names = Names(shared.trial, shared.topic, f"{shared.connector}_{self._taken}")
         # A pilot warms JVMs up; to put rows in for it would take longer than itself.
-        own = Resources(self._bench, replace(cell, rows_before=0), names, records, self._events)
+        own = Resources(self._cluster, replace(cell, rows_before=0), names, records, self._events)
         with cleaning(lambda: own.remove(topic=False), self._recover):
             found = take_pilot(own, seconds_left)
             self._recover()
             # Now that it has an index, or a table, as all trials will have.
-            self._journal.add_sink(cell.sink, _but_set(self._bench.sink(cell.sink).settings(names.target, {}), cell))
+            self._journal.add_sink(cell.sink, _but_set(self._cluster.sink(cell.sink).settings(names.target, {}), cell))
         if found.records_per_second is None:
             self._events.say(f"pilot of {cell.place}: {found.problem}")
             return found
@@ -126,7 +126,7 @@ class Pilots:
 
     def _calibrate(self, records_per_second: float) -> None:
         """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""
-        if self._bench.plan.drains or any(limit.sink == GENERATOR for limit in self._journal.limits):
+        if self._cluster.plan.drains or any(limit.sink == GENERATOR for limit in self._journal.limits):
             return
         limit = Limit(sink=GENERATOR, way="loadgen", records_per_second=round(records_per_second, 1))
         self._journal.add_limit(limit)

@@ -19,27 +19,27 @@ LEAST_FREE_BYTES = 4_000_000_000
 PARTITIONS = 24
 
 
-def preflight(bench: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
+def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
     """Makes sure that every cell has its sink, and Connect its plugin; returns each plugin's version by its class.
 
     Raises StackError if a sink is missing, does not answer or cannot be set as the plan says; ConnectError if Connect
     lacks a plugin; PlanError if a pipeline's file is no connector file.
     """
     for name in dict.fromkeys(cell.sink for cell in cells):
-        bench.sink(name)
+        cluster.sink(name)
     for cell in cells:
         if not cell.settings:
             continue
-        settings = needed(bench.sink(cell.sink).capabilities.service_settings, "service_settings")
+        settings = needed(cluster.sink(cell.sink).capabilities.service_settings, "service_settings")
         if (refusal := settings.refusal(cell.settings)) is not None:
             raise StackError(f"{cell.label}: cannot be set as the plan says: {refusal}")
-    there = bench.connect.plugins()
+    there = cluster.connect.plugins()
     used = {}
     for cell in cells:
-        wanted = bench.config(cell, Names.of("preflight")).get("connector.class", "")
+        wanted = cluster.config(cell, Names.of("preflight")).get("connector.class", "")
         found = next((name for name in there if wanted in _spellings(name)), None)
         if found is None:
-            shared = bench.stack.endpoints.shared
+            shared = cluster.stack.endpoints.shared
             where = "on every worker" if shared else "in connect/plugins and restart the workers (docs/pipelines.md)"
             raise ConnectError(
                 f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; install it {where}, or"

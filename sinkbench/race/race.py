@@ -56,17 +56,17 @@ MOST_WARMING = 3
 class Race:
     """One run of a plan, from its beginning or from where it was interrupted."""
 
-    def __init__(self, bench: Cluster, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
+    def __init__(self, cluster: Cluster, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
         """No block begins that would end later than `seconds` after the run's start.
 
         Raises ValueError if the trials that the run has are not those of its plan and its cells.
         """
-        plan, cells, trials, limits = bench.plan, journal.cells, journal.trials, journal.limits
-        self._bench = bench
+        plan, cells, trials, limits = cluster.plan, journal.cells, journal.trials, journal.limits
+        self._cluster = cluster
         self._plan = plan
         self._journal = journal
         self._ui = ui
-        self._sizes = Sizes(plan.drain, least_records(bench.record_bytes), bench.record_bytes)
+        self._sizes = Sizes(plan.drain, least_records(cluster.record_bytes), cluster.record_bytes)
         self._step = 0
         self._numbered = 0
         self._cold = False
@@ -74,7 +74,7 @@ class Race:
         # Cells that differ only in the rate offered share a pilot.
         self._pilots_left = len({cell.place for cell in self._cells_left})
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
-        self._limits = Limits(bench, journal, ui)
+        self._limits = Limits(cluster, journal, ui)
         self._searches = searches_of(plan, cells, trials, limits)
         self._blocks_left: list[BlockLeft] = []
         self._find_blocks()
@@ -86,7 +86,7 @@ class Race:
         There is a summary of the finished trials all the time, also after a power cut. Whatever ends the run early,
         what a trial created is removed.
         """
-        note_run(self._bench.stack, self._journal.token)
+        note_run(self._cluster.stack, self._journal.token)
         self._announce()
         try:
             self._journal.write(complete=False)
@@ -117,7 +117,7 @@ class Race:
             self._pilots_left, self._warm_up_left = left, seconds
             self._begin(f"pilot of {cell.place}", "pilot", same_place)
 
-        Pilots(self._bench, self._journal, self._ui).take(places, self._sizes, begin)
+        Pilots(self._cluster, self._journal, self._ui).take(places, self._sizes, begin)
         self._pilots_left, self._warm_up_left = 0, 0.0
 
     def _measure_limits(self) -> None:
@@ -206,7 +206,7 @@ class Race:
         """Those of the next trial; trials are numbered, whatever the number of pilots before them."""
         self._numbered += 1
         names = Names.of(f"{self._journal.token}_{self._numbered:03d}")
-        return Resources(self._bench, cell, names, records, self._ui)
+        return Resources(self._cluster, cell, names, records, self._ui)
 
     def _take(self, own: Resources, workload: Workload, block: int, name: str, *, retake: bool = False) -> TrialRecord:
         """Takes a trial, keeps what came of it, and removes what it has created.
@@ -236,7 +236,7 @@ class Race:
 
         Returns whether anything had died.
         """
-        died = recover(self._bench, self._ui)
+        died = recover(self._cluster, self._ui)
         self._cold |= died
         return died
 

@@ -15,30 +15,30 @@ __all__ = ["recover"]
 RETURN_SECONDS = 60.0
 
 
-def recover(bench: Cluster, events: Events) -> bool:
+def recover(cluster: Cluster, events: Events) -> bool:
     """Starts again what has died, or waits for it where others start it; then finds every service anew.
 
     Returns whether anything had died.
     """
-    dead = _dead(bench)
+    dead = _dead(cluster)
     if not dead:
         return False
-    if bench.stack.endpoints.shared:
+    if cluster.stack.endpoints.shared:
         events.say(f"{' and '.join(dead)} did not answer; waiting up to {RETURN_SECONDS:.0f} s")
         deadline = time.monotonic() + RETURN_SECONDS
-        while time.monotonic() < deadline and _dead(bench):
+        while time.monotonic() < deadline and _dead(cluster):
             time.sleep(1)
     else:
         events.say(f"starting {' and '.join(dead)} again")
         try:
-            bench.stack.up(events.phase)
+            cluster.stack.up(events.phase)
         except ServiceError as error:
             # Another one may have died meanwhile.
             events.say(f"{in_one_line(error)}; once more")
-            bench.stack.up(events.phase)
-    bench.reconnect()
+            cluster.stack.up(events.phase)
+    cluster.reconnect()
     return True
 
 
-def _dead(bench: Cluster) -> list[str]:
-    return [state.name for state in bench.stack.services() if state.state != "running"]
+def _dead(cluster: Cluster) -> list[str]:
+    return [state.name for state in cluster.stack.services() if state.state != "running"]

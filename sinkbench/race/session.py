@@ -163,15 +163,15 @@ class _Session(ExitStack):
         prepare_faults(self._cells, self._stack, self._say)
         self._start()
         try_faults(self._cells, self._stack)
-        self._bench = self.enter_context(closing(Cluster(self._stack, self._plan, CHECKOUT, self._records)))
-        plugins = preflight(self._bench, self._cells)
-        unconfirmed = validate_configs(self._bench, self._cells, self._say)
-        for thing in sweep(self._bench):
+        self._cluster = self.enter_context(closing(Cluster(self._stack, self._plan, CHECKOUT, self._records)))
+        plugins = preflight(self._cluster, self._cells)
+        unconfirmed = validate_configs(self._cluster, self._cells, self._say)
+        for thing in sweep(self._cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
-        check_alone(self._bench)
+        check_alone(self._cluster)
         # Each trial is judged with it. It takes a second or two, which is to be spent while others are only looked at.
         Thread(target=import_module, args=("scipy.stats",)).start()
-        for line in (there := also_there(self._bench)):
+        for line in (there := also_there(self._cluster)):
             self._say(f"also there: {line}")
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)
         if files := file_hashes(self._plan, CHECKOUT):
@@ -191,7 +191,7 @@ class _Session(ExitStack):
             self._starter.write(folder.run)
         try:
             with choose_ui(self._console, self._live) as ui:
-                summary = Race(self._bench, journal, ui, seconds).run()
+                summary = Race(self._cluster, journal, ui, seconds).run()
         except (Interrupted, SinkbenchError, OSError) as ended:
             how = "interrupted" if isinstance(ended, Interrupted) else "broken off"
             with suppress(OSError):

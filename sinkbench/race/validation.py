@@ -19,7 +19,7 @@ __all__ = ["validate_configs"]
 _REPORTED_AT_MOST = 5
 
 
-def validate_configs(bench: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> dict[str, JsonValue]:
+def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> dict[str, JsonValue]:
     """Has Connect validate the configuration of each pipeline once; returns unconfirmed keys by the pipeline's label.
 
     `say` gets the unconfirmed keys, or why none was checked: not every Connect validates. Raises PlanError, with up to
@@ -29,23 +29,23 @@ def validate_configs(bench: Cluster, cells: Sequence[Cell], say: Callable[[str],
     wrong: list[str] = []
     for cell in {cell.label: cell for cell in cells}.values():
         names = Names.of("preflight")
-        config = {**bench.config(cell, names), "name": names.connector}
+        config = {**cluster.config(cell, names), "name": names.connector}
         try:
-            said = bench.connect.validate(config)
+            said = cluster.connect.validate(config)
         except ServiceError as error:
-            if not _validates(bench, config):
+            if not _validates(cluster, config):
                 say(f"the keys of connectors are not checked: Connect does not validate {cell.label}: {error}")
                 break
             # A value that a client of Kafka cannot read becomes no error of a key.
-            wrong.append(f"{_where(bench, cell, *cell.overrides)}: Connect cannot read the configuration: {error}")
+            wrong.append(f"{_where(cluster, cell, *cell.overrides)}: Connect cannot read the configuration: {error}")
             continue
-        wrong += [f"{_where(bench, cell, key)}: {problem}" for key, problem in _problems(config, said)]
+        wrong += [f"{_where(cluster, cell, key)}: {problem}" for key, problem in _problems(config, said)]
         checked = check_keys(config, said.listed, cell.overrides, beans_named(map(str, config.values())))
         options = check_url(config.get(URL, ""))
         # A class that is refused declares no keys, so that its keys would seem to be unread.
         if not said.errors:
-            wrong += [f"{_where(bench, cell, key)}: the key '{key}' {why}" for key, why in checked.unread.items()]
-        wrong += [f"{_where(bench, cell, URL)}: '{option}' {why}" for option, why in options.unread.items()]
+            wrong += [f"{_where(cluster, cell, key)}: the key '{key}' {why}" for key, why in checked.unread.items()]
+        wrong += [f"{_where(cluster, cell, URL)}: '{option}' {why}" for option, why in options.unread.items()]
         if found := (*checked.unconfirmed, *options.unconfirmed):
             unconfirmed[cell.label] = found
     if wrong:
@@ -67,18 +67,18 @@ def _problems(config: Mapping[str, str], said: Validation) -> Iterator[tuple[str
             yield key, f"'{key}' needs the variable {name}, which the workers do not know; {mend}"
 
 
-def _validates(bench: Cluster, config: Mapping[str, str]) -> bool:
+def _validates(cluster: Cluster, config: Mapping[str, str]) -> bool:
     """Whether Connect validates anything: the same connector, without what is particular to this configuration."""
     try:
-        bench.connect.validate({key: config[key] for key in ("connector.class", "name", "topics")})
+        cluster.connect.validate({key: config[key] for key in ("connector.class", "name", "topics")})
     except ServiceError:
         return False
     return True
 
 
-def _where(bench: Cluster, cell: Cell, *keys: str) -> str:
+def _where(cluster: Cluster, cell: Cell, *keys: str) -> str:
     """Where keys come from: the line of the plan if they are overrides, or the connector file."""
     if not keys or not cell.overrides.keys() >= set(keys):
         return f"connectors/{cell.pipeline}.json"
-    index = next(n for n, entry in enumerate(bench.plan.pipelines) if entry.shown_name == cell.label)
-    return f"{bench.plan.where('pipelines', index, 'overrides', keys[0])}: {cell.label}"
+    index = next(n for n, entry in enumerate(cluster.plan.pipelines) if entry.shown_name == cell.label)
+    return f"{cluster.plan.where('pipelines', index, 'overrides', keys[0])}: {cell.label}"

@@ -61,6 +61,7 @@ services:
       POSTGRES_PRIMARY_PORT: 5432
     volumes: ["two-postgres-2:/var/lib/postgresql/sinkbench"]
   connect:
+    depends_on: {kafka-2: {condition: service_healthy}}
     environment: {CONNECT_REPLICATION: 2, KAFKA_BOOTSTRAP: "kafka:9092,kafka-2:9092"}
   controller:
     environment: {SINKBENCH_TOPOLOGY: plans/two.yaml}

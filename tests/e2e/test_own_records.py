@@ -183,7 +183,7 @@ def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
     kafka.create_topic(topic, 1)
     source = f"kafka://{bootstrap}/{topic}"
     with (
-        pytest.raises(PlanError, match="holds no record with a value"),
+        pytest.raises(PlanError, match="has no record with a value"),
         keep_records(PlanLoad(records=source), lambda: stack.endpoints),
     ):
         pass

@@ -2,16 +2,17 @@
 
     python -m tests.frozen.make        writes it anew into expected/, which is what `test_frozen.py` asks for
 
-Only that which is meant to change may be written anew; what was renamed belongs into `test_frozen.py`. All that is
-called of the code under test is imported here.
+Only that which is meant to change may be written anew; what was renamed belongs into `renamed.py`. All that is called
+of the code under test is imported here.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -45,6 +46,7 @@ from sinkbench.tables.export import export
 from sinkbench.tables.percell import durability_table
 from sinkbench.tables.runs import runs_table
 from sinkbench.tables.text import plain_text
+from tests.frozen.renamed import NOW
 
 __all__ = [
     *(
@@ -67,17 +69,15 @@ RUNS, EXPECTED = HERE / "runs", HERE / "expected"
 NAMES = sorted(folder.name for folder in RUNS.iterdir() if folder.is_dir())
 WIDTH, NARROW = 140, 80
 # Runs that are printed on a narrow terminal, too.
-NARROWED = {"drain-quick", "sustain-bounded"}
+NARROWED = {"drain-quick"}
 # Runs that are exported in formats other than JSON, too.
-EXPORTED = {
-    *("drain-quick", "drain-changes", "drain-limits", "sustain-bounded", "capacity", "faults-poison"),
-}
+EXPORTED = {"drain-quick", "drain-limits", "faults-poison"}
 # Runs of which the report's words and tables are kept, without its pictures.
 REPORTED = {"drain-quick", "drain-limits", "drain-scaling", "sustain-reads", "capacity", "faults-services"}
 # The same in every run, or what samples would be needed for.
 _NOT_REPORTED = {"environment", "configuration", "course", "left-out"}
 # Runs of which everything is asked that a file of thresholds can ask.
-ASKED = {"drain-limits", "sustain-bounded"}
+ASKED = {"drain-limits", "capacity"}
 # Fields of trials that no cell has.
 _OF_TRIALS = {
     *("trial", "block", "started_at", "seconds", "records", "stamped_records_per_second", "sent_share", "pilot"),
@@ -89,23 +89,19 @@ _OF_TRIALS = {
 COMPARED = {
     "pair": ("pair-a", "pair-b"),
     "pair-turned": ("pair-b", "pair-a"),
-    "same-run": ("pair-a", "pair-a"),
+    "more-trials": ("pair-a", "drain-limits"),
     "few-trials": ("drain-cold", "drain-quick"),
     "drain-and-sustain": ("drain-quick", "sustain-bounded"),
     "sustain": ("sustain-bounded", "sustain-overload"),
-    "forms-and-settings": ("drain-forms", "drain-settings"),
-    "faults": ("faults-services", "faults-connector"),
+    "records": ("drain-quick", "drain-mixed"),
+    "faults": ("faults-services", "faults-mixed"),
     "capacity": ("capacity", "capacity"),
-    "rescale": ("rescale", "rescale"),
     "unfinished": ("pair-a", "unfinished"),
 }
 
-Change = Callable[[str, Any], Any]
-"""What becomes of the content of a stored file, by the file's name."""
 
-
-def unpack(name: str, folder: Path, change: Change = lambda _, content: content) -> Path:
-    """The stored run of that name as sinkbench would have kept it, in a new folder below `folder`.
+def unpack(name: str, folder: Path) -> Path:
+    """The stored run of that name as sinkbench would have kept it, with today's names, in a new folder below `folder`.
 
     Beside this file a run lacks what is null and what is empty; a trial lacks what is as in the first one of its cell,
     and an environment what is as in environment.json. A summary has no cells: they are made from the trials.
@@ -113,7 +109,7 @@ def unpack(name: str, folder: Path, change: Change = lambda _, content: content)
     source = RUNS / name
     summary = _json(source / "summary.json")
     summary["environment"] = {**_json(RUNS / "environment.json"), **summary["environment"]}
-    summary = change("summary.json", summary)
+    summary = NOW.content(summary)
     run = folder / str(summary["run"])
     run.mkdir(parents=True)
     (run / "summary.json").write_text(json.dumps(summary), "utf-8")
@@ -121,11 +117,10 @@ def unpack(name: str, folder: Path, change: Change = lambda _, content: content)
     with (run / "trials.jsonl").open("w", encoding="utf-8") as file:
         for line in (source / "trials.jsonl").read_text("utf-8").splitlines():
             trial = json.loads(line)
-            whole = {**first.setdefault(trial["cell"], trial), **trial}
-            file.write(json.dumps(change("trials.jsonl", bare(whole)), ensure_ascii=False) + "\n")
+            whole = bare(merged(first.setdefault(trial["cell"], trial), trial))
+            file.write(json.dumps(NOW.content(whole), ensure_ascii=False) + "\n")
     # A plan in JSON is one in YAML, too.
-    plan = YAML(typ="safe", pure=True).load((source / "plan.yaml").read_text("utf-8"))
-    (run / "plan.yaml").write_text(json.dumps(change("plan.yaml", plan), ensure_ascii=False), "utf-8")
+    (run / "plan.yaml").write_text(json.dumps(NOW.content(stored_plan(name)), ensure_ascii=False), "utf-8")
     if (source / "connectors").exists():
         shutil.copytree(source / "connectors", run / "connectors")
     return run
@@ -150,6 +145,13 @@ def outputs(name: str, run: Path) -> dict[str, str]:
     return found
 
 
+@cache
+def stored_plan(name: str) -> dict[str, Any]:
+    """The plan of the stored run of that name, as plain values."""
+    content: dict[str, Any] = YAML(typ="safe", pure=True).load((RUNS / name / "plan.yaml").read_text("utf-8"))
+    return content
+
+
 def trials(run: Path) -> list[dict[str, Any]]:
     """The trials of an unpacked run as they would be kept now."""
     return [trial.model_dump(mode="json") for trial in read(run)[1].trials]
@@ -170,7 +172,7 @@ def plan_text(run: Path) -> str:
 def read(run: Path) -> tuple[Plan, StoredRun]:
     """The plan of an unpacked run, and the run with the summary that follows from its trials."""
     kept = load_run(run)
-    plan = Plan.model_validate(YAML(typ="safe", pure=True).load((run / "plan.yaml").read_text("utf-8")))
+    plan = Plan.model_validate(_json(run / "plan.yaml"))
     known = kept.summary
     summary = summary_of(
         known.run,
@@ -201,7 +203,6 @@ def export_of(summary: RunSummary, form: str) -> str:
 def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
     """What a run's tables show on occasion only: an output each, below what it is."""
     summary = kept.summary
-
     yield _titled("durability", durability_table(summary, always=True))
     if name in NARROWED:
         yield f"# in {NARROW} columns\n{render(summary, NARROW).rstrip()}"
@@ -282,11 +283,10 @@ def comparisons(runs: Mapping[str, Path]) -> dict[str, str]:
         for bounds in ((5.0, 5.0), (0.0, None), (None, 30.0)):
             told = gate(comparison, *bounds)
             gates += [f"slower {bounds[0]}, more CPU {bounds[1]}:"]
-            gates += [
-                f"  {kind}: {line}" for kind in ("failures", "remarks", "inconclusive") for line in getattr(told, kind)
-            ]
+            kinds = ("failures", "remarks", "inconclusive")
+            gates += [f"  {kind}: {line}" for kind in kinds for line in getattr(told, kind)]
         found[f"{name}.txt"] = f"{as_text(comparison)}\n{_lines(gates)}"
-        if name in ("pair", "forms-and-settings"):
+        if name in ("pair", "records"):
             found[f"{name}.md"] = as_markdown(comparison)
     return found
 
@@ -326,7 +326,7 @@ def compact(name: str, summary: str) -> str:
     found = bare(json.loads(summary))
     del found["environment"]
     first = _first_trials(name)
-    cells = [_beyond(first.get(cell["cell"], {}), cell) for cell in found["cells"]]
+    cells = [beyond(first.get(cell["cell"], {}), cell) for cell in found["cells"]]
     lines = [f"{json.dumps(key)}:{_short(value)}" for key, value in found.items() if key != "cells"]
     return "{\n" + ",\n".join([*lines, '"cells":[\n' + ",\n".join(map(_short, cells)) + "\n]"]) + "\n}\n"
 
@@ -335,8 +335,7 @@ def uncompacted(name: str, text: str) -> dict[str, Any]:
     """The whole of what `compact` has made, but for the environment and what is null."""
     found: dict[str, Any] = json.loads(text)
     first = _first_trials(name)
-    cells = [{**first.get(cell["cell"], {}), **cell} for cell in found["cells"]]
-    return {**found, "cells": [bare(cell) for cell in cells]}
+    return {**found, "cells": [bare(merged(first.get(cell["cell"], {}), cell)) for cell in found["cells"]]}
 
 
 def _first_trials(name: str) -> dict[str, dict[str, Any]]:
@@ -348,9 +347,23 @@ def _first_trials(name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _beyond(first: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
-    whole = {**dict.fromkeys(first), **cell}
-    return {key: value for key, value in whole.items() if key == "cell" or key not in first or first[key] != value}
+def beyond(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not as in the first one; with the cell, and null for what is in the first one alone."""
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys([*other, *first]):
+        one, value = first.get(key), other.get(key)
+        if key == "cell" or one != value:
+            found[key] = beyond(one, value) if isinstance(one, dict) and isinstance(value, dict) else value
+    return found
+
+
+def merged(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole of what `beyond` has left."""
+    found = {**first, **other}
+    for key, value in other.items():
+        if isinstance(value, dict) and isinstance(first.get(key), dict):
+            found[key] = merged(first[key], value)
+    return found
 
 
 def _short(content: Any) -> str:
@@ -367,7 +380,12 @@ def bare(content: Any) -> Any:
 def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        (folder / name).write_text(text, "utf-8")
+        (folder / name).write_text(ruled(text), "utf-8")
+
+
+def ruled(text: str) -> str:
+    """A text with the lines below headers in short: how many strokes they have."""
+    return re.sub("─{3,}", lambda line: f"─ {len(line[0])} ─", text)
 
 
 def _json(file: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The code makes of stored runs what it made of them before: the same figures, in the same words.
 
-What has another name since stands in the tables below, and nowhere else: it is applied to the stored runs as they are
-read, and to what is expected. Where a word is longer now, columns of tables may be wider, but that is all.
+What has another name since stands in `renamed.py`, and nowhere else. Where a word is longer now, columns of tables may
+be wider, but that is all.
 """
 
 from __future__ import annotations
@@ -29,70 +29,15 @@ from tests.frozen.make import (
     listing,
     outputs,
     plan_text,
+    ruled,
+    stored_plan,
     trials,
     uncompacted,
     unpack,
 )
-
-FIELDS: dict[str, str] = {}
-"""Members of objects in JSON, keys of a plan and columns of an export: what a field was called, with the fields that it
-is in before it as far as that is needed, and its name now. As `"recovery.whom": "target"`."""
-
-VALUES: dict[tuple[str, str], str] = {}
-"""What a field held as a code, by the field and the code. As `("code", "undead"): "not_deleted"`."""
-
-WORDS: dict[str, str] = {}
-"""Words in texts, also in those that a run has kept, in the order in which they are replaced. As `"dearer": "more
-CPU"`."""
+from tests.frozen.renamed import FIELDS, NOW, VALUES, WORDS, Renamed
 
 MOST_LINES = 100
-
-
-class Renamed:
-    """Stored and expected content by today's names."""
-
-    def __init__(self, fields: dict[str, str], values: dict[tuple[str, str], str], words: dict[str, str]) -> None:
-        self._fields = {tuple(old.split(".")): new for old, new in fields.items()}
-        self._columns = {path[-1]: new for path, new in self._fields.items()}
-        self._values, self._words = values, words
-
-    def content(self, content: Any, path: tuple[str, ...] = ()) -> Any:
-        """JSON with today's fields, codes and words."""
-        if isinstance(content, dict):
-            return {self._field((*path, key)): self.content(value, (*path, key)) for key, value in content.items()}
-        if isinstance(content, list):
-            return [self.content(value, path) for value in content]
-        if isinstance(content, str):
-            return self._values.get((path[-1] if path else "", content), None) or self.text(content)
-        return content
-
-    def text(self, text: str) -> str:
-        for old, new in self._words.items():
-            text = text.replace(old, new)
-        return text
-
-    def rows(self, text: str) -> str:
-        """A table in CSV with today's columns and words."""
-        headers, *rows = csv.reader(io.StringIO(text))
-        named = [".".join([self._columns.get(first, first), *rest]) for first, *rest in (h.split(".") for h in headers)]
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([named, *([self.text(value) for value in row] for row in rows)])
-        return out.getvalue()
-
-    def names(self, text: str) -> str:
-        """The list of all fields with today's."""
-        return "".join(
-            " ".join(self._columns.get(word, word) for word in line.split(" ")) + "\n" for line in text.splitlines()
-        )
-
-    def _field(self, path: tuple[str, ...]) -> str:
-        for old, new in self._fields.items():
-            if path[-len(old) :] == old:
-                return new
-        return path[-1]
-
-
-NOW = Renamed(FIELDS, VALUES, WORDS)
 FILES = sorted(f"{name}/{file.name}" for name in NAMES for file in (EXPECTED / name).iterdir())
 
 
@@ -104,7 +49,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def one(name: str) -> Path:
         if name not in found:
-            found[name] = unpack(name, folder, lambda _, content: NOW.content(content))
+            found[name] = unpack(name, folder)
         return found[name]
 
     return one
@@ -141,7 +86,7 @@ def test_a_run_gives_what_it_gave(
         _same_json(summary.pop("environment"), environment)
         _same_json(summary, NOW.content(uncompacted(name, expected)))
     elif output.endswith(".csv"):
-        _same(found, NOW.rows(expected), expected)
+        _same(_by_column(found), _by_column(NOW.rows(expected)), _by_column(expected))
     else:
         _same(found, NOW.text(expected), expected)
 
@@ -176,7 +121,7 @@ def test_every_stored_field_of_a_trial_is_read(name: str, unpacked: Callable[[st
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plan_is_kept_as_it_was(name: str, unpacked: Callable[[str], Path]) -> None:
     stored = (RUNS / name / "plan.yaml").read_text("utf-8")
-    plan = YAML(typ="safe", pure=True).load(stored)
+    plan = stored_plan(name)
     if (now := NOW.content(plan)) != plan:
         # Its digest is that of another text, then.
         _same_json(YAML(typ="safe", pure=True).load(plan_text(unpacked(name))), now)
@@ -217,12 +162,22 @@ def test_names_are_replaced_where_they_stand(old: object, new: object) -> None:
 
 def _same(found: str, expected: str, stored: str) -> None:
     """Fails with the lines that differ; `stored` is what is expected before anything was renamed."""
-    lines, wanted = _text_lines(found), _text_lines(expected)
+    lines, wanted = _text_lines(ruled(found)), _text_lines(expected)
     if expected != stored:
         # Another word in a column makes it wider, or less wide.
         lines, wanted = _squeezed(lines), _squeezed(wanted)
     if lines != wanted:
         pytest.fail(_difference(wanted, lines), pytrace=False)
+
+
+def _by_column(text: str) -> str:
+    """A table in CSV, a line a value."""
+    headers, *rows = csv.reader(io.StringIO(text))
+    return "\n".join(
+        f"row {number} {line}"
+        for number, row in enumerate(rows)
+        for line in map(" = ".join, zip(headers, row, strict=True))
+    )
 
 
 def _same_json(found: Any, expected: Any) -> None:
@@ -246,7 +201,7 @@ def _text_lines(text: str) -> list[str]:
 
 
 def _squeezed(lines: Iterable[str]) -> list[str]:
-    return [re.sub("─+", "─", re.sub(" {2,}", "  ", line).strip()) for line in lines]
+    return [re.sub("─ [0-9]+ ─", "─", re.sub(" {2,}", "  ", line).strip()) for line in lines]
 
 
 def _rounded(content: Any) -> Any:

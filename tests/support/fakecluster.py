@@ -98,65 +98,65 @@ def loaded(run: str) -> list[Any]:
 
 
 class FakeSink:
-    """Counts, and has what the bench says that it stored. It is its own capabilities."""
+    """Counts, and has what the cluster says that it stored. It is its own capabilities."""
 
-    def __init__(self, bench: FakeCluster) -> None:
-        self._bench = bench
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
         self.capabilities: Any = Capabilities(
             times=self, others=self, replication=self, changes=self, documents=self, service_settings=self
         )
 
     def create(self, target: str, file: Path | None = None) -> Created:
-        self._bench.create_target(target)
-        return Created(notes=self._bench.notes_of_target)
+        self._cluster.create_target(target)
+        return Created(notes=self._cluster.notes_of_target)
 
     def read(self, target: str) -> SinkReading:
-        return SinkReading(self._bench.stored, None)
+        return SinkReading(self._cluster.stored, None)
 
     def writes(self, target: str) -> int:
-        return self._bench.written // 500
+        return self._cluster.written // 500
 
     def connection_limit(self) -> int | None:
         return 100
 
     def disk_bytes(self, target: str) -> int | None:
-        return 600 * self._bench.stored
+        return 600 * self._cluster.stored
 
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
-        return SinkSettings({"fsync": "on"}, {}, self._bench.promise)
+        return SinkSettings({"fsync": "on"}, {}, self._cluster.promise)
 
     def drop(self, target: str) -> None:
-        self._bench.there.discard(f"target {target}")
+        self._cluster.there.discard(f"target {target}")
 
     def settle(self, target: str) -> None:
-        self._bench.audit()
+        self._cluster.audit()
 
     def sequences(self, target: str, run: str) -> Iterator[Any]:
-        yield np.arange(self._bench.lost, self._bench.offered)
-        yield np.arange(self._bench.lost, self._bench.lost + self._bench.twice)
+        yield np.arange(self._cluster.lost, self._cluster.offered)
+        yield np.arange(self._cluster.lost, self._cluster.lost + self._cluster.twice)
 
     def count(self, target: str) -> int:
-        return self._bench.offered - self._bench.lost + self._bench.twice
+        return self._cluster.offered - self._cluster.lost + self._cluster.twice
 
     def versions(self, target: str, run: str) -> Iterator[Any]:
         return iter(())
 
     def bloat(self, target: str) -> SinkBloat | None:
-        return self._bench.bloats.pop(0) if self._bench.bloats else None
+        return self._cluster.bloats.pop(0) if self._cluster.bloats else None
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
-        self._bench.content()
+        self._cluster.content()
         return {seq: dict(loaded(run)[seq]) for seq in seqs}
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
         yield loaded(run)
 
     def apply(self, given: Mapping[str, Mapping[str, str]]) -> None:
-        self._bench.calls.append(f"set {sorted(given)}")
-        self._bench.set_to = {service: dict(keys) for service, keys in given.items()}
+        self._cluster.calls.append(f"set {sorted(given)}")
+        self._cluster.set_to = {service: dict(keys) for service, keys in given.items()}
 
     def revert(self) -> list[str]:
-        self._bench.set_to = {}
+        self._cluster.set_to = {}
         return []
 
     def seen(self) -> SinkOthers:
@@ -166,76 +166,76 @@ class FakeSink:
         return
 
     def diverted(self, target: str) -> str | None:
-        return self._bench.diverted
+        return self._cluster.diverted
 
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
-        return self._bench.helds.pop(0) if self._bench.helds else ReplicationState(copies=1, asked=1)
+        return self._cluster.helds.pop(0) if self._cluster.helds else ReplicationState(copies=1, asked=1)
 
     def rate(self, target: str, records: int) -> float | None:
-        return self._bench.rate
+        return self._cluster.rate
 
     def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[Any]:
-        return nullcontext(FakeWatch(self._bench))
+        return nullcontext(FakeWatch(self._cluster))
 
 
 class FakeWatch(AbstractContextManager["FakeWatch"]):
-    """Tells what the bench says of arrivals."""
+    """Tells what the cluster says of arrivals."""
 
-    def __init__(self, bench: FakeCluster) -> None:
-        self._bench = bench
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
 
     def __exit__(self, *ended: object) -> None:
         return
 
     def read(self, run: str, one_in: int) -> Arrivals:
-        if self._bench.arrived is None:
+        if self._cluster.arrived is None:
             raise OSError("the arrivals are gone")
-        return self._bench.arrived
+        return self._cluster.arrived
 
 
 class FakeSampler:
     """Samples as fast as they are asked for."""
 
-    def __init__(self, bench: FakeCluster, sources: Sources) -> None:
-        self._bench, self._in_topic = bench, sources.in_topic
+    def __init__(self, cluster: FakeCluster, sources: Sources) -> None:
+        self._cluster, self._in_topic = cluster, sources.in_topic
         self.samples: list[Sample] = []
 
     def start(self) -> int:
         return 0
 
     def now(self) -> float:
-        return self._bench.now()
+        return self._cluster.now()
 
     def stop(self) -> None:
         return
 
     def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
-        bench, seconds = self._bench, len(self.samples) * INTERVAL_SECONDS
-        if bench.silent:
+        cluster, seconds = self._cluster, len(self.samples) * INTERVAL_SECONDS
+        if cluster.silent:
             return []
         there = self._in_topic()
-        bench.at = seconds
-        goes_on = self.samples or bench.revived
-        before = bench.stored if goes_on else 0
-        rate = bench.rate_after if bench.revived else bench.rate
-        if bench.stuck or (bench.frozen is not None and bench.frozen[0] <= seconds < bench.frozen[1]):
+        cluster.at = seconds
+        goes_on = self.samples or cluster.revived
+        before = cluster.stored if goes_on else 0
+        rate = cluster.rate_after if cluster.revived else cluster.rate
+        if cluster.stuck or (cluster.frozen is not None and cluster.frozen[0] <= seconds < cluster.frozen[1]):
             rate = 0.0
-        bench.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
-        bench.written += bench.stored - before
-        dead = bench.dies is not None and seconds >= bench.dies and not bench.revived
+        cluster.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
+        cluster.written += cluster.stored - before
+        dead = cluster.dies is not None and seconds >= cluster.dies and not cluster.revived
         self.samples.append(
             Sample(
                 seconds,
-                bench.stored,
-                there - bench.stored,
+                cluster.stored,
+                there - cluster.stored,
                 12,
                 None,
                 None,
-                bench.tasks - bench.failed,
-                bench.failed,
-                cpu_seconds={bench.mortal: None if dead else seconds, "postgres": seconds},
+                cluster.tasks - cluster.failed,
+                cluster.failed,
+                cpu_seconds={cluster.mortal: None if dead else seconds, "postgres": seconds},
                 signs={
-                    "kafka_compiler_cpu_seconds_total": seconds * bench.compiling(),
+                    "kafka_compiler_cpu_seconds_total": seconds * cluster.compiling(),
                     "kafka_memory_bytes": 1e9,
                     "postgres_memory_bytes": 1e8 + seconds,
                 },

@@ -20,7 +20,7 @@ from sinkbench.errors import Interrupted, StackError, TrialFailed
 from sinkbench.load.loadgens import Loadgens, add, split
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
-from tests.support.endpoints import endpoints as nobody
+from tests.support.endpoints import endpoints as made
 from tests.support.summaries import summary
 
 RECORDS = 30_000
@@ -94,7 +94,7 @@ Start = Callable[..., Generator]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts generators, and looks at them more often than a real load is looked at."""
+    """Starts generators, and asks them more often than those of a real load."""
     monkeypatch.setattr(load_module, "POLL_SECONDS", 0.01)
     made: list[Generator] = []
 
@@ -108,7 +108,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 
 def endpoints(*generators: Generator, **more: Any) -> Endpoints:
-    return nobody(loadgens={f"loadgen-{n}": each.url for n, each in enumerate(generators, start=1)}, **more)
+    return made(loadgens={f"loadgen-{n}": each.url for n, each in enumerate(generators, start=1)}, **more)
 
 
 def run(where: Endpoints, records: int = RECORDS, progress: Callable[[int], None] = lambda _: None) -> Any:
@@ -166,12 +166,6 @@ def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death
     generator = start(lambda get, body: None if get == 2 else three_looks(get, body))
     assert run(endpoints(generator), 10_000).acknowledged == 10_000
     assert generator.gets > 2
-
-
-def test_fewer_records_than_generators_leave_some_idle(start: Start) -> None:
-    generators = [start(three_looks) for _ in range(3)]
-    assert run(endpoints(*generators), 2).acknowledged == 2
-    assert generators[2].bodies == []
 
 
 def other(_get: int, body: Body) -> Answer:

@@ -1,4 +1,4 @@
-"""Records of the user's own are read once for a run, and sent to each load generator that does not have them."""
+"""The user's own records are read once for a run, and sent to each load generator that does not have them."""
 
 from __future__ import annotations
 

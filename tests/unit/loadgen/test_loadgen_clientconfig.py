@@ -1,4 +1,4 @@
-"""Settings of the Kafka client are read strictly, and no message ever holds the value of one."""
+"""Settings of the Kafka client are read strictly, and no message ever shows the value of one."""
 
 from __future__ import annotations
 
@@ -52,10 +52,6 @@ def test_what_is_written_is_read_again_or_refused(settings: dict[str, str]) -> N
         assert any(value != value.strip() or "\n" in value for value in settings.values())
     else:
         assert parse_client_config(text) == settings
-
-
-def test_a_certificate_keeps_its_lines() -> None:
-    assert parse_client_config(format_client_config({"ssl.ca.pem": PEM})) == {"ssl.ca.pem": PEM}
 
 
 def test_a_value_that_the_client_repeats_is_hidden_and_the_name_of_its_setting_is_not() -> None:

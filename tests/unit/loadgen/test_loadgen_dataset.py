@@ -1,4 +1,4 @@
-"""Records of somebody's own keep their bytes, and what cannot be used is refused with its line."""
+"""The user's own records keep their bytes, and what cannot be used is refused with its line."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_byte_of_a_record_stays(text: bytes) -> None:
         (b'{"a": 1', "is no JSON"),
         (b'{"a": 1} {"b": 2}', "is no JSON"),
         (b'{"a": "\xff"}', "is not UTF-8 (byte 8)"),
-        (b'{"bench": 1}', 'has a member "bench" of its own'),
+        (b'{"bench": 1}', 'has a member "bench", which'),
         (b'{"a":' * 100_000, "nested too deeply"),
     ],
 )
@@ -185,8 +185,8 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
     [
         ("a.ndjson", b'{"a": 1}\n{"a": 2', "line 2: is no JSON .*, or the file ends in the middle of it"),
         ("a.ndjson", b'{"a": 1}\n\n[3]\n', "line 3: is a list, not a JSON object; correct it"),
-        ("a.ndjson", b'{"a": 1}\n{"bench": {}}\n', 'line 2: has a member "bench" of its own'),
-        ("a.ndjson", b" \n", "holds no record"),
+        ("a.ndjson", b'{"a": 1}\n{"bench": {}}\n', 'line 2: has a member "bench", which'),
+        ("a.ndjson", b" \n", "has no record"),
         ("a.ndjson.gz", gzip.compress(TEXT * 99, mtime=0)[:-20], "ends in the middle of what gzip has packed"),
         ("a.ndjson.zst", zstandard.compress(TEXT * 99)[:-2], "ends in the middle of what zstd has packed"),
         *(
@@ -202,11 +202,11 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
         ("a.json", b'[{"a": 1},\n\n 3]', "element 2: is a number, not a JSON object"),
         ("a.json", b'[{"a": NaN}]', "element 1: is no JSON|NaN is no JSON"),
         ("a.json.gz", gzip.compress(b"[" + TEXT * 99, mtime=0)[:-20], "ends in the middle of what gzip has packed"),
-        ("a.json", b"[]", "holds no record"),
+        ("a.json", b"[]", "has no record"),
         ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3: is no row .*, or the file ends in the middle of it"),
         ("a.csv", b"a,b\n1,2\n3\n", "line 3: has 1 columns, the first line has 2"),
         ("a.csv", b"a,a\n1,2\n", "line 1: a column has no name, or two have the same"),
-        ("a.csv", b"a,bench\n1,2\n", 'line 2: has a member "bench" of its own'),
+        ("a.csv", b"a,bench\n1,2\n", 'line 2: has a member "bench", which'),
         ("a.parquet", b"PAR1nothing", "is no Parquet file that DuckDB can read"),
     ],
 )
@@ -288,7 +288,7 @@ def test_the_file_of_a_data_set_hands_it_on(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is not whole"):
         Dataset.read(tmp_path / "set")
     (tmp_path / "set").write_bytes(b"{}\n")
-    with pytest.raises(DatasetError, match="holds no data set"):
+    with pytest.raises(DatasetError, match="has no data set"):
         Dataset.read(tmp_path / "set")
 
 

@@ -32,7 +32,7 @@ def load(**options: Any) -> Load:
         ({"record_bytes": 2_000_000}, "record_bytes: found 2000000; "),
         ({"speed": 3}, "speed: no option has this name"),
         ({"key": "id"}, "key: records of noaa have the key of their gauge; "),
-        ({"pace": "recorded"}, "pace: records of noaa have no times of their own; "),
+        ({"pace": "recorded"}, "pace: records of noaa have no times; "),
         (
             {"records": "a.ndjson", "record_bytes": 500},
             "records: found 'a.ndjson', whose sizes, keys and form are their own; ",

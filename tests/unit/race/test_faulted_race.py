@@ -84,9 +84,9 @@ class Faulted(FakeCluster):
 def test_a_race_under_random_faults_ends_with_a_report(
     random: Random, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench = Faulted(Plan.model_validate(PLAN), random)
-    folder = RunFolder.create(tmp_path / "results", bench.plan, CHECKOUT / "connectors")
-    summary = Race(bench, Journal(folder, bench.plan, expand(bench.plan, 3), {}), Quiet()).run()
+    cluster = Faulted(Plan.model_validate(PLAN), random)
+    folder = RunFolder.create(tmp_path / "results", cluster.plan, CHECKOUT / "connectors")
+    summary = Race(cluster, Journal(folder, cluster.plan, expand(cluster.plan, 3), {}), Quiet()).run()
     kept = load_run(folder.path)
     assert kept.summary == summary
     assert summary.complete

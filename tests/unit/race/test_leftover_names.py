@@ -28,8 +28,8 @@ def test_what_only_begins_alike_is_somebodys_own(name: str) -> None:
     assert not is_leftover(OWN)(name)
 
 
-def bench_with(sinks: dict[str, Any], *, shared: bool) -> Any:
-    """A bench on which nothing was left behind but what its sinks are set to."""
+def cluster_with(sinks: dict[str, Any], *, shared: bool) -> Any:
+    """A cluster on which nothing was left behind but what its sinks are set to."""
     nothing = SimpleNamespace(connectors=list, topics=list, groups=list)
     stack = SimpleNamespace(endpoints=SimpleNamespace(shared=shared, sinks=dict.fromkeys(sinks)))
     return SimpleNamespace(stack=stack, connect=nothing, kafka=nothing, sink=sinks.__getitem__)
@@ -42,10 +42,10 @@ def sink(reverted: list[str]) -> Any:
 
 def test_what_a_killed_race_has_set_is_set_back_and_told() -> None:
     left = ["the setting synchronous_commit of postgres"]
-    bench = bench_with({"postgres": sink(left), "elasticsearch": sink([])}, shared=False)
-    assert sweep(bench) == left
+    cluster = cluster_with({"postgres": sink(left), "elasticsearch": sink([])}, shared=False)
+    assert sweep(cluster) == left
 
 
 def test_nothing_of_somebody_elses_services_is_set_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Book, "of", lambda stack: Book(tmp_path / "runs"))
-    assert sweep(bench_with({"postgres": sink(["somebody's"])}, shared=True)) == []
+    assert sweep(cluster_with({"postgres": sink(["somebody's"])}, shared=True)) == []

@@ -19,22 +19,22 @@ WORKER = "http://127.0.0.1:18083"
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     monkeypatch.setattr(others, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(others, "sinks_of", lambda endpoints: ["postgres"])
     return FakeCluster(Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}))
 
 
-def found(bench: FakeCluster, *looks: Others, shared: bool) -> list[str]:
-    bench.meets = list(looks)
-    bench.stack.endpoints = SimpleNamespace(shared=shared, connect={"connect-1": WORKER}, connect_access=Access())
-    fake: Any = bench
+def found(cluster: FakeCluster, *looks: Others, shared: bool) -> list[str]:
+    cluster.meets = list(looks)
+    cluster.stack.endpoints = SimpleNamespace(shared=shared, connect={"connect-1": WORKER}, connect_access=Access())
+    fake: Any = cluster
     return also_there(fake)
 
 
-def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do(bench: FakeCluster) -> None:
+def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do(cluster: FakeCluster) -> None:
     with pytest.raises(StackError) as refused:
-        found(bench, Others({"by-hand": 3}), shared=False)
+        found(cluster, Others({"by-hand": 3}), shared=False)
     said = str(refused.value)
     assert said.startswith(
         "connector by-hand (3 tasks) runs on this stack, and would share workers, CPU and connections"
@@ -52,16 +52,16 @@ def test_several_connectors_are_all_named() -> None:
     assert "connector c4 (1 task) and 3 more connectors run" in many
 
 
-def test_on_clusters_of_others_it_is_named(bench: FakeCluster) -> None:
+def test_on_clusters_of_others_it_is_named(cluster: FakeCluster) -> None:
     look = Others({"by-hand": 3}, connections={"postgres": 4})
-    assert found(bench, look, look, shared=True) == [
+    assert found(cluster, look, look, shared=True) == [
         "connector by-hand (3 tasks) running: it shares workers, CPU and connections",
         "4 connections to postgres open: no trial counts them, but they share what it has of these",
     ]
 
 
-def test_nobody_else_is_no_line(bench: FakeCluster) -> None:
-    assert found(bench, Others({}), Others({}), shared=False) == []
+def test_nobody_else_is_no_line(cluster: FakeCluster) -> None:
+    assert found(cluster, Others({}), Others({}), shared=False) == []
 
 
 def test_a_load_is_named_and_a_record_now_and_then_is_not() -> None:

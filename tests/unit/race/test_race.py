@@ -1,4 +1,4 @@
-"""A run from its beginning to its end, on a bench without services."""
+"""A run from its beginning to its end, on a cluster without services."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def plan(**keys: object) -> Plan:
     return Plan.model_validate(whole)
 
 
-def race(bench: FakeCluster, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:
-    folder = RunFolder.create(results, bench.plan, CONNECTORS)
+def race(cluster: FakeCluster, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:
+    folder = RunFolder.create(results, cluster.plan, CONNECTORS)
     ui = Quiet()
-    journal = Journal(folder, bench.plan, expand(bench.plan, 3), {}, earlier)
-    return Race(bench, journal, ui).run(), ui, folder
+    journal = Journal(folder, cluster.plan, expand(cluster.plan, 3), {}, earlier)
+    return Race(cluster, journal, ui).run(), ui, folder
 
 
 def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Path) -> None:
-    bench = FakeCluster(plan())
-    summary, ui, folder = race(bench, tmp_path)
+    cluster = FakeCluster(plan())
+    summary, ui, folder = race(cluster, tmp_path)
     assert summary.complete
     assert summary.passed
     assert [cell.trials for cell in summary.cells] == [2, 2]
     assert [step.kind for step in ui.steps] == ["pilot"] * 2 + ["trial"] * 4
     assert [(step.number, step.total) for step in ui.steps] == [(number, 6) for number in range(1, 7)]
-    assert bench.there == set()
+    assert cluster.there == set()
     assert read_summary(folder.path) == summary
     assert len(read_trials(folder.trials_path)) == 4
 
@@ -59,12 +59,12 @@ def test_pilots_read_a_topic_of_their_records_form_and_trials_too(tmp_path: Path
             return super().load(names, wanted, progress, stop)
 
     rows = {"pipeline": "postgres/jdbc-row", "form": "row-schema"}
-    bench = Noting(plan(pipelines=["postgres/jdbc", rows, "elasticsearch/camel-bulk"], trials=1))
-    summary, _, _ = race(bench, tmp_path)
+    cluster = Noting(plan(pipelines=["postgres/jdbc", rows, "elasticsearch/camel-bulk"], trials=1))
+    summary, _, _ = race(cluster, tmp_path)
     assert loaded[:2] == [("pilot", "document"), ("pilot_2", "row-schema")]
     assert sorted(form for _, form in loaded[2:]) == ["document", "document", "row-schema"]
     assert [cell.form for cell in summary.cells] == ["document", "row-schema", "document"]
-    assert bench.there == set()
+    assert cluster.there == set()
 
 
 def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Pat
                 raise KeyboardInterrupt
             super().audit()
 
-    bench = Interrupted(plan())
+    cluster = Interrupted(plan())
     with pytest.raises(KeyboardInterrupt):
-        race(bench, tmp_path)
-    assert bench.there == set()
+        race(cluster, tmp_path)
+    assert cluster.there == set()
     folder = RunFolder((tmp_path / "latest").resolve())
     kept = read_trials(folder.trials_path)
     assert len(kept) == 2
@@ -139,12 +139,12 @@ def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_n
             self.dead = ["kafka"]
             raise ServiceError("Failed while waiting for controller")
 
-    bench = Dies(plan(pipelines=["postgres/jdbc"]))
-    summary, ui, _ = race(bench, tmp_path)
+    cluster = Dies(plan(pipelines=["postgres/jdbc"]))
+    summary, ui, _ = race(cluster, tmp_path)
     assert summary.complete
     assert [cell.trials for cell in summary.cells] == [2]
     assert ui.lines.count("starting kafka again") == 2
-    assert bench.there == set()
+    assert cluster.there == set()
 
 
 def test_a_warm_up_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
@@ -163,26 +163,26 @@ def test_a_warm_up_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
                 self.dead = ["connect-2"]
             super().audit()
 
-    bench = Dies(plan(pipelines=["postgres/jdbc"]))
-    summary, ui, _ = race(bench, tmp_path)
+    cluster = Dies(plan(pipelines=["postgres/jdbc"]))
+    summary, ui, _ = race(cluster, tmp_path)
     assert summary.complete
     assert [cell.trials for cell in summary.cells] == [2]
     assert any("no broker answers" in line for line in ui.lines), ui.lines
-    assert bench.there == set()
+    assert cluster.there == set()
 
 
 def test_a_stack_that_does_not_come_up_at_once_is_started_once_more(tmp_path: Path) -> None:
-    bench = FakeCluster(plan(trials=1, pipelines=["postgres/jdbc"]))
-    bench.dead = ["kafka"]
+    cluster = FakeCluster(plan(trials=1, pipelines=["postgres/jdbc"]))
+    cluster.dead = ["kafka"]
     failures = [StackError("kafka died while starting")]
 
     def up(say: object) -> None:
         if failures:
             raise failures.pop()
-        bench.dead.clear()
+        cluster.dead.clear()
 
-    bench.stack.up = up
-    summary, ui, _ = race(bench, tmp_path)
+    cluster.stack.up = up
+    summary, ui, _ = race(cluster, tmp_path)
     assert summary.complete
     assert "kafka died while starting; once more" in ui.lines
 
@@ -202,16 +202,16 @@ def test_what_was_started_again_is_warmed_up_before_the_next_trial(tmp_path: Pat
 
 def test_a_constant_load_has_a_calibrated_generator(tmp_path: Path) -> None:
     keys = {"mode": "sustain", "pipelines": ["postgres/jdbc"], "trials": 1}
-    bench = FakeCluster(plan(**keys, sustain={"records_per_second": 500, "seconds": 20}))
-    summary, _, _ = race(bench, tmp_path)
+    cluster = FakeCluster(plan(**keys, sustain={"records_per_second": 500, "seconds": 20}))
+    summary, _, _ = race(cluster, tmp_path)
     assert [(limit.sink, limit.records_per_second) for limit in summary.limits] == [("generator", 100_000)]
     assert summary.cells[0].offered_records_per_second == 500
 
 
 def test_a_search_ends_near_what_the_sink_stores(tmp_path: Path) -> None:
     keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 1}
-    bench = FakeCluster(plan(**keys, sustain={"seconds": 20}, capacity={"precision_percent": 10}))
-    summary, ui, _ = race(bench, tmp_path)
+    cluster = FakeCluster(plan(**keys, sustain={"seconds": 20}, capacity={"precision_percent": 10}))
+    summary, ui, _ = race(cluster, tmp_path)
     (cell,) = summary.cells
     assert cell.offered_records_per_second == pytest.approx(1_000, rel=0.2)
     assert cell.search[-1].confirms
@@ -219,10 +219,10 @@ def test_a_search_ends_near_what_the_sink_stores(tmp_path: Path) -> None:
 
 
 def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -> None:
-    bench = FakeCluster(plan())
+    cluster = FakeCluster(plan())
     # While the first three connectors run.
-    bench.compiling = lambda: 0.5 if bench.calls.count("start") <= 3 else 0.0
-    summary, ui, folder = race(bench, tmp_path)
+    cluster.compiling = lambda: 0.5 if cluster.calls.count("start") <= 3 else 0.0
+    summary, ui, folder = race(cluster, tmp_path)
     # The second cell is warm at its second visit, the first one at its third.
     assert [step.kind for step in ui.steps].count("pilot") == 5
     assert all(cell.at_least is None for cell in summary.cells)
@@ -230,27 +230,27 @@ def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -
 
 
 def test_pilots_end_with_their_time_though_each_cell_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = FakeCluster(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 0.5}))
-    bench.compiling = lambda: 0.5
+    cluster = FakeCluster(plan(drain={"warm_up_seconds": 5, "pilot_seconds": 0.5}))
+    cluster.compiling = lambda: 0.5
     clock = count(0, 2)
     monkeypatch.setattr("sinkbench.race.pilots.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    _, ui, _ = race(bench, tmp_path)
+    _, ui, _ = race(cluster, tmp_path)
     # Two cells have ten seconds; each look at the clock takes two.
     assert [step.kind for step in ui.steps].count("pilot") == 3
 
 
 def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) -> None:
-    bench = FakeCluster(plan(drain={"warm_up_seconds": 0.1}), lost=7)
-    bench.compiling = lambda: 0.5
-    summary, _, folder = race(bench, tmp_path)
+    cluster = FakeCluster(plan(drain={"warm_up_seconds": 0.1}), lost=7)
+    cluster.compiling = lambda: 0.5
+    summary, _, folder = race(cluster, tmp_path)
     assert not any(trial.pilot for trial in read_trials(folder.trials_path))
     assert [cell.audit.lost for cell in summary.cells if cell.audit is not None] == [14, 14]
 
 
 def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: Path) -> None:
-    bench = FakeCluster(plan(drain={"warm_up_seconds": 0.1}))
-    bench.compiling = lambda: 0.5
-    summary, ui, folder = race(bench, tmp_path)
+    cluster = FakeCluster(plan(drain={"warm_up_seconds": 0.1}))
+    cluster.compiling = lambda: 0.5
+    summary, ui, folder = race(cluster, tmp_path)
     assert summary.complete
     for cell in summary.cells:
         assert cell.passed
@@ -330,17 +330,17 @@ def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
 def test_a_limit_in_which_a_service_died_gives_no_rate_and_the_next_step_is_warmed_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = FakeCluster(plan(pipelines=["postgres/jdbc"], limits=True))
+    cluster = FakeCluster(plan(pipelines=["postgres/jdbc"], limits=True))
     limits = FakeLimits(monkeypatch)
 
     def dies(point: Point, observer: Observer) -> Measured:
         limits.measured.append("COPY")
-        bench.dead = ["postgres"] if len(limits.measured) == 1 else []
+        cluster.dead = ["postgres"] if len(limits.measured) == 1 else []
         return Measured(2_000.0)
 
     found = Tuned(Attempt(Point(512, 2), Measured(9_000.0)), ())
     monkeypatch.setattr(limits, "jobs", lambda: [LimitJob("postgres", "COPY", lambda observer: found, dies)])
-    summary, ui, _ = race(bench, tmp_path)
+    summary, ui, _ = race(cluster, tmp_path)
     (limit,) = summary.limits
     assert [each.records_per_second for each in limit.in_blocks] == [None, 2_000.0]
     assert limit.in_blocks[0].problem is not None
@@ -363,10 +363,10 @@ def test_a_cell_is_set_in_its_pilots_and_its_trials_and_nothing_else_is(tmp_path
             seen.append((cell.label, bool(self.set_to)))
             return super().config(cell, names, variables)
 
-    bench = Noting(plan(pipelines=["postgres/jdbc", SET], trials=1))
-    summary, _, folder = race(bench, tmp_path)
+    cluster = Noting(plan(pipelines=["postgres/jdbc", SET], trials=1))
+    summary, _, folder = race(cluster, tmp_path)
     assert sorted(set(seen)) == [("postgres/jdbc", False), ("quick", True)]
-    assert bench.set_to == {}
+    assert cluster.set_to == {}
     assert [cell.settings for cell in summary.cells] == [{}, SETTINGS]
     assert {trial.label: trial.settings for trial in read_trials(folder.trials_path)} == {
         "postgres/jdbc": {},
@@ -378,16 +378,16 @@ def test_a_cell_is_set_in_its_pilots_and_its_trials_and_nothing_else_is(tmp_path
 def test_services_are_set_back_however_a_trial_ends(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = FakeCluster(plan(pipelines=[SET], trials=1))
+    cluster = FakeCluster(plan(pipelines=[SET], trials=1))
 
     def interrupted(*arguments: object) -> None:
-        assert where == "load" or bench.set_to == SETTINGS
+        assert where == "load" or cluster.set_to == SETTINGS
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, where, interrupted)
+    monkeypatch.setattr(cluster, where, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        race(bench, tmp_path)
-    assert (bench.set_to, bench.there & {"target", "connector"}) == ({}, set())
+        race(cluster, tmp_path)
+    assert (cluster.set_to, cluster.there & {"target", "connector"}) == ({}, set())
 
 
 def test_how_a_sink_is_set_for_one_cell_alone_is_not_how_it_is_set(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A session starts what is down and stops what it started, however it ends; on a stack and a bench without services."""
+"""A session starts what is down and stops what it started, however it ends; without services."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class FakeStack:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    """The bench that every session gets; what is asked of services before a race is left out."""
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """The cluster that every session gets; what is asked of services before a race is left out."""
     fake = FakeCluster(PLAN)
     fake.close = lambda: fake.calls.append("close")  # type: ignore[attr-defined]
     monkeypatch.setattr(session, "Cluster", lambda *arguments: fake)
@@ -80,11 +80,11 @@ def run(stack: FakeStack, folder: Path) -> tuple[Any, str]:
         raise
 
 
-def test_a_stack_that_is_down_is_started_and_stopped(bench: FakeCluster, tmp_path: Path) -> None:
+def test_a_stack_that_is_down_is_started_and_stopped(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path)
     (folder, summary), output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
-    assert bench.calls[-1] == "close"
+    assert cluster.calls[-1] == "close"
     assert summary.complete
     assert summary.environment["stack"] == "fake"
     assert folder.summary_path.exists()
@@ -93,17 +93,17 @@ def test_a_stack_that_is_down_is_started_and_stopped(bench: FakeCluster, tmp_pat
 
 
 def test_who_else_is_there_is_said_and_kept_and_the_name_of_the_run_comes_before_its_trials(
-    bench: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = "records going into the topic x: they share Kafka, the sinks and CPU"
-    monkeypatch.setattr(session, "also_there", lambda bench: [there])
+    monkeypatch.setattr(session, "also_there", lambda cluster: [there])
     (folder, summary), output = run(FakeStack(tmp_path), tmp_path)
     assert f"also there: {there}" in output
     assert summary.environment["also_there"] == [there]
     assert 0 < output.index(f"run {folder.run}; Ctrl-C keeps") < output.index("trial 1 of 2")
 
 
-def test_a_stack_that_ran_before_goes_on_and_can_be_used_manually(bench: FakeCluster, tmp_path: Path) -> None:
+def test_a_stack_that_ran_before_goes_on_and_can_be_used_manually(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path, runs=True)
     _, output = run(stack, tmp_path)
     assert stack.calls == ["up", "offer"]
@@ -117,7 +117,7 @@ def killed(folder: Path) -> FakeStack:
     return stack
 
 
-def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(bench: FakeCluster, tmp_path: Path) -> None:
+def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = killed(tmp_path)
     _, output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
@@ -128,14 +128,14 @@ def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(bench: Fa
     assert again.calls == ["up", "offer"]
 
 
-def test_a_stack_that_was_started_anew_since_stays_up(bench: FakeCluster, tmp_path: Path) -> None:
+def test_a_stack_that_was_started_anew_since_stays_up(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = killed(tmp_path)
     stack.id = "8 200.00"
     run(stack, tmp_path)
     assert stack.calls == ["up", "offer"]
 
 
-def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(bench: FakeCluster, tmp_path: Path) -> None:
+def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = killed(tmp_path)
     stack.own_container = "controller"
     run(stack, tmp_path)
@@ -144,7 +144,7 @@ def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(bench:
 
 @pytest.mark.parametrize("moment", ["up", "bench"])
 def test_a_race_that_is_killed_has_written_down_that_it_started_the_stack(
-    moment: str, bench: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moment: str, cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = FakeStack(tmp_path)
     found: list[str | None] = []
@@ -158,7 +158,7 @@ def test_a_race_that_is_killed_has_written_down_that_it_started_the_stack(
     assert note.run() is None
 
 
-def test_what_was_started_is_stopped_when_a_service_cannot_be_started(bench: FakeCluster, tmp_path: Path) -> None:
+def test_what_was_started_is_stopped_when_a_service_cannot_be_started(cluster: FakeCluster, tmp_path: Path) -> None:
     class Broken(FakeStack):
         def up(self, say: Any) -> None:
             raise StackError("kafka: did not start")
@@ -171,7 +171,7 @@ def test_what_was_started_is_stopped_when_a_service_cannot_be_started(bench: Fak
 
 
 def test_a_connector_file_that_cannot_be_read_is_told_before_anything_starts(
-    bench: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "CHECKOUT", tmp_path)
     file = connectors_in(tmp_path, "postgres/jdbc", text="[" * 10_000) / "postgres" / "jdbc.json"
@@ -181,8 +181,8 @@ def test_a_connector_file_that_cannot_be_read_is_told_before_anything_starts(
     assert stack.calls == []
 
 
-def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(bench: FakeCluster, tmp_path: Path) -> None:
-    bench.refuses = Interrupted(130)
+def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(cluster: FakeCluster, tmp_path: Path) -> None:
+    cluster.refuses = Interrupted(130)
     stack = FakeStack(tmp_path)
     with pytest.raises(Interrupted) as ended:
         run(stack, tmp_path)
@@ -190,7 +190,7 @@ def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(bench: FakeClu
     (note,) = ended.value.__notes__
     assert "interrupted; the finished trials are in" in note
     assert "the others are taken by: sinkbench resume " in note
-    bench.refuses = None
+    cluster.refuses = None
     (folder,) = (tmp_path / "results").glob("2*")
     unfinished = load_unfinished(folder, CHECKOUT / "connectors")
     assert unfinished is not None

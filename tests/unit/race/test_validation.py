@@ -21,7 +21,7 @@ SAID = Validation(frozenset({"name", "connector.class", "topics", "tasks.max", "
 
 
 class Asked:
-    """A bench whose Connect answers each configuration with what it is told."""
+    """A cluster whose Connect answers each configuration with what it is told."""
 
     def __init__(self, plan: Plan, said: Validation | ConnectError) -> None:
         self.plan = plan
@@ -62,10 +62,10 @@ OVERRIDDEN = """pipelines:
 
 
 def test_each_pipeline_is_validated_once_whatever_its_number_of_tasks(tmp_path: Path) -> None:
-    bench = asked(tmp_path, PLAIN)
-    assert bench.run() == {}
-    assert len(bench.validated) == 1
-    assert bench.lines == []
+    cluster = asked(tmp_path, PLAIN)
+    assert cluster.run() == {}
+    assert len(cluster.validated) == 1
+    assert cluster.lines == []
 
 
 def test_an_unknown_override_is_refused_with_its_line_and_the_nearest_key(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_an_unknown_override_is_refused_with_its_line_and_the_nearest_key(tmp_pa
 
 
 def test_keys_that_nobody_confirms_are_said_and_returned(tmp_path: Path) -> None:
-    bench = asked(tmp_path, OVERRIDDEN.replace("KEY", "hibernate.show_sql"))
-    assert bench.run() == {"big": ["hibernate.show_sql"]}
-    assert bench.lines == ["big: nobody has confirmed hibernate.show_sql; a key that is not read changes nothing"]
+    cluster = asked(tmp_path, OVERRIDDEN.replace("KEY", "hibernate.show_sql"))
+    assert cluster.run() == {"big": ["hibernate.show_sql"]}
+    assert cluster.lines == ["big: nobody has confirmed hibernate.show_sql; a key that is not read changes nothing"]
 
 
 def test_connects_own_errors_are_shown_with_their_key(tmp_path: Path) -> None:
@@ -107,19 +107,19 @@ def test_five_mistakes_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
 
 
 def test_a_connect_that_does_not_validate_stops_no_race_and_is_named_once(tmp_path: Path) -> None:
-    bench = asked(tmp_path, OVERRIDDEN.replace("KEY", "batch.sise"), ConnectError("HTTP 403: no"))
-    assert bench.run() == {}
-    assert len(bench.validated) == 2
-    assert bench.lines == [
+    cluster = asked(tmp_path, OVERRIDDEN.replace("KEY", "batch.sise"), ConnectError("HTTP 403: no"))
+    assert cluster.run() == {}
+    assert len(cluster.validated) == 2
+    assert cluster.lines == [
         "the keys of connectors are not checked: Connect does not validate postgres/jdbc: HTTP 403: no"
     ]
 
 
 def test_a_configuration_that_connect_cannot_read_is_refused_where_it_reads_others(tmp_path: Path) -> None:
-    bench = asked(tmp_path, OVERRIDDEN.replace("KEY", "consumer.override.max.poll.records"))
-    bench.refuses = "consumer.override.max.poll.records"
+    cluster = asked(tmp_path, OVERRIDDEN.replace("KEY", "consumer.override.max.poll.records"))
+    cluster.refuses = "consumer.override.max.poll.records"
     with pytest.raises(PlanError, match=r"mine.yaml:6: big: Connect cannot read the configuration: HTTP 500: Invalid"):
-        bench.run()
+        cluster.run()
 
 
 def test_the_keys_of_a_class_that_is_refused_are_not_called_unread(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_what_must_be_known_of_them_is_said() -> None:
     (line,) = lines(10, 1, source="kafka://b:1/t", whole=False, with_key=900, left_out=7, records_per_second=12.3)
     for said in (
         "read up to where its partitions ended at the start",
-        "the first ones only: no more than 256 MiB are held",
+        "the first ones only: no more than 256 MiB are kept",
         "100 of them have no key, and are sent without one",
         "7 without a value are left out",
         "they were written at 12.3 records/s",

@@ -45,37 +45,37 @@ class Nowhere:
         return Usage(free_bytes=self._free_bytes)
 
 
-def bench_of(folder: Path, free_bytes: int | None = None) -> Cluster:
+def cluster_of(folder: Path, free_bytes: int | None = None) -> Cluster:
     connectors_in(folder, "postgres/jdbc", text=json.dumps(FILE))
     (folder / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
     plan = load_plan(folder / "plan.yaml", folder / "connectors")
     return Cluster(cast(Stack, Nowhere(free_bytes)), plan, folder)
 
 
-def resources(bench: Cluster, cell: Cell, trial: str) -> Resources:
-    return Resources(bench, cell, Names.of(trial), 10, Quiet())
+def resources(cluster: Cluster, cell: Cell, trial: str) -> Resources:
+    return Resources(cluster, cell, Names.of(trial), 10, Quiet())
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Cluster]:
-    made = bench_of(tmp_path)
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = cluster_of(tmp_path)
     yield made
     made.close()
 
 
-def test_only_topic_and_tasks_of_a_connector_file_are_changed(bench: Cluster) -> None:
-    changed = bench.config(CELL, Names.of("t1"))
+def test_only_topic_and_tasks_of_a_connector_file_are_changed(cluster: Cluster) -> None:
+    changed = cluster.config(CELL, Names.of("t1"))
     assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6"}  # type: ignore[dict-item]
 
 
-def test_a_plan_overrides_keys_by_name(bench: Cluster) -> None:
-    assert bench.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))["batch.size"] == "2000"
+def test_a_plan_overrides_keys_by_name(cluster: Cluster) -> None:
+    assert cluster.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))["batch.size"] == "2000"
 
 
-def test_a_file_that_is_no_connector_file_is_refused_by_name(bench: Cluster, tmp_path: Path) -> None:
+def test_a_file_that_is_no_connector_file_is_refused_by_name(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "connectors" / "postgres" / "jdbc.json").write_text('{"name": "mine"}')
     with pytest.raises(PlanError, match=r"postgres/jdbc.json: not a connector file"):
-        bench.config(CELL, Names.of("t1"))
+        cluster.config(CELL, Names.of("t1"))
 
 
 def test_everything_of_a_trial_bears_its_id() -> None:
@@ -84,15 +84,15 @@ def test_everything_of_a_trial_bears_its_id() -> None:
 
 
 def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path: Path) -> None:
-    bench = bench_of(tmp_path, free_bytes=2_000_000_000)
+    cluster = cluster_of(tmp_path, free_bytes=2_000_000_000)
     with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
-        bench.check_disk(1_000_000)
-    bench.check_disk(100_000)
-    bench.close()
+        cluster.check_disk(1_000_000)
+    cluster.check_disk(100_000)
+    cluster.close()
 
 
-def test_a_disk_that_cannot_be_seen_is_not_full(bench: Cluster) -> None:
-    bench.check_disk(10**9)
+def test_a_disk_that_cannot_be_seen_is_not_full(cluster: Cluster) -> None:
+    cluster.check_disk(10**9)
 
 
 class Rows:
@@ -113,17 +113,17 @@ class Rows:
 
 @pytest.mark.parametrize(("rows", "foreign"), [(1_010, 0), (1_013, 3)])
 def test_rows_that_were_there_before_are_no_foreign_ones(
-    bench: Cluster, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
 ) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: Rows(rows))
-    found = counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+    monkeypatch.setattr(cluster, "sink", lambda name: Rows(rows))
+    found = counted(resources(cluster, a_cell(rows_before=1_000), "t1"))
     assert (found.result().stored, found.result().foreign) == (10 + foreign, foreign)
 
 
-def test_rows_that_were_there_before_and_are_gone_are_told(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "sink", lambda name: Rows(1_003))
+def test_rows_that_were_there_before_and_are_gone_are_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "sink", lambda name: Rows(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
-        counted(resources(bench, a_cell(rows_before=1_000), "t1"))
+        counted(resources(cluster, a_cell(rows_before=1_000), "t1"))
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
 
 
@@ -159,55 +159,55 @@ def set_to(value: str) -> Cell:
 
 
 @pytest.fixture
-def settable(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
-    """The sink of a bench whose connectors and groups are gone at once."""
+def settable(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
+    """The sink of a cluster whose connectors and groups are gone at once."""
     sink = Set()
-    monkeypatch.setattr(bench, "sink", lambda name: sink)
-    monkeypatch.setattr(bench, "stop_connector", lambda name: sink.done.append("stop"))
-    monkeypatch.setattr(bench.kafka, "delete_group", lambda group: None)
-    monkeypatch.setattr(bench.kafka, "delete_topic", lambda topic: None)
+    monkeypatch.setattr(cluster, "sink", lambda name: sink)
+    monkeypatch.setattr(cluster, "stop_connector", lambda name: sink.done.append("stop"))
+    monkeypatch.setattr(cluster.kafka, "delete_group", lambda group: None)
+    monkeypatch.setattr(cluster.kafka, "delete_topic", lambda topic: None)
     return sink
 
 
 def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
-    bench: Cluster, settable: Set
+    cluster: Cluster, settable: Set
 ) -> None:
-    create_target(resources(bench, set_to("off"), "t1"))
-    resources(bench, set_to("off"), "t1").remove()
+    create_target(resources(cluster, set_to("off"), "t1"))
+    resources(cluster, set_to("off"), "t1").remove()
     assert settable.done == ["set off", "create", "stop", "back", "drop"]
-    create_target(resources(bench, CELL, "t2"))
-    resources(bench, CELL, "t2").remove()
+    create_target(resources(cluster, CELL, "t2"))
+    resources(cluster, CELL, "t2").remove()
     assert settable.done[5:] == ["create", "stop", "drop"]
 
 
 def test_services_are_set_back_though_the_connector_cannot_be_stopped(
-    bench: Cluster, settable: Set, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, settable: Set, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(name: str) -> None:
         raise ServiceError("no worker answers")
 
-    create_target(resources(bench, set_to("off"), "t1"))
-    monkeypatch.setattr(bench, "stop_connector", gone)
+    create_target(resources(cluster, set_to("off"), "t1"))
+    monkeypatch.setattr(cluster, "stop_connector", gone)
     with pytest.raises(ServiceError):
-        resources(bench, set_to("off"), "t1").remove()
+        resources(cluster, set_to("off"), "t1").remove()
     assert settable.done == ["set off", "create", "back"]
 
 
-def test_what_could_only_be_set_in_part_is_set_back_too(bench: Cluster, settable: Set) -> None:
+def test_what_could_only_be_set_in_part_is_set_back_too(cluster: Cluster, settable: Set) -> None:
     with pytest.raises(ServiceError):
-        create_target(resources(bench, set_to("local"), "t1"))
-    resources(bench, set_to("local"), "t1").remove()
+        create_target(resources(cluster, set_to("local"), "t1"))
+    resources(cluster, set_to("local"), "t1").remove()
     assert settable.done == ["set local", "stop", "back", "drop"]
 
 
-def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(bench: Cluster, settable: Set) -> None:
-    create_target(resources(bench, set_to("off"), "t1"))
-    create_target(resources(bench, CELL, "t2"))
-    create_target(resources(bench, CELL, "t3"))
+def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(cluster: Cluster, settable: Set) -> None:
+    create_target(resources(cluster, set_to("off"), "t1"))
+    create_target(resources(cluster, CELL, "t2"))
+    create_target(resources(cluster, CELL, "t3"))
     assert settable.done == ["set off", "create", "back", "create", "create"]
 
 
-def test_a_topic_is_loaded_with_the_cells_acks(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
 
     class Generators:
@@ -218,15 +218,15 @@ def test_a_topic_is_loaded_with_the_cells_acks(bench: Cluster, monkeypatch: pyte
         def close(self) -> None:
             return
 
-    monkeypatch.setattr(bench, "_loadgens", Generators())
-    monkeypatch.setattr(bench.kafka, "end_offsets", lambda topic: {0: 1})
+    monkeypatch.setattr(cluster, "_loadgens", Generators())
+    monkeypatch.setattr(cluster.kafka, "end_offsets", lambda topic: {0: 1})
     for acks in ("1", None):
-        bench.load(Names.of("t1"), TopicLoad(1, acks=acks), lambda done: None)  # type: ignore[arg-type]
+        cluster.load(Names.of("t1"), TopicLoad(1, acks=acks), lambda done: None)  # type: ignore[arg-type]
     assert loads == ["1", "all"]
 
 
 def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(
-    bench: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kept_back() -> SinkPooling:
         raise ServiceError("not allowed")
@@ -234,8 +234,8 @@ def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(
     told = SinkPooling("session", 20, None)
     for pooler in (SimpleNamespace(read=kept_back), None):
         sink = SimpleNamespace(capabilities=Capabilities(pooler=pooler))
-        monkeypatch.setattr(bench, "sink", lambda name, sink=sink: sink)
-        assert bench.pooling(CELL) is None
+        monkeypatch.setattr(cluster, "sink", lambda name, sink=sink: sink)
+        assert cluster.pooling(CELL) is None
     sink = SimpleNamespace(capabilities=Capabilities(pooler=SimpleNamespace(read=lambda: told)))
-    monkeypatch.setattr(bench, "sink", lambda name: sink)
-    assert bench.pooling(CELL) == told
+    monkeypatch.setattr(cluster, "sink", lambda name: sink)
+    assert cluster.pooling(CELL) == told

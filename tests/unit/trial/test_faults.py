@@ -1,4 +1,4 @@
-"""A trial in which something is broken on purpose, on a bench without services; and when a person acts."""
+"""A trial in which something is broken on purpose, on a cluster without services; and when a person acts."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def plan_with(fault: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan
             "pipelines": [pipeline],
             "sustain": {"records_per_second": RATE, "seconds": 20},
             "drain": {"timeout_seconds": 200},
-            # A second of the bench's own clock takes four thousandths.
+            # A second of the cluster's own clock takes four thousandths.
             "faults": [{"seconds": 0.02, **fault}],
         }
     )
 
 
-def own_of(bench: Any, observer: Quiet | None = None) -> Resources:
+def own_of(cluster: Any, observer: Quiet | None = None) -> Resources:
     """What the trial of a constant load has on this cluster."""
-    (cell,) = expand(bench.plan, 3)
-    return Resources(bench, cell, Names.of("abcdef_001"), records_offered(bench.plan, RATE), observer or Quiet())
+    (cell,) = expand(cluster.plan, 3)
+    return Resources(cluster, cell, Names.of("abcdef_001"), records_offered(cluster.plan, RATE), observer or Quiet())
 
 
 def workload_of(own: Resources) -> Fault:
@@ -61,21 +61,21 @@ def workload_of(own: Resources) -> Fault:
     return Fault(RATE, own.cell.fault)
 
 
-def take(bench: Any, observer: Quiet | None = None) -> TrialRecord:
+def take(cluster: Any, observer: Quiet | None = None) -> TrialRecord:
     """Takes the trial of a constant load, by the fake's clock."""
-    own = own_of(bench, observer)
-    return run_trial(own, workload_of(own), 1, bench.revive).record
+    own = own_of(cluster, observer)
+    return run_trial(own, workload_of(own), 1, cluster.revive).record
 
 
-def broken(bench: FakeCluster, **fields: dict[str, Any]) -> FakeCluster:
-    """The bench, in which each thing that is done sets these of its attributes."""
+def broken(cluster: FakeCluster, **fields: dict[str, Any]) -> FakeCluster:
+    """The cluster, in which each thing that is done sets these of its attributes."""
 
     def follow(done: str) -> None:
         for name, value in fields.get(done.replace(" ", "_").replace("-", "_"), {}).items():
-            setattr(bench, name, value)
+            setattr(cluster, name, value)
 
-    bench.breaks = follow
-    return bench
+    cluster.breaks = follow
+    return cluster
 
 
 def test_nothing_that_is_broken_breaks_nothing() -> None:
@@ -92,25 +92,25 @@ def test_nothing_that_is_broken_breaks_nothing() -> None:
     assert record.audit.clean
 
 
-def drained(bench: Any, records: int = 20_000) -> TrialRecord:
+def drained(cluster: Any, records: int = 20_000) -> TrialRecord:
     """The trial of a cluster whose records are a backlog."""
-    sustain = bench.plan.sustain.model_copy(update={"records_per_second": None, "backlog_records": records})
-    bench.plan = bench.plan.model_copy(update={"sustain": sustain})
-    (cell,) = expand(bench.plan, 3)
+    sustain = cluster.plan.sustain.model_copy(update={"records_per_second": None, "backlog_records": records})
+    cluster.plan = cluster.plan.model_copy(update={"sustain": sustain})
+    (cell,) = expand(cluster.plan, 3)
     assert cell.fault is not None
-    own = Resources(bench, cell, Names.of("abcdef_001"), records, Quiet())
-    return run_trial(own, Fault(cell.offered, cell.fault), 1, bench.revive).record
+    own = Resources(cluster, cell, Names.of("abcdef_001"), records, Quiet())
+    return run_trial(own, Fault(cell.offered, cell.fault), 1, cluster.revive).record
 
 
 @pytest.mark.parametrize(("when", "begins"), [({}, 6.0), ({"at_share": 0.5}, 10.0), ({"at_seconds": 4}, 4.0)])
 def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
     monkeypatch: pytest.MonkeyPatch, when: dict[str, object], begins: float
 ) -> None:
-    bench = FakeCluster(plan_with({"what": "kill", "target": "worker", **when}))
-    bench = broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False})
-    record = drained(bench)
-    assert bench.calls.index("load") < bench.calls.index("start")
-    assert bench.calls.count("load") == 1
+    cluster = FakeCluster(plan_with({"what": "kill", "target": "worker", **when}))
+    cluster = broken(cluster, kill_w2={"stuck": True}, start_w2={"stuck": False})
+    record = drained(cluster)
+    assert cluster.calls.index("load") < cluster.calls.index("start")
+    assert cluster.calls.count("load") == 1
     assert record.reasons == []
     assert (record.backlog_records, record.offered_records_per_second) == (20_000, None)
     assert record.audit is not None
@@ -123,9 +123,9 @@ def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
 
 
 def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told() -> None:
-    bench = FakeCluster(plan_with({"what": "kill", "target": "worker"}))
-    record = take(broken(bench, kill_w2={"stuck": True}, start_w2={"stuck": False}))
-    assert [call for call in bench.calls if "w2" in call or call == "refresh"] == ["kill w2", "start w2", "refresh"]
+    cluster = FakeCluster(plan_with({"what": "kill", "target": "worker"}))
+    record = take(broken(cluster, kill_w2={"stuck": True}, start_w2={"stuck": False}))
+    assert [call for call in cluster.calls if "w2" in call or call == "refresh"] == ["kill w2", "start w2", "refresh"]
     assert record.reasons == []
     found = record.recovery
     assert found is not None
@@ -168,33 +168,33 @@ NAME = "tides_abcdef_001"
 def test_a_fault_is_done_and_undone_in_turn_and_leaves_nothing(
     fault: dict[str, object], target: str, done: list[str]
 ) -> None:
-    bench = FakeCluster(plan_with(fault))
-    record = take(bench)
+    cluster = FakeCluster(plan_with(fault))
+    record = take(cluster)
     assert record.reasons == []
     assert record.recovery is not None
     assert (record.recovery.target, record.recovery.recovered, record.recovery.acts) == (target, True, [])
-    told = [call for call in bench.calls if call in done]
+    told = [call for call in cluster.calls if call in done]
     assert [call for place, call in enumerate(told) if call not in told[:place]] == done
-    assert [name for name in bench.there if "second" in name] == []
+    assert [name for name in cluster.there if "second" in name] == []
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_connector_that_is_renamed_is_removed_by_its_new_name_however_the_trial_ends(interrupted: bool) -> None:
-    bench = FakeCluster(plan_with({"what": "rename"}))
+    cluster = FakeCluster(plan_with({"what": "rename"}))
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
-            if interrupted and f"connector {NAME}_renamed" in bench.there:
+            if interrupted and f"connector {NAME}_renamed" in cluster.there:
                 raise Interrupted
 
-    own = own_of(bench, Leaving())
+    own = own_of(cluster, Leaving())
     with pytest.raises(Interrupted) if interrupted else nullcontext():
         record = run_trial(own, workload_of(own), 1).record
         assert record.recovery is not None
         assert record.recovery.recovered
-    assert f"delete connect-{NAME}" in bench.calls
+    assert f"delete connect-{NAME}" in cluster.calls
     own.remove()
-    assert [name for name in bench.there if name.startswith("connector")] == []
+    assert [name for name in cluster.there if name.startswith("connector")] == []
     assert TRIAL.fullmatch(own.names.connector)
     assert own.names.target == NAME
 
@@ -211,17 +211,17 @@ def test_a_connector_that_is_renamed_is_removed_by_its_new_name_however_the_tria
 def test_tasks_that_stay_failed_are_helped_as_a_person_would_after_the_plans_patience(
     fault: dict[str, object], file: str, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FakeCluster, "file_of", lambda bench, cell: {"connection.url": file})
-    bench = FakeCluster(plan_with({**fault, "patience_seconds": 8}))
+    monkeypatch.setattr(FakeCluster, "file_of", lambda cluster, cell: {"connection.url": file})
+    cluster = FakeCluster(plan_with({**fault, "patience_seconds": 8}))
     fails = {"stuck": True, "failed": 3}
-    record = take(broken(bench, promote_postgres_2=fails, refuse_tides_abcdef_001=fails))
+    record = take(broken(cluster, promote_postgres_2=fails, refuse_tides_abcdef_001=fails))
     assert record.reasons == []
     found = record.recovery
     assert found is not None
     assert [act.command.split("?")[0].split(",")[0] for act in found.acts] == acts
     assert (found.recovered, found.failed_tasks) == (True, 3)
     assert found.acts[0].seconds >= 8
-    assert ("redirect to {'POSTGRES_PORT': '15433'}" in bench.calls) == acts[0].startswith("PUT")
+    assert ("redirect to {'POSTGRES_PORT': '15433'}" in cluster.calls) == acts[0].startswith("PUT")
 
 
 @pytest.mark.parametrize(("what", "codes"), [("pause", [ReasonCode.RAN_DRY]), ("none", [])])
@@ -232,12 +232,12 @@ def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(what: str, co
 
 @pytest.mark.parametrize("told", [True, False])
 def test_records_that_came_late_are_counted_and_none_whose_times_are_not_known(told: bool) -> None:
-    bench = FakeCluster(plan_with({"what": "none"}))
+    cluster = FakeCluster(plan_with({"what": "none"}))
     due_us = np.arange(1_000.0) * 1e6
     late_us = np.where(np.arange(1_000) < 30, 6e6, 1e5)
     late_us[7] = 45.25e6
-    bench.arrived = Arrivals(due_us, due_us + late_us, 1.0) if told else None
-    record = take(bench)
+    cluster.arrived = Arrivals(due_us, due_us + late_us, 1.0) if told else None
+    record = take(cluster)
     assert record.recovery is not None
     found = record.recovery.late_records, record.recovery.latest_seconds
     assert found == ((30, 45.25) if told else (None, None))
@@ -245,19 +245,19 @@ def test_records_that_came_late_are_counted_and_none_whose_times_are_not_known(t
 
 
 def test_roles_are_changed_back_also_where_nothing_could_be_promoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = FakeCluster(plan_with({"what": "promote"}))
+    cluster = FakeCluster(plan_with({"what": "promote"}))
 
     def fail() -> tuple[str, int]:
         raise StackError("postgres-2 was not promoted")
 
-    promotion = bench.stack.faults.promotion("postgres")
+    promotion = cluster.stack.faults.promotion("postgres")
     promotion.promote = fail
-    monkeypatch.setattr(bench.stack.faults, "promotion", lambda sink: promotion)
-    record = take(bench)
+    monkeypatch.setattr(cluster.stack.faults, "promotion", lambda sink: promotion)
+    record = take(cluster)
     assert "postgres-2 was not promoted" in record.reasons[0].text
     # No client goes on with the connections of before.
-    assert bench.calls[bench.calls.index("restore roles") + 1] == "refresh"
-    assert "demote postgres" not in bench.calls
+    assert cluster.calls[cluster.calls.index("restore roles") + 1] == "refresh"
+    assert "demote postgres" not in cluster.calls
 
 
 def test_a_pipeline_that_never_recovers_is_audited_all_the_same() -> None:
@@ -265,76 +265,76 @@ def test_a_pipeline_that_never_recovers_is_audited_all_the_same() -> None:
         def restart_failed(self, name: str) -> None:
             self.calls.append("in vain")
 
-    bench = Gone(plan_with({"what": "refuse", "patience_seconds": 1}), lost=7_000)
-    record = take(broken(bench, refuse_tides_abcdef_001={"stuck": True, "failed": 3}))
+    cluster = Gone(plan_with({"what": "refuse", "patience_seconds": 1}), lost=7_000)
+    record = take(broken(cluster, refuse_tides_abcdef_001={"stuck": True, "failed": 3}))
     assert record.reasons == []
     assert record.recovery is not None
     assert not record.recovery.recovered
-    assert bench.calls.count("in vain") == MOST_DEEDS == len(record.recovery.acts)
+    assert cluster.calls.count("in vain") == MOST_DEEDS == len(record.recovery.acts)
     assert record.audit is not None
     assert record.audit.lost == 7_000
-    (cell,) = summarize(expand(bench.plan, 3), [record])
+    (cell,) = summarize(expand(cluster.plan, 3), [record])
     assert next(fault.code for fault in cell.faults) == ReasonCode.NOT_RECOVERED
     assert not cell.passed
 
 
 def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault() -> None:
-    bench = FakeCluster(plan_with({"what": "restart", "times": 2}), twice=5)
-    record = take(bench)
-    assert bench.calls.count("restart tides_abcdef_001") == 2
-    (cell,) = summarize(expand(bench.plan, 3), [record])
+    cluster = FakeCluster(plan_with({"what": "restart", "times": 2}), twice=5)
+    record = take(cluster)
+    assert cluster.calls.count("restart tides_abcdef_001") == 2
+    (cell,) = summarize(expand(cluster.plan, 3), [record])
     assert cell.verdict == "ok"
     assert cell.audit is not None
     assert cell.audit.duplicates == 5
     assert cell.records_per_second is None
-    (lost,) = summarize(expand(bench.plan, 3), [take(FakeCluster(bench.plan, lost=3))])
+    (lost,) = summarize(expand(cluster.plan, 3), [take(FakeCluster(cluster.plan, lost=3))])
     assert [fault.code for fault in lost.faults] == [ReasonCode.LOST]
 
 
 def test_what_was_broken_is_mended_also_when_the_trial_is_interrupted() -> None:
-    bench = FakeCluster(plan_with({"what": "freeze", "target": "sink", "seconds": 60}))
+    cluster = FakeCluster(plan_with({"what": "freeze", "target": "sink", "seconds": 60}))
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
-            if "freeze postgres" in bench.calls:
+            if "freeze postgres" in cluster.calls:
                 raise Interrupted
 
     with pytest.raises(Interrupted):
-        take(bench, Leaving())
-    assert bench.calls[-2:] == ["thaw postgres", "refresh"]
+        take(cluster, Leaving())
+    assert cluster.calls[-2:] == ["thaw postgres", "refresh"]
 
 
 def test_what_is_done_to_the_network_is_undone_when_the_trial_is_interrupted() -> None:
-    bench = FakeCluster(plan_with({"what": "delay", "seconds": None}))
+    cluster = FakeCluster(plan_with({"what": "delay", "seconds": None}))
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
-            if "add latency_upstream to postgres" in bench.calls:
-                assert bench.configs[-1]["POSTGRES_PORT"] == "4711"
+            if "add latency_upstream to postgres" in cluster.calls:
+                assert cluster.configs[-1]["POSTGRES_PORT"] == "4711"
                 raise Interrupted
 
     with pytest.raises(Interrupted):
-        take(bench, Leaving())
-    assert "remove latency_downstream from postgres" in bench.calls
+        take(cluster, Leaving())
+    assert "remove latency_downstream from postgres" in cluster.calls
 
 
 def test_an_interrupt_is_not_lost_where_undoing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = FakeCluster(plan_with({"what": "fill"}))
+    cluster = FakeCluster(plan_with({"what": "fill"}))
 
     def fail(done: str) -> None:
         if done == "end disk":
             raise StackError("the table cannot be moved back")
 
-    bench.breaks = fail
+    cluster.breaks = fail
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
-            if "fill disk" in bench.calls:
+            if "fill disk" in cluster.calls:
                 raise Interrupted
 
     observer = Leaving()
     with pytest.raises(Interrupted):
-        take(bench, observer)
+        take(cluster, observer)
     assert "the table cannot be moved back" in observer.phases
 
 
@@ -347,38 +347,38 @@ def test_a_table_that_does_not_fit_the_memory_is_told_before_anything_is_sent(mo
 
 
 def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone() -> None:
-    bench = FakeCluster(plan_with({"what": "delay"}))
+    cluster = FakeCluster(plan_with({"what": "delay"}))
 
     def refuse(done: str) -> None:
         if done.startswith("remove"):
             raise StackError("the proxy answers no more")
 
-    bench.breaks = refuse
-    record = take(bench)
+    cluster.breaks = refuse
+    record = take(cluster)
     assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
-    after = bench.calls[bench.calls.index("reconnect") :]
+    after = cluster.calls[cluster.calls.index("reconnect") :]
     assert after == ["reconnect", "stop", "start", "stop", "audit"]
-    assert "POSTGRES_PORT" not in bench.configs[-1]
+    assert "POSTGRES_PORT" not in cluster.configs[-1]
     assert record.audit is not None
     assert record.audit.lost == 0
 
 
 def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sinkbench.trial.workloads.injection.HOLD_SECONDS", 0.01)
-    bench = FakeCluster(plan_with({"what": "fill", "seconds": 0.5}))
-    record = take(broken(bench, fill_disk={"stuck": True}, free_disk={"stuck": False}))
+    cluster = FakeCluster(plan_with({"what": "fill", "seconds": 0.5}))
+    record = take(broken(cluster, fill_disk={"stuck": True}, free_disk={"stuck": False}))
     assert record.reasons == []
     assert record.recovery is not None
     assert record.recovery.target == "disk of postgres"
-    told = [call for call in bench.calls if "disk" in call or call == "audit"]
+    told = [call for call in cluster.calls if "disk" in call or call == "audit"]
     begins, ends = (f"disk of tides_abcdef_001 {what}" for what in ("begins", "ends"))
     assert len(told) >= 6
     assert told == [begins, *["fill disk"] * (len(told) - 5), "free disk", "audit", "end disk", ends]
 
 
 def test_bad_records_are_counted_apart_from_the_load() -> None:
-    bench = FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3}))
-    record = take(bench)
+    cluster = FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3}))
+    record = take(cluster)
     assert record.reasons == []
     assert record.recovery is not None
     assert (record.recovery.poisoned, record.recovery.poison_stored) == (18, 0)
@@ -403,13 +403,13 @@ def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(mo
 
 
 def test_a_fault_that_cannot_be_done_is_a_reason() -> None:
-    bench = FakeCluster(plan_with({"what": "kill", "target": "kafka"}))
+    cluster = FakeCluster(plan_with({"what": "kill", "target": "kafka"}))
 
     def refuse(done: str) -> None:
         raise StackError(f"{done}: no such service")
 
-    bench.breaks = refuse
-    record = take(bench)
+    cluster.breaks = refuse
+    record = take(cluster)
     assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
     assert record.recovery is None
 
@@ -440,7 +440,7 @@ def test_a_command_that_fails_and_is_not_undone_tells_both() -> None:
 
 
 def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(tmp_path: Path) -> None:
-    bench = by_command(f"touch {tmp_path}/broken", "echo stuck; exit 4")
+    cluster = by_command(f"touch {tmp_path}/broken", "echo stuck; exit 4")
 
     class Leaving(Quiet):
         def sample(self, sample: Sample) -> None:
@@ -449,7 +449,7 @@ def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(tmp_path:
 
     observer = Leaving()
     with pytest.raises(Interrupted):
-        take(bench, observer)
+        take(cluster, observer)
     assert observer.phases[-1] == "mine: 'undo' 'echo stuck; exit 4' ended with exit code 4: stuck"
 
 

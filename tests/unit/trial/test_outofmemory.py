@@ -30,9 +30,9 @@ Caused by: java.lang.OutOfMemoryError: Java heap space
 """
 
 
-def drain(bench: Any, *, recovers: bool = True) -> TrialRecord:
-    own = Resources(bench, CELL, Names.of("abcdef_001"), RECORDS, Quiet())
-    return run_trial(own, Drain(), 1, bench.revive if recovers else None).record
+def drain(cluster: Any, *, recovers: bool = True) -> TrialRecord:
+    own = Resources(cluster, CELL, Names.of("abcdef_001"), RECORDS, Quiet())
+    return run_trial(own, Drain(), 1, cluster.revive if recovers else None).record
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
 
 
 def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
-    bench = FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
-    record = drain(bench)
+    cluster = FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
+    record = drain(cluster)
     assert [each.code for each in record.reasons] == [ReasonCode.OUT_OF_MEMORY]
     assert record.audit is not None
     (cell,) = summarize([CELL], [record])
@@ -81,9 +81,9 @@ def test_a_worker_that_was_killed_has_not_died_for_memory() -> None:
 def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     states = [("RUNNING", ""), ("RUNNING", ""), ("FAILED", EXHAUSTED)]
     tasks = tuple(Task(number, state, f"w{number}", trace) for number, (state, trace) in enumerate(states))
-    bench = FakeCluster(PLAN)
-    monkeypatch.setattr(bench, "status", lambda name: ConnectorStatus("RUNNING", "", tasks))
-    record = drain(bench, recovers=False)
+    cluster = FakeCluster(PLAN)
+    monkeypatch.setattr(cluster, "status", lambda name: ConnectorStatus("RUNNING", "", tasks))
+    record = drain(cluster, recovers=False)
     assert record.reasons[0].code == ReasonCode.OUT_OF_MEMORY
     assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
     (cell,) = summarize([CELL], [record])

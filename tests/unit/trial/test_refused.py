@@ -1,4 +1,4 @@
-"""Why records are lost, on a bench without services."""
+"""Why records are lost, on a cluster without services."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def asked(
 ) -> tuple[str | None, Writer]:
     writer = Writer(error)
     monkeypatch.setattr(refused, "open_writer", lambda to: writer)
-    bench: Any = FakeCluster(PLAN, sent=sent)
-    bench.stack.endpoints.sinks = {"elasticsearch": None}
-    own = Resources(bench, cell, NAMES, 10, Quiet())
+    cluster: Any = FakeCluster(PLAN, sent=sent)
+    cluster.stack.endpoints.sinks = {"elasticsearch": None}
+    own = Resources(cluster, cell, NAMES, 10, Quiet())
     return why_refused(own, lambda seq: seq >= 2), writer
 
 

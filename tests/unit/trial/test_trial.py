@@ -1,4 +1,4 @@
-"""One trial from the empty sink to its record, on a bench without services."""
+"""One trial from the empty sink to its record, on a cluster without services."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ RECORDS = 20_000
 CODES = ReasonCode
 
 
-def own_of(bench: Any, cell: Cell = CELL, records: int = RECORDS) -> Resources:
-    return Resources(bench, cell, Names.of("abcdef_001"), records, Quiet())
+def own_of(cluster: Any, cell: Cell = CELL, records: int = RECORDS) -> Resources:
+    return Resources(cluster, cell, Names.of("abcdef_001"), records, Quiet())
 
 
-def drain(bench: FakeCluster, recover: Callable[[], object] | None = None, cell: Cell = CELL) -> TrialRecord:
-    return run_trial(own_of(bench, cell), Drain(), 1, recover).record
+def drain(cluster: FakeCluster, recover: Callable[[], object] | None = None, cell: Cell = CELL) -> TrialRecord:
+    return run_trial(own_of(cluster, cell), Drain(), 1, recover).record
 
 
-def offered(bench: FakeCluster, recover: Callable[[], object] | None = None) -> TrialRecord:
+def offered(cluster: FakeCluster, recover: Callable[[], object] | None = None) -> TrialRecord:
     """Takes the trial of a constant load of 500 records a second."""
-    return run_trial(own_of(bench, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
+    return run_trial(own_of(cluster, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
 
 
 def holding(monkeypatch: pytest.MonkeyPatch, holds: Content | None) -> TrialRecord:
@@ -65,9 +65,9 @@ def codes(record: TrialRecord) -> list[ReasonCode]:
 
 
 def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
-    bench = FakeCluster(PLAN)
-    record = drain(bench)
-    assert bench.calls == ["check", "load", "start", "stop", "audit"]
+    cluster = FakeCluster(PLAN)
+    record = drain(cluster)
+    assert cluster.calls == ["check", "load", "start", "stop", "audit"]
     assert record.reasons == []
     assert record.records_per_second == pytest.approx(1_000, rel=0.01)
     assert record.audit is not None
@@ -122,24 +122,24 @@ def test_records_that_are_stored_twice_are_a_note() -> None:
 
 
 def test_a_service_that_dies_ends_the_trial_and_nothing_is_asked_of_it_any_more() -> None:
-    bench = FakeCluster(PLAN, dies=5.0)
-    record = drain(bench)
+    cluster = FakeCluster(PLAN, dies=5.0)
+    record = drain(cluster)
     assert codes(record) == [CODES.SERVICE_DIED]
-    assert bench.calls == ["check", "load", "start"]
+    assert cluster.calls == ["check", "load", "start"]
     assert record.audit is None
     assert record.not_audited == "the connector did not come to the end of the topic"
 
 
-def recovered(bench: FakeCluster) -> TrialRecord:
+def recovered(cluster: FakeCluster) -> TrialRecord:
     """A drain whose dead service is started again."""
-    return drain(bench, bench.revive)
+    return drain(cluster, cluster.revive)
 
 
 def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_is_audited() -> None:
-    bench = FakeCluster(PLAN, dies=5.0, lost=7)
-    record = recovered(bench)
+    cluster = FakeCluster(PLAN, dies=5.0, lost=7)
+    record = recovered(cluster)
     assert codes(record) == [CODES.SERVICE_DIED]
-    assert bench.calls == ["check", "load", "start", "reconnect", "stop", "audit"]
+    assert cluster.calls == ["check", "load", "start", "reconnect", "stop", "audit"]
     assert record.audit is not None
     assert (record.audit.lost, record.lost_ranges, record.not_audited) == (7, "0-6", "")
     assert record.reconciliation is not None
@@ -150,9 +150,9 @@ def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_
 
 
 def test_tasks_that_failed_with_the_service_are_started_again() -> None:
-    bench = FakeCluster(PLAN, dies=5.0, failed=2)
-    assert recovered(bench).audit is not None
-    assert bench.calls[-3:] == ["restart", "stop", "audit"]
+    cluster = FakeCluster(PLAN, dies=5.0, failed=2)
+    assert recovered(cluster).audit is not None
+    assert cluster.calls[-3:] == ["restart", "stop", "audit"]
 
 
 def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector() -> None:
@@ -162,16 +162,16 @@ def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector
             if self.calls.count("audit") == 1:
                 raise ServiceError("the sink timed out")
 
-    bench = Once(PLAN)
-    record = recovered(bench)
+    cluster = Once(PLAN)
+    record = recovered(cluster)
     assert codes(record) == [CODES.SERVICE_ERROR]
     assert record.audit is not None
-    assert bench.calls == ["check", "load", "start", "stop", "audit", "reconnect", "audit"]
+    assert cluster.calls == ["check", "load", "start", "stop", "audit", "reconnect", "audit"]
 
 
 def test_a_rest_that_never_ends_is_given_up_and_the_record_says_that_it_was_not_audited() -> None:
-    bench = FakeCluster(PLAN, dies=5.0, rate_after=0.0)
-    record = recovered(bench)
+    cluster = FakeCluster(PLAN, dies=5.0, rate_after=0.0)
+    record = recovered(cluster)
     assert record.audit is None
     assert record.not_audited == "it could not be finished: no progress for 75 s, 15,000 records left to commit"
 
@@ -186,17 +186,17 @@ def test_a_service_that_cannot_be_started_again_leaves_a_record_without_an_audit
 
 
 def test_a_connector_that_makes_no_progress_is_not_waited_for_once_more() -> None:
-    bench = FakeCluster(PLAN, rate=0.0)
-    record = recovered(bench)
+    cluster = FakeCluster(PLAN, rate=0.0)
+    record = recovered(cluster)
     assert codes(record) == [CODES.NO_PROGRESS]
-    assert "reconnect" not in bench.calls
+    assert "reconnect" not in cluster.calls
     assert record.not_audited
 
 
 @pytest.mark.parametrize("refuses", [None, TrialFailed("Kafka took no more")])
 def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_end(refuses: Exception | None) -> None:
-    bench = FakeCluster(LOADED, dies=5.0, refuses=refuses)
-    record = offered(bench, bench.revive)
+    cluster = FakeCluster(LOADED, dies=5.0, refuses=refuses)
+    record = offered(cluster, cluster.revive)
     assert (record.audit is None) == (refuses is not None)
     if refuses is None:
         assert codes(record) == [CODES.SERVICE_DIED]
@@ -232,14 +232,14 @@ def test_who_has_died_before_its_silence_was_noticed_is_the_reason() -> None:
 
 
 def test_what_the_connectors_write_elsewhere_is_not_audited() -> None:
-    bench = FakeCluster(PLAN, diverted="the alias was moved")
-    assert codes(drain(bench)) == [CODES.DIVERTED]
-    assert "audit" not in bench.calls
+    cluster = FakeCluster(PLAN, diverted="the alias was moved")
+    assert codes(drain(cluster)) == [CODES.DIVERTED]
+    assert "audit" not in cluster.calls
 
 
 def test_what_its_own_connector_puts_aside_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        FakeCluster, "config", lambda bench, *which: {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
+        FakeCluster, "config", lambda cluster, *which: {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
     )
     looks = [Others({}, {"aside": 10}), Others({}, {"aside": 9_000, "orders": 8_000})]
     record = drain(FakeCluster(PLAN, meets=looks))
@@ -263,7 +263,7 @@ class Shared(FakeSink):
     unattributed = 2
 
     def exclude_existing(self) -> None:
-        self._bench.calls.append("set apart")
+        self._cluster.calls.append("set apart")
 
     def read(self, target: str) -> SinkReading:
         return SinkReading(0, 7 + self.unattributed, signs={OTHER_CONNECTIONS: 7})
@@ -275,13 +275,13 @@ def test_connections_that_others_open_meanwhile_hide_the_peak(
 ) -> None:
     monkeypatch.setattr("sinkbench.trial.interference.CLOSING_SECONDS", 0.0)
     monkeypatch.setattr(Shared, "unattributed", unattributed)
-    bench = FakeCluster(PLAN)
-    bench.sink = lambda name: Shared(bench)  # type: ignore[method-assign]
-    record = drain(bench)
+    cluster = FakeCluster(PLAN)
+    cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]
+    record = drain(cluster)
     assert record.reasons == []
     assert record.connections.others == unattributed
     assert record.connections.clients_peak == (None if unattributed else 12)
-    assert bench.calls[2] == "set apart"
+    assert cluster.calls[2] == "set apart"
 
 
 def test_a_topic_that_is_empty_at_once_is_too_short() -> None:
@@ -310,10 +310,10 @@ def test_an_interrupt_ends_the_trial_and_is_no_reason() -> None:
 
 
 def test_a_pilot_finds_a_rate_and_is_not_audited() -> None:
-    bench = FakeCluster(PLAN)
-    found = take_pilot(own_of(bench, records=10**6))
+    cluster = FakeCluster(PLAN)
+    found = take_pilot(own_of(cluster, records=10**6))
     assert found.records_per_second == pytest.approx(1_000, rel=0.01)
-    assert "audit" not in bench.calls
+    assert "audit" not in cluster.calls
 
 
 def test_a_pilot_that_stores_nothing_says_why() -> None:
@@ -323,27 +323,27 @@ def test_a_pilot_that_stores_nothing_says_why() -> None:
 
 
 def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_missing() -> None:
-    bench = FakeCluster(LOADED)
-    record = offered(bench)
+    cluster = FakeCluster(LOADED)
+    record = offered(cluster)
     assert record.records == 10_000
-    assert bench.calls == ["check", "start", "load", "stop", "audit"]
+    assert cluster.calls == ["check", "start", "load", "stop", "audit"]
     assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
     assert record.latency_ms is None
     assert record.notes == ["no latency: OSError: the arrivals are gone"]
 
 
-def rescaled(bench: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, TrialRecord]:
+def rescaled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, TrialRecord]:
     plan = Plan.model_validate(
         {"name": "p", "mode": "rescale", "pipelines": ["postgres/jdbc"], "multiples": [1, 2], "trials": 5}
     )
     cell = next(cell for cell in expand(plan, 3) if cell.key == "postgres/jdbc@3x1to2")
-    monkeypatch.setattr(bench, "now", lambda: 8.0 + ("set 6" in bench.calls) * 2.0)
-    return bench, run_trial(own_of(bench, cell), LiveRescale(), 1).record
+    monkeypatch.setattr(cluster, "now", lambda: 8.0 + ("set 6" in cluster.calls) * 2.0)
+    return cluster, run_trial(own_of(cluster, cell), LiveRescale(), 1).record
 
 
 def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, record = rescaled(FakeCluster(PLAN), monkeypatch)
-    assert bench.calls == ["check", "load", "start", "set 6", "stop", "audit"]
+    cluster, record = rescaled(FakeCluster(PLAN), monkeypatch)
+    assert cluster.calls == ["check", "load", "start", "set 6", "stop", "audit"]
     assert record.reasons == []
     assert record.rescale is not None
     assert (record.rescale.tasks_before, record.rescale.rebalance_seconds) == (3, 2.0)
@@ -352,23 +352,23 @@ def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.Mo
 
 
 def test_a_topic_that_runs_dry_before_the_new_tasks_run_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, record = rescaled(FakeCluster(PLAN, rate=1e6), monkeypatch)
+    cluster, record = rescaled(FakeCluster(PLAN, rate=1e6), monkeypatch)
     assert codes(record)[0] == CODES.RAN_DRY
     assert record.reasons[0].text.startswith("the topic ran dry before they ran: 6 tasks after 3")
     # What such a drain has lost counts all the same.
-    assert "audit" in bench.calls
+    assert "audit" in cluster.calls
 
 
 def test_what_ends_with_the_trial_may_fail_and_is_a_reason() -> None:
     class Leaving(FakeSink):
         @contextmanager
         def watch(self, target: str, interval_seconds: float) -> Iterator[FakeWatch]:
-            yield FakeWatch(self._bench)
+            yield FakeWatch(self._cluster)
             raise OSError("the watch is gone")
 
-    bench = FakeCluster(LOADED)
-    bench.sink = lambda name: Leaving(bench)  # type: ignore[method-assign]
-    record = offered(bench)
+    cluster = FakeCluster(LOADED)
+    cluster.sink = lambda name: Leaving(cluster)  # type: ignore[method-assign]
+    record = offered(cluster)
     assert codes(record) == [CODES.SERVICE_ERROR]
 
 
@@ -377,9 +377,9 @@ def test_a_size_that_the_sink_does_not_tell_spoils_nothing() -> None:
         def disk_bytes(self, target: str) -> int | None:
             raise ServiceError("429: too many requests")
 
-    bench = FakeCluster(PLAN)
-    bench.sink = lambda name: Silent(bench)  # type: ignore[method-assign]
-    record = drain(bench)
+    cluster = FakeCluster(PLAN)
+    cluster.sink = lambda name: Silent(cluster)  # type: ignore[method-assign]
+    record = drain(cluster)
     assert (record.reasons, record.disk_bytes_per_record) == ([], None)
     assert record.records_per_second is not None
 
@@ -468,9 +468,9 @@ def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_f
 def test_deadlocks_are_counted_also_where_the_connector_did_not_come_to_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = FakeCluster(CHANGING, failed=1, bloats=[SinkBloat(0, 3, 10, 8_192), SinkBloat(5, 4, 11, 8_192)])
-    monkeypatch.setattr(bench, "consumed", lambda: RECORDS - 1)
-    record = drain(bench)
+    cluster = FakeCluster(CHANGING, failed=1, bloats=[SinkBloat(0, 3, 10, 8_192), SinkBloat(5, 4, 11, 8_192)])
+    monkeypatch.setattr(cluster, "consumed", lambda: RECORDS - 1)
+    record = drain(cluster)
     assert codes(record)[0] == CODES.TASKS_FAILED
     assert record.audit is None
     assert record.bloat is not None
@@ -502,7 +502,7 @@ POOLED = replace(CELL, settings={"pgbouncer": {"pool_mode": "session", "default_
 
 
 class Pooled(FakeCluster):
-    """A bench whose connectors go through a pooler, where they wait."""
+    """A cluster whose connectors go through a pooler, where they wait."""
 
     def sampler(self, sources: Sources, interval_seconds: float) -> Any:
         return Queueing(self, sources)
@@ -522,17 +522,17 @@ class Queueing(FakeSampler):
 
 
 def test_a_trial_is_set_as_its_plan_says_and_tells_what_its_clients_waited_for() -> None:
-    bench = Pooled(PLAN)
-    own = own_of(bench, POOLED)
+    cluster = Pooled(PLAN)
+    own = own_of(cluster, POOLED)
     record = run_trial(own, Drain(), 1).record
     assert record.settings == {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
-    assert (record.acks, "acks 1" in bench.calls) == ("1", True)
+    assert (record.acks, "acks 1" in cluster.calls) == ("1", True)
     assert record.pool == Pool(
         mode="session", size=20, prepared_statements=0, most_waiting=4, wait_ms_per_transaction=5.0
     )
-    assert bench.set_to == {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
+    assert cluster.set_to == {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
     own.remove()
-    assert bench.set_to == {}
+    assert cluster.set_to == {}
 
 
 def test_a_pipeline_without_a_pooler_has_waited_for_none() -> None:

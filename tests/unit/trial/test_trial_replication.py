@@ -47,19 +47,19 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replication, "AGAIN_SECONDS", 0.0)
 
 
-def own_of(bench: Any) -> Resources:
-    return Resources(bench, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet())
+def own_of(cluster: Any) -> Resources:
+    return Resources(cluster, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet())
 
 
-def drain(bench: FakeCluster) -> TrialRecord:
-    return run_trial(own_of(bench), Drain(), 1).record
+def drain(cluster: FakeCluster) -> TrialRecord:
+    return run_trial(own_of(cluster), Drain(), 1).record
 
 
-def faulted(bench: Any) -> TrialRecord:
+def faulted(cluster: Any) -> TrialRecord:
     cell = expand(FAULTS, 3)[0]
     assert cell.fault is not None
-    own = Resources(bench, cell, Names.of("abcdef_001"), records_offered(FAULTS, RATE), Quiet())
-    return run_trial(own, Fault(RATE, cell.fault), 1, bench.revive).record
+    own = Resources(cluster, cell, Names.of("abcdef_001"), records_offered(FAULTS, RATE), Quiet())
+    return run_trial(own, Fault(RATE, cell.fault), 1, cluster.revive).record
 
 
 def codes(record: TrialRecord) -> list[ReasonCode]:
@@ -67,12 +67,12 @@ def codes(record: TrialRecord) -> list[ReasonCode]:
 
 
 def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connector() -> None:
-    bench = FakeCluster(PLAN, helds=[YELLOW] * 50)
-    record = drain(bench)
+    cluster = FakeCluster(PLAN, helds=[YELLOW] * 50)
+    record = drain(cluster)
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
     assert record.reasons[0].text == "the index is yellow; add a node"
     assert record.reasons[0].figures == {"missing": 3}
-    assert bench.calls == ["check", "load"]
+    assert cluster.calls == ["check", "load"]
     (cell,) = summarize(expand(PLAN, 3), [record])
     assert cell.verdict == "invalid: the index is yellow; add a node"
 
@@ -96,8 +96,8 @@ def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_
 
 
 def test_a_pilot_of_what_does_not_hold_has_no_rate() -> None:
-    bench = FakeCluster(PLAN, helds=[YELLOW] * 50)
-    found = take_pilot(own_of(bench))
+    cluster = FakeCluster(PLAN, helds=[YELLOW] * 50)
+    found = take_pilot(own_of(cluster))
     assert (found.records_per_second, found.problem) == (None, "the index is yellow; add a node")
 
 
@@ -118,11 +118,11 @@ def test_tasks_that_are_uneven_before_the_fault_make_its_trial_invalid(monkeypat
 
 
 def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
-    bench = FakeCluster(PLAN)
-    sink = FakeSink(bench)
+    cluster = FakeCluster(PLAN)
+    sink = FakeSink(cluster)
     sink.capabilities = replace(sink.capabilities, replication=None)
-    bench.sink = lambda name: sink  # type: ignore[method-assign]
-    record = drain(bench)
+    cluster.sink = lambda name: sink  # type: ignore[method-assign]
+    record = drain(cluster)
     assert record.reasons == []
     assert record.notes == ["not checked what must hold in postgres: this sink does not tell"]
 
@@ -156,18 +156,18 @@ def test_what_one_node_holds_alone_is_asked_for_once() -> None:
             found.check = lambda target, config: asked.append(target) or state
             return found
 
-    bench = Counted(PLAN)
-    copies = bench.kafka.copies
-    bench.kafka.copies = lambda topic: (asked.append(topic), copies(topic))[1]
-    assert drain(bench).reasons == []
+    cluster = Counted(PLAN)
+    copies = cluster.kafka.copies
+    cluster.kafka.copies = lambda topic: (asked.append(topic), copies(topic))[1]
+    assert drain(cluster).reasons == []
     names = Names.of("abcdef_001")
     assert asked == [names.target, names.topic]
 
 
 def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored() -> None:
-    bench = FakeCluster(PLAN, promise=Promise(None, "all", 2), helds=[GOOD, GOOD])
-    bench.partitions = {number: (1 + number % 3, (1, 2, 3), (1, 2, 3)) for number in range(3)}
-    assert drain(bench).durability == Durability(
+    cluster = FakeCluster(PLAN, promise=Promise(None, "all", 2), helds=[GOOD, GOOD])
+    cluster.partitions = {number: (1 + number % 3, (1, 2, 3), (1, 2, 3)) for number in range(3)}
+    assert drain(cluster).durability == Durability(
         text="2 nodes, disk",
         nodes=2,
         on_disk=2,
