@@ -6,7 +6,7 @@ All text is ASCII apart from names that users chose, so that pipes and logs can 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 from pydantic import JsonValue
@@ -132,10 +132,8 @@ def resumed_in_words(summary: RunSummary) -> str:
 def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     """Its tables and its lines, in their order."""
     yield from (*heading(summary), "")
-    for table in _tables(summary, width):
-        yield from [] if table is None else (table, "")
-        if summary.scaling and table is not None and table.columns[0].header == "scaling":
-            yield from (*map(scaling_line, summary.scaling), "")
+    for block in _blocks(summary, width):
+        yield from (*block, "") if block else ()
     if is_faults(summary):
         yield from (fault_line(summary), *fault_lines(summary))
     yield from answer_lines(summary)
@@ -145,21 +143,23 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
     yield from (*remarks(summary, width), *map(limit_line, summary.limits), *bound_lines(summary), WHERE)
 
 
-def _tables(summary: RunSummary, width: int) -> Iterator[Table | None]:
+def _blocks(summary: RunSummary, width: int) -> Iterator[Sequence[str | Table]]:
+    """The tables, and the lines that stand between them; empty of what the run does not have."""
+    resources: Sequence[Table | None] = ()
     if is_faults(summary):
-        yield matrix_table(summary)
-        yield cell_table(RECOVERIES, summary)
-        yield cell_table(STATUS, summary)
+        first: Sequence[Table | None] = (
+            matrix_table(summary),
+            *(cell_table(key, summary) for key in (RECOVERIES, STATUS)),
+        )
     else:
-        yield load_table(summary, width) if is_load(summary) else cells_table(summary, width)
-    yield cell_table(RESCALES, summary)
-    yield scaling_table(summary.scaling) if summary.scaling else None
-    yield stage_table(summary)
-    yield from (cell_table(key, summary) for key in (READS, CHANGES, POOLS))
-    yield query_table(summary)
-    yield durability_table(summary)
-    if not is_faults(summary):
-        yield from (cell_table(RESOURCES, summary, width), cell_table(COSTS, summary))
+        first = (load_table(summary, width) if is_load(summary) else cells_table(summary, width),)
+        resources = (cell_table(RESOURCES, summary, width), cell_table(COSTS, summary))
+    law = scaling_table(summary.scaling) if summary.scaling else None
+    yield from ([table] for table in (*first, cell_table(RESCALES, summary), law) if table is not None)
+    yield [*map(scaling_line, summary.scaling)]
+    of_load = (cell_table(key, summary) for key in (READS, CHANGES, POOLS))
+    rest = (stage_table(summary), *of_load, query_table(summary), durability_table(summary), *resources)
+    yield from ([table] for table in rest if table is not None)
 
 
 def _wrong(cell: CellSummary) -> list[str]:
