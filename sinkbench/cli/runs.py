@@ -14,7 +14,7 @@ from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, ResultsError
 from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
-from sinkbench.runs.compare import gate, percent_of
+from sinkbench.runs.gate import gate, percent_of
 from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run, load_summary
 from sinkbench.runs.store import write_bytes, write_text

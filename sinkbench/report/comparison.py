@@ -11,7 +11,8 @@ from sinkbench.metrics.format import formatted, how_many
 from sinkbench.report.html import html_of
 from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Part, Table
 from sinkbench.report.plots import Dot, Mark, dots
-from sinkbench.runs.compare import Compared, Comparison, Gate, Verdict
+from sinkbench.runs.compare import Compared, Comparison, Verdict
+from sinkbench.runs.gate import Gate
 from sinkbench.tables.comparison import HEADERS, NUMBERS, SAME, costs_shown, heading, more_rows, remarks, row
 
 _MOST_NAMED = 6

@@ -30,7 +30,8 @@ from sinkbench.report.page import sections_of
 from sinkbench.report.parts import Figure, Lines, PageSection
 from sinkbench.report.parts import Table as ReportTable
 from sinkbench.results import RunSummary
-from sinkbench.runs.compare import compare, gate
+from sinkbench.runs.compare import compare
+from sinkbench.runs.gate import gate
 from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import StoredRun, load_run, load_summary
 from sinkbench.runs.store import RunFolder

@@ -14,8 +14,9 @@ from sinkbench.errors import ResultsError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Audit, Durability, PlanRef, TrialRecord
-from sinkbench.runs.compare import Compared, Comparison, compare, gate, percent_of
+from sinkbench.runs.compare import Compared, Comparison, compare
 from sinkbench.runs.differences import record_differences
+from sinkbench.runs.gate import gate, percent_of
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.comparison import as_text, remarks
@@ -386,7 +387,7 @@ def test_the_gate_fails_only_beyond_its_share() -> None:
 
 
 def test_the_gate_fails_if_nothing_could_be_compared_or_a_cell_no_longer_passes() -> None:
-    nothing = "nothing was compared: no cell can be told slower, as none is comparable with enough trials"
+    nothing = "nothing was compared by rate: no cell is comparable with enough trials"
     assert gate(compare(kept({CELL: FAST}), kept({CELL: FAST[:3]})), 5).failures == [nothing]
     assert gate(compare(kept({}), kept({})), 5).failures == [nothing]
     broken = compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: []}))
@@ -398,7 +399,7 @@ def test_the_gate_says_what_it_could_not_have_seen() -> None:
     found = gate(compare(kept({CELL: wide, BULK: FAST}), kept({CELL: wide[::-1], BULK: FAST[:3]})), 5)
     assert found.failures == []
     first, second = found.remarks
-    assert first.startswith("may be slower by 5 % unseen; the smallest difference that shows: postgres/jdbc@3x1 (")
+    assert first.startswith("slower by 5 % may go unseen; the smallest difference that shows: postgres/jdbc@3x1 (")
     assert second == "not compared, the table says why: elasticsearch/camel-bulk@3x1"
 
 

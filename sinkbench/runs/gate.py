@@ -1,0 +1,85 @@
+"""Whether a run passes that was compared with another one: the options --fail-if-slower and --fail-if-cpu-higher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sinkbench.errors import ResultsError
+from sinkbench.runs.compare import Compared, Comparison
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Why B does not pass; what is `inconclusive`, since a disturbance can explain it; and `remarks` on the rest."""
+
+    failures: list[str]
+    remarks: list[str]
+    inconclusive: list[str] = field(default_factory=list)
+
+
+def percent_of(text: str, option: str) -> float:
+    """The percent in `5%`, `5` or `2.5 %`, given by that option; ResultsError if not from 0 to below 100."""
+    try:
+        percent = float(text.strip().removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent < 100:
+        raise ResultsError(f"{option} {text}: is not a share from 0 % to below 100 %; give one as 5%")
+    return percent
+
+
+def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = None) -> Gate:
+    """Whether run B passes if no cell may be N percent slower, or take more CPU time, than in run A; None: any.
+
+    It fails if a cell is slower, or takes more CPU time, by more and significantly so, if one that passed in A does
+    not in B, or if nothing could be compared. It is inconclusive for a cell that is slower by more where a disturbance
+    can explain it. Remarks name cells whose trials could not have shown such a difference, and those not compared.
+    """
+    broken = [cell.name for cell in comparison.cells if cell.broken]
+    whole = Gate(_lines({"passed in run A and not in run B": broken}), [])
+    for cells, word, percent in ((comparison.cells, "slower", slower), (comparison.costs, "more CPU", more_cpu)):
+        if percent is not None:
+            found = _gate(cells, word, percent)
+            whole = Gate(
+                [*found.failures, *whole.failures],
+                [*whole.remarks, *found.remarks],
+                [*whole.inconclusive, *found.inconclusive],
+            )
+    return whole
+
+
+def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
+    worse = [
+        f"{cell.name} ({change:.1f} %)"
+        for cell in cells
+        if cell.verdict == word and cell.ratio is not None and (change := 100 * abs(1 - cell.ratio)) > percent
+    ]
+    excused = [
+        f"{cell.name} ({100 * abs(1 - cell.ratio):.1f} %)"
+        for cell in cells
+        if cell.verdict == "cannot tell" and cell.ratio is not None and 1 - cell.ratio > percent / 100
+    ]
+    told = [cell for cell in cells if cell.verdict not in ("cannot tell", "too few trials to tell", "not comparable")]
+    unseen = [
+        f"{cell.name} ({cell.smallest_percent:.1f} %)"
+        for cell in told
+        if cell.smallest_percent is not None and cell.smallest_percent > percent
+    ]
+    # What is excused is named on its own.
+    inconclusive = [
+        cell.name for cell in cells if cell not in told and not cell.broken and cell.verdict != "cannot tell"
+    ]
+    disturbed = f"cannot tell: {word} by more than {percent:g} %, which a disturbance can explain; run it again"
+    failures = _lines({f"{word} by more than {percent:g} %": worse})
+    if not told and not excused:
+        by = "rate" if word == "slower" else "CPU time"
+        failures.append(f"nothing was compared by {by}: no cell is comparable with enough trials")
+    may_be_worse = f"{word} by {percent:g} % may go unseen; the smallest difference that shows"
+    remarks = _lines({may_be_worse: unseen, "not compared, the table says why": inconclusive if told else []})
+    return Gate(failures, remarks, _lines({disturbed: excused}))
+
+
+def _lines(cells: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each thing that is said of at least one cell."""
+    return [f"{what}: {', '.join(those)}" for what, those in cells.items() if those]
