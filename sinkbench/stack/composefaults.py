@@ -72,7 +72,7 @@ class ContainerFaults(Faults, Isolation):
             lambda: proxy_targets(self._stack.reach().place),
             {},
             self._no_proxy,
-            self._stack.engine.gateway,
+            lambda: self._stack.engine.gateway(),
         )
 
     def _no_proxy(self) -> str | None:
