@@ -17,15 +17,10 @@ __all__ = ["check_settings"]
 def check_settings(
     plan: Plan, settable: Mapping[str, Mapping[str, Settable]], others_stack: Callable[[], str | None] = lambda: None
 ) -> None:
-    """Makes sure that each sink can be set as the plan says. No service is asked.
+    """Raises PlanError, with its line, if a sink cannot be set as the plan says. No service is asked.
 
-    Args:
-        settable: what can be set of each service, by its name, by the sink's.
-        others_stack: the name of the stack if its services belong to somebody else; None: they are sinkbench's own.
-
-    Raises:
-        PlanError: the sink has no such service, that has no such setting, or the setting no such value; or it cannot be
-            set on this stack, or would be lost in a fault of the plan.
+    `settable` is what can be set of each service, by the sink's and the service's name. `others_stack` returns the
+    name of an external stack, whose services are not set, or None. Settings must also survive the plan's faults.
     """
     for index, entry in enumerate(plan.pipelines):
         services = settable.get(entry.sink, {})

@@ -34,7 +34,7 @@ class Earlier:
 
 
 class Journal:
-    """The trials, the limits and the environment of one run. Whatever is added is on the disk when the call returns.
+    """The trials, the limits and the environment of one run, each on the disk when the call that adds it returns.
 
     Attributes:
         trials, limits: in the order in which they were taken.
@@ -50,14 +50,6 @@ class Journal:
         environment: dict[str, JsonValue],
         earlier: Earlier | None = None,
     ) -> None:
-        """
-        Args:
-            folder: where results go.
-            plan: what is measured, with its seed drawn.
-            cells: the plan's, on the stack's workers.
-            environment: what the summary says of the machine.
-            earlier: of a run that is taken up again.
-        """
         had = earlier or Earlier([])
         self.folder = folder
         self.plan = plan

@@ -111,7 +111,7 @@ def _foreign(own: Resources, rows: int) -> int:
 
 
 def _content(own: Resources) -> tuple[Content, Sequence[str]]:
-    """Whether the sink holds what was sent, and what is to be said of that. That it cannot be told is a note."""
+    """Whether the sink has what was sent, and notes on that. An unknown answer is a note."""
     content, why = None, "the sink does not tell what it holds"
     try:
         content = stored_content(own)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.results import Reason
 from sinkbench.services.connect import ConnectorStatus, is_even
-from sinkbench.trial.readprocess import Told
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sampler, fresh_samples
 from sinkbench.trial.stop import Watch, died, exhausted_in_words, used_up_heaps
-from sinkbench.trial.values import Faulted, Loaded, Rescaled, Timeline
+from sinkbench.trial.values import Timeline
 
 __all__ = ["Following", "uneven"]
 
@@ -22,20 +22,14 @@ class Following:
     """What is seen of a running connector. Use as a context: it keeps what ends the run early, but an interrupt.
 
     Attributes:
-        placement: tasks of each worker, once all have started, or failed to.
+        seen: all so far, but for the samples.
     """
 
     def __init__(self, own: Resources, sampler: Sampler, watch: Watch) -> None:
         self._own = own
         self._sampler = sampler
         self._watch = watch
-        self._from_us = 0
-        self._connector: str | None = None
-        self._created = False
-        self._last: ConnectorStatus | None = None
-        self._reason: Reason | None = None
-        self._failed: Exception | None = None
-        self.placement: dict[str, int] | None = None
+        self.seen = Timeline()
 
     def __enter__(self) -> Following:
         return self
@@ -43,12 +37,26 @@ class Following:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, TrialFailed | ServiceError | OSError):
             return False
-        self._failed = error
+        self.seen = replace(self.seen, failed=error)
         return True
+
+    @property
+    def timeline(self) -> Timeline:
+        """What was seen, when it is over."""
+        return replace(self.seen, samples=self._sampler.samples)
+
+    @property
+    def placement(self) -> Mapping[str, int] | None:
+        """Tasks of each worker, once all have started, or failed to."""
+        return self.seen.placement
 
     def now(self) -> float:
         """This moment on the clock of the samples, in seconds."""
         return self._sampler.now()
+
+    def settled(self, status: ConnectorStatus) -> None:
+        """Takes in that the connector's tasks were placed, perhaps anew."""
+        self.seen = replace(self.seen, placement=self._own.placement(status))
 
     @contextmanager
     def samples(self) -> Iterator[Iterator[Sample]]:
@@ -57,10 +65,9 @@ class Following:
         Raises:
             TrialFailed: Connect refuses the connector, a service dies, or the probes hang.
         """
-        self._from_us = self._sampler.start()
+        self.seen = replace(self.seen, from_us=self._sampler.start(), created=True)
         try:
-            self._created = True
-            self._connector = self._own.start_connector()
+            self.seen = replace(self.seen, connector=self._own.start_connector())
             yield self._until_over()
         except ConnectError as error:
             raise TrialFailed(str(error), ReasonCode.CONNECT_REFUSED) from None
@@ -69,40 +76,13 @@ class Following:
         finally:
             self._sampler.stop()
 
-    def settled(self, status: ConnectorStatus) -> None:
-        """Takes in that the connector's tasks were placed anew."""
-        self.placement = self._own.placement(status)
-
-    def timeline(
-        self,
-        loaded: Loaded | None = None,
-        reads: Told | None = None,
-        rescaled: Rescaled | None = None,
-        faulted: Faulted | None = None,
-    ) -> Timeline:
-        """What was seen, when it is over; with what the workload has done meanwhile."""
-        return Timeline(
-            samples=self._sampler.samples,
-            from_us=self._from_us,
-            connector=self._connector,
-            created=self._created,
-            placement=self.placement,
-            last=self._last,
-            reasons=[] if self._reason is None else [self._reason],
-            failed=self._failed,
-            loaded=loaded,
-            reads=reads,
-            rescaled=rescaled,
-            faulted=faulted,
-        )
-
     def _until_over(self) -> Iterator[Sample]:
         own = self._own
         for fresh in fresh_samples(self._sampler):
             own.observer.progress(min(fresh[-1].stored or 0, own.records), own.records)
             started = (fresh[-1].tasks_running or 0) + (fresh[-1].tasks_failed or 0)
-            if self.placement is None and started == own.cell.at_start.tasks:
-                self._place(own.status())
+            if self.placement is None and started == own.cell.at_start.tasks and (status := own.status()) is not None:
+                self.settled(status)
             for sample in fresh:
                 own.observer.sample(sample)
                 yield sample
@@ -111,16 +91,12 @@ class Following:
             if end.dead and end.reason is not None:
                 # What is asked of it now would fail, or wait until its client gives up.
                 raise self._died(end.reason, end.dead)
-            self._last = own.status()
+            last = own.status()
             # All may be stored before a sample has seen every task run.
-            if self.placement is None and self._last is not None and self._last.settled(own.cell.tasks):
-                self._place(self._last)
-            self._reason = end.reason
+            if self.placement is None and last is not None and last.settled(own.cell.tasks):
+                self.settled(last)
+            self.seen = replace(self.seen, last=last, reasons=[] if end.reason is None else [end.reason])
             return
-
-    def _place(self, status: ConnectorStatus | None) -> None:
-        if status is not None:
-            self.settled(status)
 
     def _why_silent(self, error: TrialFailed) -> TrialFailed:
         """That a service has died, if the probes had no answer; any other error as it was.
@@ -145,9 +121,9 @@ class Following:
         return TrialFailed(reason.text, reason.code)
 
 
-def uneven(placement: dict[str, int] | None, workers: int, tasks: int) -> str | None:
+def uneven(placement: Mapping[str, int] | None, workers: int, tasks: int) -> str | None:
     """That the tasks are not spread evenly over the workers, in words; None if they are."""
-    placed = placement or {}
+    placed = dict(placement or {})
     # Where the workers' ids are not known beforehand, one without a task is not among them.
     busy = sum(number > 0 for number in placed.values())
     if is_even(placed) and busy >= min(workers, tasks):

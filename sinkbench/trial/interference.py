@@ -52,7 +52,7 @@ def unattributed(own: Resources, samples: Sequence[Sample]) -> int | None:
 
 
 def others_met(own: Resources, before: Before) -> list[str]:
-    """Who has been there since `before`, a phrase each. The connector's own dead letter queue is nobody else's."""
+    """Other clients since `before`, a phrase each. The connector's own dead letter queue is none of them."""
     now = others_now(own)
     if before.others is None or now is None:
         return []
@@ -68,7 +68,7 @@ def _keeps_status(own: Resources, topic: str) -> bool:
 
 
 def connections_of(found: Measured) -> Connections:
-    """The most connections of the trial's own, as far as they can be told from those of others."""
+    """The most connections of the trial's own, as far as they can be distinguished from others."""
     others = (found.stopped.unattributed or 0) if found.policy.shares_sink else 0
     clients, servers = (None, None) if others else connection_peaks(found.samples)
     limit = found.before.connection_limit

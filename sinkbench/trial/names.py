@@ -1,4 +1,4 @@
-"""What the things of a trial are called, so that they can be told from those of others."""
+"""What the things of a trial are called, so that they can be distinguished from others'."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ class Names:
 
     @property
     def second(self) -> Names:
-        """Those of a second connector beside the trial's, which has a topic of its own."""
+        """Those of a second connector, which has its own topic."""
         return replace(self, topic=f"{self.topic}_second", connector=f"{self.connector}_second")

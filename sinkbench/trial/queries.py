@@ -71,7 +71,7 @@ class SentRecords:
     """The records of one load; use as a context."""
 
     def __init__(self, count: int, keys: int) -> None:
-        """`count` records from `seq` 0 on, with so many keys."""
+        """`count` records from `seq` 0 on, with `keys` keys."""
         columns = columns_of(count, keys, Load.model_fields["first_t"].default)
         # A trial's own threads are few, and so are the machine's cores.
         self._database = duckdb.connect(":memory:", config={"threads": 1})
@@ -116,8 +116,8 @@ class _Dialect:
         return f"{lat} BETWEEN ? AND ? AND {lon} BETWEEN ? AND ?", [south, north, west, east]
 
     def has_words(self, field: str, words: str) -> tuple[str, list[Any]]:
-        held = f"string_split_regex(lower({self.text(field)}), '[^\\p{{L}}\\p{{N}}]+')"
-        return f"list_has_all({held}, string_split(lower(?), ' '))", [words]
+        words_of = f"string_split_regex(lower({self.text(field)}), '[^\\p{{L}}\\p{{N}}]+')"
+        return f"list_has_all({words_of}, string_split(lower(?), ' '))", [words]
 
     def contains(self, part: dict[str, Any]) -> tuple[str, list[Any]]:
         paths = {path.replace(".0.", "."): path for path in MEMBERS}

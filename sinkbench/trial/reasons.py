@@ -100,7 +100,7 @@ def check_stopped(found: Measured, notes: Notes) -> None:
     if consumed is None or notes.reasons:
         return
     if consumed > records:
-        text = f"the topic held {consumed - records:,} more records than were sent: somebody else wrote to it"
+        text = f"the topic held {consumed - records:,} more records than were sent: another client wrote to it"
         notes.add(ReasonCode.FOREIGN_RECORDS, text, records=consumed - records)
     elif consumed < records:
         text = f"the connector committed {consumed:,} of {records:,} records when it stopped"
@@ -128,7 +128,7 @@ def check_audit(found: Measured, notes: Notes) -> None:
     audited, policy = found.audited, found.policy
     if audited.audit is None:
         return
-    # Bad records that the sink takes are not the load's, and nobody else's either.
+    # Bad records that the sink takes are not the load's, and were not written by another client.
     if audited.audit.foreign > found.timeline.poisoned:
         text = f"{audited.audit.foreign:,} rows in the sink are none of this trial's records"
         notes.add(ReasonCode.FOREIGN_RECORDS, text, foreign=audited.audit.foreign)
@@ -178,7 +178,7 @@ def counts_of(found: Measured) -> Reconciliation:
 
 
 def interruptions(found: Measured) -> list[str]:
-    """When not all tasks ran, in words; nothing where tasks are told to change."""
+    """When not all tasks ran, in words; nothing where tasks are changed on purpose."""
     if found.cell.before is not None or not found.policy.judges_pipeline:
         return []
     return [each.in_words for each in idle_tasks(found.samples, found.records, found.cell.tasks)]

@@ -36,7 +36,7 @@ def why_refused(own: Resources, is_lost: Callable[[int], bool]) -> str | None:
     try:
         values = cluster.kafka.some_records(names.topic, MOST_RECORDS)
         found = ((value, documents_of([value], names.trial, cell.form)) for value in values if value)
-        value, documents = next(((value, held) for value, held in found if any(map(is_lost, held))), (b"", {}))
+        value, documents = next(((value, kept) for value, kept in found if any(map(is_lost, kept))), (b"", {}))
         if not documents:
             return None
         if cell.form != DOCUMENT:

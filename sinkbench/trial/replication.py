@@ -53,7 +53,7 @@ def _asked(what: str, ask: Callable[[], ReplicationState]) -> ReplicationState:
     try:
         return ask()
     except (ServiceError, OSError) as error:
-        # Why the trial comes to nothing, if it does, is told by what it asks next.
+        # If the service does not answer at all, the trial's next request fails and says so.
         return ReplicationState(unchecked=(f"{what}: {in_one_line(error)}",))
 
 

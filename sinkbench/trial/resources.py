@@ -22,7 +22,7 @@ __all__ = ["Observer", "Resources"]
 
 
 class Observer(Protocol):
-    """Is told what a trial is doing, for a person who watches."""
+    """Shows a person what a trial is doing."""
 
     def phase(self, text: str) -> None:
         """The trial goes into another step."""
@@ -40,7 +40,7 @@ class Resources:
     Attributes:
         names: what the trial's things are called. The trial's thread alone may change them: a connector is renamed.
         records: how many there are to store.
-        observer: is told what goes on.
+        observer: shows what goes on.
     """
 
     def __init__(self, cluster: Cluster, cell: Cell, names: Names, records: int, observer: Observer) -> None:
@@ -69,7 +69,7 @@ class Resources:
 
     @property
     def read_order(self) -> Order:
-        """What the process that asks queries during a load is told."""
+        """The order for the process that asks queries during a load."""
         cluster, cell = self.cluster, self.cell
         endpoints = cluster.stack.endpoints
         return Order(endpoints, cluster.checkout, cell.sink, self.names.target, cluster.queries, cell.reads or 0.0)

@@ -56,7 +56,7 @@ class Sources:
 
 
 def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
-    """A source that is asked at most every so many seconds.
+    """A source that is asked at most once in `seconds`.
 
     In between it gives `meanwhile`, or what it gave last if that is None. One that fails is asked again the next time.
     """
@@ -175,7 +175,7 @@ class Sampler:
         before = time.monotonic()
         sink = attempt(self._sources.sink)
         answered = time.monotonic()
-        # A sink that answers late tells of the end: it was held up before it looked.
+        # A late answer shows the end of the wait: the sink was delayed before it counted.
         seconds = answered - min(answered - before, self._interval_seconds) / 2 - self._second_zero
         in_topic = attempt(self._sources.in_topic)
         consumed = attempt(self._sources.consumed)
@@ -214,8 +214,8 @@ def usage_signs(usage: Usage) -> dict[str, float]:
         for part, seconds in parts.items():
             sign = f"{service_of(name)}_{part}_cpu_seconds_total"
             signs[sign] = signs.get(sign, 0.0) + seconds
-    held = by_service(usage.memory_bytes.items())
-    signs |= {service + RESIDENT: total for service, total in held.items() if total is not None}
+    memory = by_service(usage.memory_bytes.items())
+    signs |= {service + RESIDENT: total for service, total in memory.items() if total is not None}
     if usage.machine is not None:
         signs |= {MACHINE: usage.machine.busy_seconds, STOLEN: usage.machine.stolen_seconds}
     return signs

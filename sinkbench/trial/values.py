@@ -239,7 +239,7 @@ class Audited:
     """What the audit found; `audit` is None if there was none, and `why_not` says why, where that is known.
 
     Attributes:
-        replication: what held in the end.
+        replication: the last look at what must hold.
         diverted: why what the connector writes does not reach the target; None if it does.
         letters: dead letters of the trial's records; None if the queue was not read.
         content_notes: what is to be said of the comparison with what was sent.

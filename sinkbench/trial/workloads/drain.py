@@ -90,7 +90,7 @@ def drained_by(own: Resources, enough: Enough | None = None) -> Timeline:
     with following, following.samples() as samples:
         for _ in samples:
             pass
-    return following.timeline()
+    return following.timeline
 
 
 def drained(

@@ -105,6 +105,7 @@ class Fault:
                     watch.bad = course.found.poisoned
                     if (deed := watch.deed(sample)) is not None:
                         course.act(deed, following.now())
+            course.take(injection.events())
             course.recovered(watch.recovered)
             sent = _without_poison(own, load.result(), course.found.poisoned)
             check_loaded(sent)
@@ -112,7 +113,7 @@ class Fault:
             # After a failure a whole load can still be audited.
             with suppress(ServiceError, OSError):
                 sent = _without_poison(own, load.loaded, course.found.poisoned)
-        return following.timeline(loaded=sent, faulted=course.found)
+        return replace(following.timeline, loaded=sent, faulted=course.found)
 
     def _load_of(self, own: Resources, loaded: Loaded | None) -> Offering | Backlog:
         if self._offered is not None:
@@ -231,7 +232,7 @@ class _Course:
     def _new_address(self) -> dict[str, str] | None:
         """What the connector's variables for its sink's only address hold from now on.
 
-        None if it has to hold nothing else: it was told already, or finds the new primary itself.
+        None if they stay: it was redirected already, or finds the new primary itself.
         """
         cell, cluster, moved = self._own.cell, self._own.cluster, self._moved
         redirect = Deed.REDIRECT.format(name=self._own.names.connector)

@@ -12,7 +12,7 @@ from sinkbench.trial.stop import End, end_with
 
 __all__ = ["Deed", "FaultWatch", "Patience"]
 
-# A pipeline that does not recover after so many restarts does not recover.
+# A pipeline that does not recover after this many restarts does not recover.
 MOST_DEEDS = 3
 # What has died otherwise than by the fault is seen for so long before the trial is given up.
 DEAD_SECONDS = 5.0
@@ -91,7 +91,7 @@ class FaultWatch:
         self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
         if self.ended is None:
             return self._end_if_late(now)
-        # What never told its CPU time cannot be seen.
+        # A service whose CPU time was never read cannot be seen.
         dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
         if sample.cpu_seconds:
             self._dead_since = (self._dead_since or now) if dead else None

@@ -28,8 +28,8 @@ from sinkbench.stack import Faults
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.workload import Around
-from sinkbench.trial.workloads.background import Background
 from sinkbench.trial.workloads.command import commanded
+from sinkbench.trial.workloads.offering import Background
 from sinkbench.trial.workloads.poison import poison
 
 __all__ = ["Began", "Ended", "Event", "Injection", "Moved", "Poisoned", "Renamed"]
@@ -107,7 +107,7 @@ class Injection(Background[None]):
         self._events: SimpleQueue[Event] = SimpleQueue()
 
     def __exit__(self, *raised: object) -> None:
-        """Undoes it. That this fails is told, whatever else ends the trial. Raises TrialFailed or ServiceError then."""
+        """Undoes it. Raises TrialFailed or ServiceError if that fails, with what else ended the trial."""
         super().__exit__(*raised)
         error = raised[1]
         failed = None if self._future is None else self._future.exception()

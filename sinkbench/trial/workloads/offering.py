@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from typing import Generic, Self, TypeVar
 
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Loaded
-from sinkbench.trial.workloads.background import Background
 
-__all__ = ["Backlog", "Offering"]
+__all__ = ["Background", "Backlog", "Offering"]
 
 # A load may take this share of its time longer than it should, and some seconds, before it is broken off: the
 # generator cannot do it.
 LATE_SHARE, LATE_SECONDS = 0.1, 5.0
+
+
+Result = TypeVar("Result")
+
+
+class Background(Generic[Result]):
+    """Work that is begun once. Leaving the context asks it to stop, and waits until it has."""
+
+    def __init__(self, name: str) -> None:
+        """`name` is that of its thread."""
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._future: Future[Result] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True)
+
+    def _submit(self, work: Callable[[], Result]) -> None:
+        """Begins the work, which has to look at `_stop` while it waits."""
+        self._future = self._pool.submit(work)
+
+    def check(self) -> None:
+        """Raises what the work has raised; nothing while it goes on, and before it has begun."""
+        if self._future is not None and self._future.done():
+            self._future.result()
 
 
 class Offering(Background[Loaded]):

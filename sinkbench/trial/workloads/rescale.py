@@ -47,7 +47,7 @@ class LiveRescale(Drain):
                 elif step.settled is None and (status := own.settled()) is not None:
                     step = replace(step, settled=following.now())
                     following.settled(status)
-        timeline = following.timeline(rescaled=step)
+        timeline = replace(following.timeline, rescaled=step)
         if timeline.failed is not None or step.settled is not None:
             return timeline
         when = "before another number was asked for" if step.asked is None else "before they ran"

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class Sustain:
             sent = offering.result()
             told = None if reader is None else reader.end()
             check_loaded(sent)
-        return following.timeline(loaded=offering.loaded, reads=told)
+        return replace(following.timeline, loaded=offering.loaded, reads=told)
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         if found.audited.audit is None:

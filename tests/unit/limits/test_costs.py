@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from sinkbench.errors import ServiceError
 from sinkbench.limits.costs import Costs, costs_between, disturbance
 from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import Measured, Point, Tuned
@@ -31,15 +30,6 @@ def test_cpu_time_is_told_for_a_million_records_by_service_and_of_the_clients() 
     assert found.restarted == ()
 
 
-def test_a_service_that_cannot_be_seen_has_no_figure() -> None:
-    found = costs({"elasticsearch": 100.0, "postgres": None}, {"elasticsearch": 104.0, "postgres": None})
-    assert found.cpu_seconds_per_million["postgres"] is None
-
-
-def test_where_no_service_can_be_seen_there_are_the_clients_alone() -> None:
-    assert costs({}, {}).cpu_seconds_per_million == pytest.approx({"client": 1.5})
-
-
 def test_a_service_whose_counters_began_again_disturbs() -> None:
     found = costs({"elasticsearch": 100.0}, {"elasticsearch": 3.0})
     assert found.restarted == ("elasticsearch",)
@@ -52,10 +42,6 @@ def test_what_still_compiles_is_not_warm() -> None:
     assert found.compiling_share == pytest.approx(2 / 4.75)
     assert disturbance(found, 0.2) is not None
     assert disturbance(found, 0.6) is None
-
-
-def test_where_nothing_is_known_nothing_disturbs() -> None:
-    assert disturbance(Costs(), 0.2) is None
 
 
 def job(again: Callable[[Point, Observer], Measured] | None) -> LimitJob:
@@ -89,15 +75,6 @@ def test_what_was_disturbed_has_no_rate_and_says_why(measured: Measured) -> None
     assert found.records_per_second is None
     assert found.problem
     assert found.cpu_seconds_per_million == {}
-
-
-def test_a_service_that_does_not_answer_is_a_problem_and_no_error() -> None:
-    def again(point: Point, observer: Observer) -> Measured:
-        raise ServiceError("ConnectionError: refused")
-
-    found = job(again).in_block(SETTLED, 1, 0.2, Silent())
-    assert found.problem is not None
-    assert "refused" in found.problem
 
 
 @pytest.mark.parametrize("limit", [SETTLED, SETTLED.model_copy(update={"batch": None})])

@@ -168,12 +168,6 @@ def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death
     assert generator.gets > 2
 
 
-def test_fewer_records_than_generators_leave_some_idle(start: Start) -> None:
-    generators = [start(three_looks) for _ in range(3)]
-    assert run(endpoints(*generators), 2).acknowledged == 2
-    assert generators[2].bodies == []
-
-
 def other(_get: int, body: Body) -> Answer:
     return 200, state("running", {**body, "run": "else"})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,15 +75,6 @@ def test_a_broker_that_cannot_be_used_is_one_line_and_exit_code_2(
     monkeypatch.setattr(cli, "run_load", run)
     assert cli.main(ARGUMENTS) == 2
     assert capsys.readouterr().err == "loadgen: no broker answers\n"
-
-
-def test_the_summary_goes_to_a_file_too(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    running(monkeypatch)
-    path = tmp_path / "summary.json"
-    assert cli.main([*ARGUMENTS, "--summary", str(path)]) == 0
-    assert json.loads(path.read_text()) == json.loads(capsys.readouterr().out)
 
 
 def test_progress_as_json_is_a_line_for_a_program_to_read(

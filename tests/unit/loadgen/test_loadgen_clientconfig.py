@@ -54,10 +54,6 @@ def test_what_is_written_is_read_again_or_refused(settings: dict[str, str]) -> N
         assert parse_client_config(text) == settings
 
 
-def test_a_certificate_keeps_its_lines() -> None:
-    assert parse_client_config(format_client_config({"ssl.ca.pem": PEM})) == {"ssl.ca.pem": PEM}
-
-
 def test_a_value_that_the_client_repeats_is_hidden_and_the_name_of_its_setting_is_not() -> None:
     settings = {"security.protocol": "ssl", "sasl.password": SECRET}
     text = f'ssl.ca.location failed:\n"{SECRET}", protocol "ssl", x{SECRET}x'

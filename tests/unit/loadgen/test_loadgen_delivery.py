@@ -111,9 +111,3 @@ def test_what_is_abandoned_has_failed() -> None:
     delivery.abandon()
     assert (delivery.sent, delivery.acknowledged, delivery.failed) == (4, 0, 4)
     assert delivery.errors == {LEFT_OVER: 4}
-
-
-def test_an_empty_batch_is_no_batch() -> None:
-    delivery = Delivery(FakeProducer(), "t")
-    delivery.hand_over([])
-    assert delivery.sent == 0

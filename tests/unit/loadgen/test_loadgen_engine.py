@@ -89,12 +89,6 @@ def test_a_count_is_sent_to_the_last_record(monkeypatch: pytest.MonkeyPatch) -> 
     assert [each.acknowledged for each in shown] == sorted(each.acknowledged for each in shown)
 
 
-def test_without_a_rate_a_record_is_due_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker("acknowledgement")
-    run(monkeypatch, broker, count=50)
-    assert all(bench["due_us"] == bench["sent_us"] for bench in benches(broker))
-
-
 def test_with_a_rate_no_record_is_sent_before_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker("acknowledgement")
     summary, _ = run(monkeypatch, broker, rate=1000, duration_seconds=0.2)

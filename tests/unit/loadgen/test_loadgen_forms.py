@@ -92,13 +92,6 @@ def test_a_form_adds_as_many_bytes_to_every_padded_record(form: Form, run: str, 
     assert [each["bench_run"] if is_row(form) else each["bench"]["run"] for each in records] == [run] * 2
 
 
-def test_the_largest_record_is_known_beforehand() -> None:
-    load = {"bootstrap": "b", "topic": "t", "count": 10, "record_bytes": 700}
-    plain, other = (RecordMaker(load_from({**load, "form": form})) for form in ("document", "row-debezium-schema"))
-    assert other.largest_bytes - plain.largest_bytes == added_bytes("row-debezium-schema")
-    assert other.mean_bytes == 700 + added_bytes("row-debezium-schema")
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from loadgen import OptionsError, load_from
 from loadgen.checksum import checksum
-from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker, gauges
+from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker
 from loadgen.tide import load_stations
 from sinkbench.plan.sections import LEAST_RECORD_BYTES
 from tests.support.counts import count
@@ -102,13 +102,6 @@ def test_padding_neither_repeats_nor_compresses() -> None:
     assert len(zlib.compress(text, 9)) > 0.8 * len(text)
 
 
-def test_padding_goes_on_when_its_pool_is_used_up() -> None:
-    records = maker(record_bytes=100_000)
-    made = make(records, 0, 120)
-    assert {len(str(message["value"])) for message in made} == {100_000}
-    assert len({value(message)["bench"]["pad"] for message in made}) == 120
-
-
 @given(first=st.integers(0, 10**7), keys=st.integers(1, 300))
 @settings(max_examples=count(25, 5))
 def test_records_go_round_the_keys(first: int, keys: int) -> None:
@@ -131,25 +124,9 @@ def test_a_record_does_not_depend_on_the_batch_that_it_is_made_in() -> None:
     assert maker(keys=7).batch(0, 40, DUE_US, SENT_US) == one_by_one
 
 
-def test_going_back_in_time_gives_the_same_record_again() -> None:
-    records = maker(keys=1)
-    early = records.batch(5, 1, DUE_US, SENT_US)
-    records.batch(4_000_000, 1, DUE_US, SENT_US)
-    assert records.batch(5, 1, DUE_US, SENT_US) == early
-
-
 def test_each_record_bears_its_own_due_time() -> None:
     made = maker().batch(0, 3, [DUE_US, DUE_US + 7, DUE_US + 14], SENT_US)
     assert [value(message)["bench"]["due_us"] - DUE_US for message in made] == [0, 7, 14]
-
-
-def test_gauges_beyond_the_stations_are_numbered_at_them() -> None:
-    stations = load_stations()
-    rows = gauges(stations, 2 * len(stations) + 1)
-    assert rows[0] == (stations[0].id, 0, 1)
-    assert rows[len(stations)] == (f"{stations[0].id}-2", 0, 2)
-    assert rows[-1] == (f"{stations[0].id}-3", 0, 3)
-    assert len({name for name, _, _ in rows}) == len(rows)
 
 
 def test_a_batch_does_not_cross_a_change_of_digits() -> None:

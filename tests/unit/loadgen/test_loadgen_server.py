@@ -121,13 +121,6 @@ def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> No
     assert "hunter2" not in json.dumps(done)
 
 
-def test_a_load_that_names_no_broker_gets_the_servers_own(server: Server, engine: Engine) -> None:
-    engine.let_go.set()
-    assert server.ask("POST", json={"topic": "tides", "count": 1}).status_code == 201
-    server.wait_for("done")
-    assert engine.loads[0].bootstrap == "default:1"
-
-
 @pytest.mark.parametrize(
     ("content", "status", "words"),
     [
@@ -160,13 +153,6 @@ def test_what_is_no_load_is_refused_in_one_short_line(
     assert "\n" not in refused.json()["error"]
     assert len(refused.json()["error"]) <= 1_000
     assert engine.loads == []
-
-
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("PUT", "/load", 405)])
-def test_what_there_is_not_is_refused_in_json_too(server: Server, method: str, path: str, status: int) -> None:
-    refused = server.ask(method, path)
-    assert refused.status_code == status
-    assert refused.json()["error"]
 
 
 def test_a_second_load_is_refused_while_one_is_going_on_and_taken_after_it(server: Server, engine: Engine) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sinkbench.errors import ServiceError
-from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.sinks import Refused
 from sinkbench.trial import refused
@@ -46,41 +46,36 @@ class Writer:
         return
 
 
-def asked(
-    monkeypatch: pytest.MonkeyPatch, error: Exception | None, sent: list[bytes], cell: Cell = CELL
-) -> tuple[str | None, Writer]:
+AROUND = json.dumps({"schema": {}, "payload": json.loads(record(2))}).encode()
+ROW = json.dumps({"bench_run": NAMES.trial, "bench_seq": 2}).encode()
+
+
+@pytest.mark.parametrize(
+    ("error", "sent", "form", "why", "written"),
+    [
+        (Refused("failed to parse"), [b"{", record(1), record(2), record(3)], "document", "failed to parse", 2),
+        # The sink takes the record, or does not answer.
+        (None, [record(2)], "document", None, 2),
+        (ServiceError("no answer"), [record(2)], "document", None, 2),
+        # No lost record is at hand.
+        (Refused("no"), [record(1)], "document", None, None),
+        # The document is written without what is around it; a row is not written by a client of documents.
+        (Refused("no"), [AROUND], "document-schema", "no", 2),
+        (Refused("no"), [ROW], "row", None, None),
+    ],
+)
+def test_a_lost_record_is_written_and_the_sink_says_why_not(
+    error: Exception | None,
+    sent: list[bytes],
+    form: Any,
+    why: str | None,
+    written: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     writer = Writer(error)
     monkeypatch.setattr(refused, "open_writer", lambda to: writer)
     cluster: Any = FakeCluster(PLAN, sent=sent)
     cluster.stack.endpoints.sinks = {"elasticsearch": None}
-    own = Resources(cluster, cell, NAMES, 10, Quiet())
-    return why_refused(own, lambda seq: seq >= 2), writer
-
-
-def test_a_lost_record_is_written_and_the_sink_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    why, writer = asked(monkeypatch, Refused("failed to parse"), [b"{", record(1), record(2), record(3)])
-    assert (why, writer.written) == ("failed to parse", [record(2)])
-
-
-@pytest.mark.parametrize("error", [None, ServiceError("no answer")])
-def test_a_sink_that_takes_the_record_or_does_not_answer_says_nothing(
-    monkeypatch: pytest.MonkeyPatch, error: Exception | None
-) -> None:
-    assert asked(monkeypatch, error, [record(2)])[0] is None
-
-
-def test_without_a_lost_record_at_hand_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    why, writer = asked(monkeypatch, Refused("no"), [record(1)])
-    assert (why, writer.written) == (None, [])
-
-
-def test_of_another_form_the_document_is_written_without_what_is_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = [json.dumps({"schema": {}, "payload": json.loads(record(2))}).encode()]
-    why, writer = asked(monkeypatch, Refused("no"), sent, replace(CELL, form="document-schema"))
-    assert (why, writer.written) == ("no", [record(2)])
-
-
-def test_a_row_is_not_written_by_a_client_of_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = [json.dumps({"bench_run": NAMES.trial, "bench_seq": 2}).encode()]
-    why, writer = asked(monkeypatch, Refused("no"), sent, replace(CELL, form="row"))
-    assert (why, writer.written) == (None, [])
+    own = Resources(cluster, replace(CELL, form=form), NAMES, 10, Quiet())
+    assert why_refused(own, lambda seq: seq >= 2) == why
+    assert writer.written == ([] if written is None else [record(written)])

@@ -55,90 +55,91 @@ def ends(watch: DrainWatch, *samples: Sample) -> list[End | None]:
     return [watch.see(each) for each in samples]
 
 
-def test_where_a_task_has_failed_a_drain_is_over_when_everything_is_committed_too() -> None:
-    failed = sample(1, 60, tasks_failed=1, uncommitted=50)
-    ahead, done = sample(2, 100, tasks_failed=1, uncommitted=20), sample(3, 103, tasks_failed=1, uncommitted=0)
-    assert ends(DrainWatch(100, 3, LIMITS), sample(0, 0), failed, ahead, done) == [None, None, None, End()]
-    # Where nobody sees what is committed, and where it was restarted at once.
-    assert ends(DrainWatch(100, 3, LIMITS), failed, sample(2, 100, uncommitted=None)) == [None, End()]
-    assert ends(DrainWatch(100, 3, LIMITS), failed, sample(2, 100, uncommitted=5)) == [None, None]
+def failed(seconds: float, stored: int, count: int = 3, **read: Any) -> Sample:
+    """A sample in which this many of three tasks are FAILED."""
+    return sample(seconds, stored, **{"tasks_running": 3 - count, "tasks_failed": count, **read})
 
 
-def test_tasks_that_failed_and_commit_nothing_more_are_not_waited_for_without_an_end() -> None:
-    watch = DrainWatch(100, 3, LIMITS)
-    ahead = [sample(at, 100, in_topic=100, tasks_failed=1, uncommitted=20) for at in (1, 20, 32)]
-    assert ends(watch, *ahead[:2]) == [None, None]
-    assert said(watch.see(ahead[2]))[0] == ReasonCode.NO_PROGRESS
+def using(seconds: float, troubles: Mapping[str, str] | None = None, **cpu_seconds: float | None) -> Sample:
+    return sample(seconds, 10, cpu_seconds=cpu_seconds, troubles=troubles or {})
 
 
-def test_a_drain_is_over_when_everything_is_stored() -> None:
-    assert ends(DrainWatch(100, 3, LIMITS), sample(0, 0), sample(1, 99), sample(2, 100)) == [None, None, End()]
+@pytest.mark.parametrize(
+    ("samples", "is_over"),
+    [
+        ([sample(0, 0), sample(1, 99), sample(2, 100)], True),
+        # More than was produced.
+        ([sample(1, 130)], True),
+        # Where a task has FAILED, everything must be committed, too, if that is seen. It may have been restarted.
+        ([sample(0, 0), failed(1, 60, 1, uncommitted=50), failed(2, 100, 1, uncommitted=20)], False),
+        ([failed(1, 60, 1, uncommitted=50), failed(2, 100, 1, uncommitted=20), failed(3, 103, 1, uncommitted=0)], True),
+        ([failed(1, 60, 1, uncommitted=50), sample(2, 100, uncommitted=None)], True),
+        ([failed(1, 60, 1, uncommitted=50), sample(2, 100, uncommitted=5)], False),
+        # Progress starts the clock again.
+        ([sample(29, 1), sample(58, 2), sample(87, 3)], False),
+        # Tasks that were restarted in time, and one of several that is FAILED.
+        ([failed(1, 10), failed(2, 10), sample(3, 10), failed(4, 10), failed(5, 10)], False),
+        ([failed(1, 10, 1), failed(20, 10, 1)], False),
+        # Services that were never seen.
+        ([sample(n, n, cpu_seconds={"kafka": None}) for n in range(3)], False),
+    ],
+)
+def test_a_drain_is_over_when_everything_is_stored(samples: list[Sample], is_over: bool) -> None:
+    *before, last = ends(DrainWatch(100, 3, LIMITS), *samples)
+    assert before == [None] * len(before)
+    assert last == (End() if is_over else None)
 
 
-def test_a_sink_that_holds_more_than_was_produced_ends_the_drain_too() -> None:
-    assert DrainWatch(100, 3, LIMITS).see(sample(1, 130)) == End()
+KILLED = "was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"
 
 
-def test_a_drain_without_progress_is_given_up_after_the_stated_time() -> None:
-    watch = DrainWatch(100, 3, LIMITS)
-    *before, last = ends(watch, sample(0, 0), sample(10, 40), sample(40, 40), sample(40.1, 40))
-    assert before == [None, None, None]
-    assert said(last) == (ReasonCode.NO_PROGRESS, "no progress for 30 s at 40 of 100 records")
-
-
-def test_progress_starts_the_clock_again() -> None:
-    assert ends(DrainWatch(100, 3, LIMITS), sample(29, 1), sample(58, 2), sample(87, 3))[-1] is None
-
-
-def test_a_drain_that_takes_too_long_is_given_up() -> None:
-    watch = DrainWatch(1000, 3, LIMITS)
-    found = ends(watch, *(sample(seconds, seconds) for seconds in range(0, 302, 10)), sample(301, 302))
-    assert said(found[-1]) == (ReasonCode.TIMED_OUT, "not done after 300 s, at 302 of 1,000 records")
-
-
-def test_a_drain_whose_tasks_have_all_failed_is_over() -> None:
-    failed = [sample(second, 10, tasks_running=0, tasks_failed=3) for second in (1, 2.5, 4)]
-    *before, end = ends(DrainWatch(100, 3, LIMITS), *failed)
-    assert before == [None, None]
-    assert said(end) == (ReasonCode.TASKS_FAILED, "all 3 tasks FAILED at 10 of 100 records")
-
-
-def test_tasks_that_fail_because_a_service_died_are_not_the_reason() -> None:
-    failed = {"tasks_running": 0, "tasks_failed": 3}
-    samples = [
-        sample(0, 0, cpu_seconds={"postgres": 1.0}),
-        sample(1, 10, cpu_seconds={"postgres": 1.0}, **failed),
-        # A second later what has become of the services is asked again.
-        sample(2, 10, cpu_seconds={"postgres": None}, **failed),
-    ]
+@pytest.mark.parametrize(
+    ("samples", "code", "text", "dead"),
+    [
+        (
+            [sample(0, 0), sample(10, 40), sample(40, 40), sample(40.1, 40)],
+            *(ReasonCode.NO_PROGRESS, "no progress for 30 s at 40 of 100 records", ()),
+        ),
+        (
+            [failed(at, 100, 1, in_topic=100, uncommitted=20) for at in (1, 20, 32)],
+            *(ReasonCode.NO_PROGRESS, "no progress for 30 s at 100 of 100 records", ()),
+        ),
+        (
+            [*(sample(at, at // 4) for at in range(0, 302, 10)), sample(301, 76)],
+            *(ReasonCode.TIMED_OUT, "not done after 300 s, at 76 of 100 records", ()),
+        ),
+        (
+            [failed(1, 10), failed(2.5, 10), failed(4, 10)],
+            *(ReasonCode.TASKS_FAILED, "all 3 tasks FAILED at 10 of 100 records", ()),
+        ),
+        # Tasks that fail because a service died are not the reason: a second later that is seen.
+        (
+            [using(0, postgres=1.0), failed(1, 10, cpu_seconds={"postgres": 1.0}), using(2, postgres=None)],
+            *(ReasonCode.SERVICE_DIED, "postgres died during the trial", ("postgres",)),
+        ),
+        # One that was not read in a sample has not died.
+        (
+            [using(0, kafka=1.0, postgres=2.0), using(0.2), using(0.5, kafka=1.0, postgres=None)],
+            *(ReasonCode.SERVICE_DIED, "postgres died during the trial", ("postgres",)),
+        ),
+        (
+            [using(0, kafka=1.0, redis=1.0), using(1, {"kafka": KILLED}, kafka=None, redis=None)],
+            *(ReasonCode.SERVICE_DIED, f"redis died during the trial; kafka {KILLED}", ("kafka", "redis")),
+        ),
+        (
+            [using(0, {"kafka": "became unhealthy: no answer"}, kafka=1.0)],
+            *(ReasonCode.SERVICE_DIED, "kafka became unhealthy: no answer", ()),
+        ),
+    ],
+)
+def test_a_drain_is_given_up_for_a_reason(
+    samples: list[Sample], code: ReasonCode, text: str, dead: tuple[str, ...]
+) -> None:
     *before, end = ends(DrainWatch(100, 3, LIMITS), *samples)
-    assert before == [None, None]
-    assert said(end) == (ReasonCode.SERVICE_DIED, "postgres died during the trial")
-
-
-def test_tasks_that_were_restarted_in_time_end_nothing() -> None:
-    states = [(1, 3), (2, 3), (3, 0), (4, 3), (5, 3)]
-    samples = [sample(second, 10, tasks_running=3 - failed, tasks_failed=failed) for second, failed in states]
-    assert ends(DrainWatch(100, 3, LIMITS), *samples) == [None] * len(states)
-
-
-def test_one_failed_task_of_several_does_not_end_the_drain() -> None:
-    assert DrainWatch(100, 3, LIMITS).see(sample(1, 10, tasks_running=2, tasks_failed=1)) is None
-
-
-def test_a_service_that_dies_ends_the_drain_by_name() -> None:
-    watch = DrainWatch(100, 3, LIMITS)
-    alive = sample(0, 0, cpu_seconds={"kafka": 1.0, "connect-2": 2.0})
-    dead = sample(1, 10, cpu_seconds={"kafka": 1.0, "connect-2": None})
-    _, end = ends(watch, alive, dead)
-    assert said(end) == (ReasonCode.SERVICE_DIED, "connect-2 died during the trial")
+    assert before == [None] * len(before)
+    assert said(end) == (code, text)
     assert end is not None
-    assert end.dead == ("connect-2",)
-
-
-def test_a_service_that_was_never_seen_has_not_died() -> None:
-    watch = DrainWatch(100, 3, LIMITS)
-    assert ends(watch, *(sample(n, n, cpu_seconds={"kafka": None}) for n in range(3))) == [None, None, None]
+    assert end.dead == dead
 
 
 def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> None:
@@ -310,43 +311,6 @@ def test_a_worker_that_cannot_be_seen_leaves_the_sum_unknown() -> None:
 
 def test_a_drain_that_ends_early_has_no_cpu_figure() -> None:
     assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
-
-
-def test_a_service_that_was_not_looked_at_in_a_sample_has_not_died() -> None:
-    watch = DrainWatch(1_000, 3, Timeouts(stall_seconds=30, timeout_seconds=600))
-    assert watch.see(sample(0, 0, cpu_seconds={"kafka": 1.0})) is None
-    assert watch.see(sample(0.25, 10, cpu_seconds={})) is None
-    end = watch.see(sample(0.5, 20, cpu_seconds={"kafka": None}))
-    assert end is not None
-    assert said(end) == (ReasonCode.SERVICE_DIED, "kafka died during the trial")
-    assert end.dead == ("kafka",)
-
-
-def test_what_befell_a_service_is_said_where_it_is_known() -> None:
-    watch = DrainWatch(1_000, 3, Timeouts(stall_seconds=30, timeout_seconds=600))
-    watch.see(sample(0, 0, cpu_seconds={"connect-1": 1.0, "postgres": 1.0}))
-    end = watch.see(
-        sample(
-            0.5,
-            20,
-            cpu_seconds={"connect-1": None, "postgres": None},
-            troubles={"connect-1": "was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"},
-        )
-    )
-    assert end is not None
-    _, text = said(end)
-    assert text == (
-        "postgres died during the trial; "
-        "connect-1 was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"
-    )
-
-
-def test_a_service_that_runs_but_is_not_well_ends_the_trial() -> None:
-    watch = DrainWatch(1_000, 3, Timeouts(stall_seconds=30, timeout_seconds=600))
-    end = watch.see(sample(0, 0, cpu_seconds={"kafka": 1.0}, troubles={"kafka": "became unhealthy: no answer"}))
-    assert end is not None
-    assert said(end) == (ReasonCode.SERVICE_DIED, "kafka became unhealthy: no answer")
-    assert end.dead == ()
 
 
 def test_cpu_seconds_that_were_read_in_some_samples_only_are_interpolated() -> None:

@@ -384,40 +384,37 @@ def test_a_size_that_the_sink_does_not_tell_spoils_nothing() -> None:
     assert record.records_per_second is not None
 
 
-def test_documents_that_are_not_as_they_were_sent_are_counted_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = holding(monkeypatch, Content(64, 60, "data gone"))
-    assert record.audit is not None
-    assert (record.audit.compared, record.audit.altered, record.audit.clean) == (64, 60, False)
-    assert "60 of 64 records that were compared are not stored as they were sent: data gone" in record.notes
-    assert record.reasons == []
+COMPARED = "records that were compared"
+NOT_COMPARED = "what is stored was not compared with what was sent"
 
 
-def test_records_that_their_checksums_show_to_be_altered_are_named_by_their_numbers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    record = holding(monkeypatch, Content(900, 2, "", 900, "17, 40"))
-    assert record.audit is not None
-    assert (record.audit.checked, record.audit.altered, record.altered_ranges) == (900, 2, "17, 40")
-    which = "2 of 900 records that were compared (bench.seq 17, 40) are not stored as they were sent"
-    assert f"{which}: their checksums are not those of their values" in record.notes
-
-
-def test_why_checksums_could_not_be_compared_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = holding(monkeypatch, Content(64, unchecked="rows bear none"))
-    assert record.audit is not None
-    assert (record.audit.checked, record.audit.clean) == (0, True)
-    # Without a number, which would be another one in each trial.
-    assert record.notes == ["no record was compared with its checksum: rows bear none"]
-
-
-@pytest.mark.parametrize("holds", [None, Content()])
-def test_documents_that_could_not_be_compared_are_a_note(
-    holds: Content | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("holds", "clean", "note"),
+    [
+        (Content(64, 60, "data gone"), False, f"60 of 64 {COMPARED} are not stored as they were sent: data gone"),
+        (
+            Content(900, 2, "", 900, "17, 40"),
+            False,
+            f"2 of 900 {COMPARED} (bench.seq 17, 40) are not stored as they were sent:"
+            " their checksums are not those of their values",
+        ),
+        # Without a number, which would be another one in each trial.
+        (Content(64, unchecked="rows bear none"), True, "no record was compared with its checksum: rows bear none"),
+        (None, True, f"{NOT_COMPARED}: the sink does not tell what it holds"),
+        (Content(), True, f"{NOT_COMPARED}: the sink keeps no document of the records that were looked for"),
+    ],
+)
+def test_whether_records_are_stored_as_they_were_sent_is_counted_and_noted(
+    holds: Content | None, clean: bool, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = holding(monkeypatch, holds)
     assert record.audit is not None
-    assert record.audit.clean
-    assert any(note.startswith("what is stored was not compared with what was sent") for note in record.notes)
+    assert record.audit.clean is clean
+    assert note in record.notes
+    assert record.reasons == []
+    told = Content() if holds is None else holds
+    found = record.audit.compared, record.audit.checked, record.audit.altered, record.altered_ranges
+    assert found == (told.compared, told.checked, told.altered, told.altered_ranges)
 
 
 def test_records_of_somebody_else_in_the_topic_are_named_and_the_trial_is_audited() -> None:
@@ -427,7 +424,7 @@ def test_records_of_somebody_else_in_the_topic_are_named_and_the_trial_is_audite
 
     record = drain(More(PLAN))
     assert [reason.text for reason in record.reasons] == [
-        "the topic held 500 more records than were sent: somebody else wrote to it"
+        "the topic held 500 more records than were sent: another client wrote to it"
     ]
     assert codes(record) == [CODES.FOREIGN_RECORDS]
     assert record.audit is not None
