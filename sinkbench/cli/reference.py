@@ -61,6 +61,10 @@ makes it anew. Files that you write must be UTF-8 text of at most a megabyte (YA
 """
 
 
+# What every command's help says, too: its usage, and the heads of its lists.
+_COMMON = re.compile(r"\*\*Usage\*\*:\n\n```console\n.*?\n```\n\n|\*\*\w+\*\*:\n\n|\* `--help`: .*\n", re.DOTALL)
+
+
 class Key:
     """One key of a model, in words.
 
@@ -214,7 +218,7 @@ def _plan_table(keys: Sequence[Key]) -> str:
 def _commands(command: Any, name: str) -> Iterator[str]:
     context = command.context_class(command, info_name=name)
     if not isinstance(command, TyperGroup):
-        yield get_docs_for_click(obj=command, ctx=context, indent=2, name=name).rstrip() + "\n"
+        yield _COMMON.sub("", get_docs_for_click(obj=command, ctx=context, indent=2, name=name)).rstrip() + "\n"
         return
     yield f"### `{name}`\n\n{command.help}\n"
     for each in command.list_commands(context):
