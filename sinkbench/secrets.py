@@ -1,7 +1,6 @@
-"""Secrets that must not leave the process: who reads one conceals it, and what is written or printed is redacted.
+"""Secrets must not leave the process: the code that reads one conceals it, and all output is redacted.
 
-A service's answer, a stack trace or an address may quote a secret, so every way out (the terminal, a run's folder)
-calls `redacted`.
+A service's answer, a stack trace or an address may quote a secret, so the terminal and a run's files use `redacted`.
 """
 
 from __future__ import annotations
@@ -58,9 +57,8 @@ def conceal(secret: str) -> str:
 
 
 def conceal_in(settings: Mapping[str, object]) -> None:
-    """Conceals the secrets among the settings of a connector: by the names of their keys, or passwords in an address.
-
-    What only refers to a secret, such as `${env:NAME}`, or to a bean is none.
+    """Conceals a connector's secrets, by the names of keys or passwords in addresses; `${env:NAME}` and beans are
+    none.
     """
     for key, value in settings.items():
         text = str(value)

@@ -1,4 +1,4 @@
-"""YAML files that users write, read strictly: mistakes are told with their lines.
+"""YAML files that users write, read strictly, so that mistakes are reported with their lines.
 
 That is YAML 1.2 without duplicate keys, checked by a pydantic model that forbids unknown keys.
 """
@@ -111,8 +111,8 @@ _Representer.add_representer(str, _quoted_if_needed)
 class YamlFile:
     """A YAML file: `content`, its plain values, and their lines.
 
-    Raises `error`, with the file and if possible the line, if the file cannot be read, is not UTF-8, is not YAML, or is
-    not one mapping. Messages call such a file a `kind`, as "plan".
+    Raises `error`, with file and line, if the file cannot be read, is not UTF-8 YAML, or is not one mapping. Messages
+    call such a file a `kind`, as "plan".
     """
 
     def __init__(self, path: Path, kind: str, error: type[UserError]) -> None:
@@ -217,7 +217,7 @@ class YamlFile:
             seen.add(id(node))
             if isinstance(node, ScalarNode) and any("\ud800" <= letter <= "\udfff" for letter in node.value):
                 where = f"{self.path}:{node.start_mark.line + 1}"
-                raise self._error(f"{where}: the text {ascii(node.value)[:40]} holds half a character; mend it")
+                raise self._error(f"{where}: the text {ascii(node.value)[:40]} has half a surrogate pair; correct it")
             if isinstance(node, MappingNode):
                 left += [each for pair in node.value for each in pair]
             elif isinstance(node, SequenceNode):
@@ -233,11 +233,11 @@ class YamlFile:
                 sizes[id(node)] = 1 + sum(size(below) for _, (_, below) in _children(node))
             if (found := sizes[id(node)]) is None:
                 line = node.start_mark.line + 1
-                raise self._error(f"{self.path}:{line}: holds itself by an alias (*); write the value out")
+                raise self._error(f"{self.path}:{line}: contains itself by an alias (*); write the value out")
             return found
 
         if size(root) > _MOST_VALUES:
-            raise self._error(f"{self.path}: holds more than {_MOST_VALUES:,} values; a {self._kind} needs few")
+            raise self._error(f"{self.path}: has more than {_MOST_VALUES:,} values; a {self._kind} needs few")
 
 
 def _hint(path: tuple[str | int, ...], model: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> str:

@@ -9,9 +9,7 @@ import numpy.typing as npt
 
 from sinkbench.results import Audit
 
-__all__ = ["SeqAudit", "few_ranges", "ranges_of"]
-
-# A record keeps so many ranges: a line of trials.jsonl stays below a megabyte, however much was lost.
+# A record keeps at most this many ranges: a line of trials.jsonl stays below a megabyte, however much was lost.
 MOST_RANGES = 10_000
 # What follows the last range that a record keeps, if there are more.
 _MORE = re.compile(r" and (\d+) more$")

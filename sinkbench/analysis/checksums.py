@@ -11,9 +11,7 @@ from loadgen.checksum import BENCH, SUM, checksum
 from sinkbench.analysis.audit import ranges_of
 from sinkbench.analysis.content import Content, Path
 
-__all__ = ["ChecksumAudit", "bear_checksums", "one_in"]
-
-# A check of so many takes one or two seconds of each trial.
+# A check of this many takes one or two seconds of each trial.
 MOST_RECORDS, MOST_BYTES = 50_000, 32_000_000
 
 

@@ -11,12 +11,10 @@ from typing import Any
 
 from loadgen.forms import DOCUMENT, Form, is_row, record_in
 
-__all__ = ["Content", "Path", "compare_content", "documents_of"]
-
 Path = tuple[str, ...]
 """The names of the members that lead to one."""
 
-# A sentence names so many members of each kind.
+# A sentence names at most this many members of each kind.
 MOST_NAMED = 3
 
 
@@ -51,7 +49,7 @@ def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT
     """The documents, or rows, of a topic's records by their `bench.seq`; what is none of the load `run` is left out."""
     found: dict[int, Any] = {}
     for value in values:
-        # Whatever somebody else has written to the topic: it may be nested too deep, or its number be infinite.
+        # What other users have written to the topic: it may be nested too deep, or its number be infinite.
         with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
             document = record_in(json.loads(value or b"null"), form)
             bench = document if is_row(form) else document["bench"]

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from sinkbench.analysis.javatrace import causes_in
 
-__all__ = ["HEADERS", "PREFIX", "QUEUE", "Cause", "DeadLetter", "causes", "one_of_each"]
-
 QUEUE = "errors.deadletterqueue.topic.name"
 HEADERS = "errors.deadletterqueue.context.headers.enable"
 PREFIX = "__connect.errors."

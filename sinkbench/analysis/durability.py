@@ -9,17 +9,7 @@ from typing import Literal
 
 from sinkbench.analysis.replication import ReplicationState, waited_for
 
-__all__ = [
-    "Promise",
-    "acks_in_words",
-    "acks_nodes",
-    "as_replicated",
-    "database_promise",
-    "index_promise",
-    "promise_in_words",
-]
-
-# The WAL writer flushes what was committed after so many of its rounds at most.
+# The WAL writer flushes what was committed after at most N of its rounds.
 # Source: https://www.postgresql.org/docs/current/wal-async-commit.html
 ROUNDS_BEHIND = 3
 _TIME = re.compile(r"(\d+)(us|ms|s|min|h|d)")
@@ -31,7 +21,7 @@ class Promise:
     """What a sink promises of a record that it calls stored.
 
     Attributes:
-        nodes: that have it by then; None if that depends on which are there, and nobody has looked.
+        nodes: that have it by then; None if that depends on which are there, and that was not seen.
         flushed: which of them have it on their disk, after an fsync: all, the one that was written to, or none.
         most_nodes: that are to have it.
         behind_seconds: by how much the disk may be behind, where none has it; None if that is not known.
@@ -58,7 +48,7 @@ def database_promise(settings: Mapping[str, str | None], *, unlogged: bool = Fal
     """What PostgreSQL promises of a transaction that is committed; None if it does not tell its settings.
 
     A commit waits for standbys only if `synchronous_standby_names` names some, and then until they answer, however long
-    that takes: so many nodes have it, whether or not somebody has looked at them.
+    that takes: N nodes have it, whether they were seen or not.
 
     Args:
         settings: by PostgreSQL's names: `fsync`, `full_page_writes`, `synchronous_commit`, `synchronous_standby_names`
@@ -105,7 +95,7 @@ def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None
 
 
 def as_replicated(promise: Promise, held: ReplicationState | None) -> Promise:
-    """A promise of as many nodes as somebody has seen to be there."""
+    """A promise of as many nodes as were seen."""
     if promise.nodes is not None or held is None or held.copies is None:
         return promise
     nodes = min(held.copies, promise.most_nodes)
@@ -133,7 +123,7 @@ def acks_in_words(acks: str, held: ReplicationState | None) -> str:
 
 
 def acks_nodes(acks: str, held: ReplicationState | None) -> int | None:
-    """On how many brokers a record is when Kafka acknowledges it; None if nobody has looked."""
+    """On how many brokers a record is when Kafka acknowledges it; None if that was not seen."""
     if acks != "all":
         return int(acks)
     return None if held is None else held.copies

@@ -10,8 +10,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["DATE_FORMATS", "Field", "Kind", "Place", "Survey", "survey"]
-
 Path = tuple[str, ...]
 
 
@@ -69,7 +67,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found in so many records: their members, the most frequent first, and places of two numbers."""
+    """What was found in N records: their members, the most frequent first, and places of two numbers."""
 
     records: int
     fields: Sequence[Field]
@@ -226,10 +224,10 @@ def _places(paths: Sequence[Path], seen: Mapping[Path, _Seen]) -> list[Place]:
     for path in paths:
         if path[-1].lower() not in _LATITUDES or not seen[path].latitude or seen[path].in_list:
             continue
-        beside = [
+        nearby = [
             each
             for each in paths
             if each[:-1] == path[:-1] and each[-1].lower() in _LONGITUDES and seen[each].longitude
         ]
-        found += [Place(path, each) for each in beside[:1]]
+        found += [Place(path, each) for each in nearby[:1]]
     return found

@@ -28,19 +28,6 @@ import numpy as np
 from sinkbench.analysis.rates import median_low_high
 from sinkbench.results import Interval, RatioTo, Spread
 
-__all__ = [
-    "CONFIDENCE",
-    "FEWEST_BLOCKS",
-    "interval_of",
-    "interval_of_median",
-    "percentile_bounds",
-    "ratio_by_block",
-    "relative_width",
-    "seed_of",
-    "spread_of",
-    "widened_level",
-]
-
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 5
 RESAMPLES = 9_999

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["causes_in"]
-
 _CAUSED_BY = "Caused by: "
 
 

@@ -20,8 +20,6 @@ from sinkbench.analysis.intervals import CONFIDENCE, interval_of
 from sinkbench.analysis.steady import mser
 from sinkbench.results import Lag
 
-__all__ = ["BOUNDED", "GROWING", "NEGLIGIBLE", "UNCLEAR", "lag_in_words", "lag_of", "warm_from"]
-
 BOUNDED: Literal["bounded"] = "bounded"
 GROWING: Literal["growing"] = "growing"
 UNCLEAR: Literal["cannot tell"] = "cannot tell"

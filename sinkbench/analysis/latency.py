@@ -17,8 +17,6 @@ from hdrh.histogram import HdrHistogram
 from sinkbench.analysis.rates import most
 from sinkbench.results import LatencyMs
 
-__all__ = ["latency_of", "merged", "supports"]
-
 DIGITS = 3
 HIGHEST_US = 3_600_000_000
 BEYOND = 10
@@ -40,7 +38,7 @@ def latency_of(
     Args:
         latencies_us: one each record looked at. Those below 0 are counted as `negative` and are in no quantile: the
             time of storing is not known well enough, or the clocks disagree.
-        one_in: one in so many records was looked at.
+        one_in: one in N records was read.
         resolution_ms: how well the time of storing is known.
         unknown: records whose time of storing is not known.
     """

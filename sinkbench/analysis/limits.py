@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from sinkbench.analysis.intervals import spread_of
 from sinkbench.results import Limit, LimitInBlock
 
-__all__ = ["CLIENT", "CONNECT", "GENERATOR", "KAFKA", "best", "fastest", "rates_by_block", "with_block"]
-
 KAFKA, CONNECT, GENERATOR = "kafka", "connect", "generator"
 CLIENT = "client"
 """The name of the plain clients among the services whose CPU is counted."""

@@ -8,8 +8,6 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.results import Memory
 from sinkbench.topology import service_of
 
-__all__ = ["HEAP", "RESIDENT", "memory_peaks", "total_memory_peak"]
-
 RESIDENT, HEAP = "_memory_bytes", "_heap_bytes"
 """How the names of the signs end, after the service's: what its processes hold, and its JVMs' heaps in use."""
 
@@ -17,7 +15,7 @@ RESIDENT, HEAP = "_memory_bytes", "_heap_bytes"
 def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, Memory]:
     """The highest reading of each service, all workers as "connect"; what was never read is None, or absent.
 
-    `path` has the services that the records pass: what runs idle beside them is left out.
+    `path` has the services that the records pass: what runs idle meanwhile is left out.
     """
     seen = {name for sample in samples for name in sample.signs}
     return {

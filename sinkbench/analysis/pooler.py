@@ -8,8 +8,6 @@ from sinkbench.analysis.rates import most
 from sinkbench.analysis.samples import OTHER_POOL_CLIENTS, Sample, own_count
 from sinkbench.results import Pool
 
-__all__ = ["POOL_QUERIES", "POOL_TRANSACTIONS", "POOL_WAITING", "POOL_WAIT_SECONDS", "POOL_WORST_WAIT", "waits_in"]
-
 POOL_WAITING, POOL_WORST_WAIT = "pool_waiting", "pool_max_wait_seconds"
 """Signs of a pooler: clients that wait for a connection, and for how long the first of them has waited."""
 POOL_WAIT_SECONDS = "pool_wait_seconds_total"

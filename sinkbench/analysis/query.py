@@ -11,8 +11,6 @@ from pydantic import ConfigDict, Field, model_validator
 
 from sinkbench.yamlfile import Section, mistake
 
-__all__ = ["Answer", "Condition", "Groups", "Near", "Newest", "Query", "Value", "members", "same_answer"]
-
 Value = str | int | float
 Row = Sequence[Value | None]
 # Of a mean: the sinks add in another order.

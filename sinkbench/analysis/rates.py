@@ -12,22 +12,6 @@ import numpy.typing as npt
 
 from sinkbench.results import CellSummary, RatePerSecond
 
-__all__ = [
-    "FEWEST_SAMPLES",
-    "HIGH_SHARE",
-    "LOW_SHARE",
-    "DrainRate",
-    "drain_rate",
-    "median_known",
-    "median_low_high",
-    "most",
-    "progress",
-    "ratio_to_slowest",
-    "total_known",
-    "usable_median",
-    "usable_rate",
-]
-
 LOW_SHARE = 0.1
 HIGH_SHARE = 0.9
 FEWEST_SAMPLES = 4

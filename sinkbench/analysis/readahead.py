@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from sinkbench.analysis.samples import Sample
 
-__all__ = ["READ", "is_far_ahead", "read_ahead"]
-
 READ = "tasks_read_total"
 """The sign that tells how many records the tasks have read."""
 # Polls and aggregates are on their way in every connector.

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 from sinkbench.results import Reconciliation
 
-__all__ = ["Disagreement", "reconcile"]
-
 # The counts in the order of a record's way.
 WORDS = {
     "sent": "sent",

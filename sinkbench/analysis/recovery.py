@@ -18,15 +18,13 @@ from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.results import Recovery
 
-__all__ = ["late_of", "recovery_of", "without_rates"]
-
 AS_BEFORE = 0.8
 """A rate that is at least this share of the one before is as before: over so short a time rates scatter."""
 WINDOW_SECONDS = 3.0
 """The time that such a rate is taken over, around each moment."""
 # How finely that window is moved.
 _STEP_SECONDS = 0.25
-# A shorter gap, or one of no more than so many usual ones, is how a pipeline writes.
+# A shorter gap, or one of at most N usual ones, is how a pipeline writes.
 _SHORTEST_SECONDS, _USUAL_GAPS = 1.5, 5
 # What is seen so soon after a moment may have been stored before it.
 _SEEN_SECONDS = 0.5
@@ -93,7 +91,7 @@ def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | Non
 
     Args:
         due_us, stored_us: of each record that was looked at, in microseconds; NaN where that is not known.
-        one_in: one in so many records was looked at.
+        one_in: one in N records was read.
 
     Returns:
         None twice if of any of them it is not known, or if there are none.

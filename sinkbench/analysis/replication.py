@@ -11,19 +11,6 @@ from typing import TypeAlias
 from sinkbench.analysis.words import counted, few_of
 from sinkbench.errors import ReasonCode
 
-__all__ = [
-    "Broken",
-    "Partition",
-    "ReplicationState",
-    "ShardCopy",
-    "Standby",
-    "database_replication",
-    "index_replication",
-    "most_copies",
-    "topic_replication",
-    "waited_for",
-]
-
 MOST_NAMED = 3
 STARTED, RELOCATING, UNASSIGNED = "STARTED", "RELOCATING", "UNASSIGNED"
 _IN_SYNC = ("sync", "quorum")
@@ -78,7 +65,7 @@ class ReplicationState:
 class Standby:
     """A server that follows a PostgreSQL server, as `pg_stat_replication` has it; None is what is not shown to us.
 
-    `applies`: whether it applies what it receives, where commits wait for that; elsewhere nobody has asked.
+    `applies`: whether it applies what it receives, where commits wait for that; elsewhere it was not asked.
     """
 
     name: str | None

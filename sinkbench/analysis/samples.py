@@ -10,31 +10,6 @@ import numpy as np
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE, most, progress
 from sinkbench.topology import service_of
 
-__all__ = [
-    "CONTROLLER",
-    "MACHINE",
-    "MUCH_FOREIGN",
-    "OTHER_CONNECTIONS",
-    "OTHER_POOL_CLIENTS",
-    "STOLEN",
-    "Sample",
-    "by_service",
-    "connection_peaks",
-    "cpu_between",
-    "cpu_seconds_per_million",
-    "foreign_cores",
-    "middle",
-    "monitoring_overhead_cores",
-    "own_count",
-    "per_million",
-    "rejected_writes",
-    "risen",
-    "stored_counts",
-    "used_between",
-    "used_up",
-    "window_seconds",
-]
-
 MACHINE, STOLEN = "machine_cpu_seconds_total", "machine_stolen_seconds_total"
 """Signs of the machine: CPU seconds in which its cores were busy, or stolen; and those that a hypervisor stole."""
 OTHER_CONNECTIONS, OTHER_POOL_CLIENTS = "other_connections", "other_pool_clients"

@@ -25,8 +25,6 @@ import numpy.typing as npt
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, interval_of, seed_of, widened_level
 from sinkbench.results import Fit, Interval, Scaling, ScalingPoint
 
-__all__ = ["FEWEST_POINTS", "Law", "fit", "scaling_of"]
-
 FEWEST_POINTS = 4
 RESAMPLES = 1_000
 # A law nowhere further off than this describes the data, even level ones, of which R^2 tells nothing.

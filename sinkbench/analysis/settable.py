@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Allowed", "Given", "Settable", "duration", "one_of", "whole"]
-
 Given = Mapping[str, Mapping[str, str]]
 """Settings with their values, by the service."""
 
@@ -26,7 +24,7 @@ class Settable:
 
     Attributes:
         settings: the values that each may have, by its own name.
-        shared: whether it touches nobody else, so that it can be set on clusters of others, too.
+        shared: whether it touches no other user, so that it can be set on clusters of others, too.
         lasts: whether it outlasts a restart of the service.
     """
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from sinkbench.analysis.intervals import interval_of, interval_of_median
 from sinkbench.results import Interval
 
-__all__ = ["Share", "share_of_first"]
-
 
 @dataclass(frozen=True)
 class Share:

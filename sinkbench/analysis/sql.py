@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 from sinkbench.analysis.query import Answer, Condition, Near, Query
 
-__all__ = ["Dialect", "answer_of", "select"]
-
 EARTH_METRES = 6_371_008.7714
 """The mean radius of the earth (IUGG), which Elasticsearch's distances use, too."""
 
@@ -90,7 +88,7 @@ def _condition(asked: Condition, dialect: Dialect) -> tuple[str, list[Any]]:
 
 
 def _near(field: str, near: Near, dialect: Dialect) -> tuple[str, list[Any]]:
-    """Not further away than so many kilometres on a sphere: by a box that an index finds, then by the haversine."""
+    """Not further away than N kilometres on a sphere: by a box that an index finds, then by the haversine."""
     degrees = math.degrees(near.km * 1000 / EARTH_METRES)
     # A circle of longitude is smaller the nearer it is to a pole.
     widest = math.cos(math.radians(min(abs(near.lat) + degrees, 90.0)))

@@ -12,19 +12,17 @@ import numpy as np
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, middle, stored_counts
 
-__all__ = ["MUCH_STALLED", "Idle", "Silence", "Stall", "idle_tasks", "silences", "stalls"]
-
 # A shorter gap may be a large batch, a checkpoint or a collection of garbage.
 SHORTEST_SECONDS = 3.0
 # A larger share of a drain changes its rate by more than trials differ of themselves.
 MUCH_STALLED = 0.02
-# Whoever writes in bunches has gaps all the time; a stall is longer than so many of them.
+# Whoever writes in bunches has gaps all the time; a stall is longer than N of them.
 USUAL_GAPS = 5
 
 
 @dataclass(frozen=True)
 class Stall:
-    """A gap of so many `seconds`, which began so many seconds after the first sample."""
+    """A gap: its length and its beginning, in seconds after the first sample."""
 
     began_seconds: float
     seconds: float

@@ -25,8 +25,6 @@ import numpy.typing as npt
 
 from sinkbench.analysis.rates import HIGH_SHARE, progress
 
-__all__ = ["FEWEST_READINGS", "Steadiness", "mser", "steadiness"]
-
 BATCH = 5
 FEWEST_READINGS = 25
 DIFFERENCE = 0.10

@@ -34,8 +34,6 @@ import numpy.typing as npt
 from sinkbench.analysis.intervals import CONFIDENCE, FEWEST_BLOCKS, interval_of, percentile_bounds
 from sinkbench.results import Interval
 
-__all__ = ["ALPHA", "holm", "p_value", "ratio_of_medians", "smallest_difference"]
-
 ALPHA = 1 - CONFIDENCE
 _EXACT_UP_TO = 40
 _HALVINGS = 16

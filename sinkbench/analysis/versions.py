@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from sinkbench.results import Audit
 
-__all__ = ["MISSING", "NOT_DELETED", "STALE", "VersionAudit"]
-
 STALE, MISSING, NOT_DELETED = "stale", "missing", "not_deleted"
 # So many keys of each kind are named.
 MOST_NAMED = 5

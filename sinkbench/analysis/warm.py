@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from sinkbench.analysis.samples import CONTROLLER, Sample, cpu_between, middle, per_million, risen
 from sinkbench.results import JvmCpu
 
-__all__ = ["COMPILER", "GC", "compiling_share", "jvm_cpu_per_million", "jvm_cpu_seconds"]
-
 COMPILER, GC = "_compiler_cpu_seconds_total", "_gc_cpu_seconds_total"
 """How the names of the signs end, after the service's."""
 # By JMX, of all workers together.

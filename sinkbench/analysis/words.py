@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["counted", "few_of", "percent"]
-
 
 def percent(share: float) -> str:
     """0.52 is "52 %", 0.042 is "4.2 %"."""

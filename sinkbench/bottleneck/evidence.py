@@ -12,8 +12,6 @@ from sinkbench.analysis.samples import MACHINE, Sample, middle
 from sinkbench.analysis.stalls import Stall, stalls
 from sinkbench.topology import service_of
 
-__all__ = ["COUNTED", "Circumstances", "Evidence", "evidence_of"]
-
 # The suffix of a counter's name.
 COUNTED = "_total"
 # Signs of the tasks are running averages; the last value covers the longest time.
@@ -23,7 +21,7 @@ DIVIDED = ("tasks_without_partitions", "tasks_without_records", "tasks_busiest_s
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known of a trial beside its samples; None for what is unknown.
+    """What is known of a trial besides its samples; None for what is unknown.
 
     Attributes:
         sink, mode: the cell's; a mode is drain or sustain.
@@ -58,7 +56,7 @@ class Evidence:
     """A trial between 10 % and 90 % of its records; all of it if it stored fewer than 90 %.
 
     Attributes:
-        around: what is known beside the samples.
+        around: what is known besides the samples.
         seconds: length of that window.
         levels: mean of each gauge; of the tasks' running averages the last value.
         rises: increase of each counter per second; names are without `_total`.
@@ -117,7 +115,7 @@ def evidence_of(
             levels[name] = level
     # How the records were divided among the tasks is certain only at the end.
     levels |= {name: value for name, value in (last or {}).items() if name in DIVIDED}
-    # The CPU time of somebody else's workers is known only from their own metrics.
+    # The CPU time of other users' workers is known only from their own metrics.
     if "connect_cpu_seconds" in rises and not any(name.startswith("connect") for name in cores):
         cores["connect"] = rises["connect_cpu_seconds"]
     busy = rises.get(MACHINE.removesuffix(COUNTED))

@@ -14,26 +14,6 @@ from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Circumstances, Evidence
 from sinkbench.topology import service_of
 
-__all__ = [
-    "Finding",
-    "Rule",
-    "absent_tasks",
-    "connections_used_up",
-    "failed_tasks",
-    "generator",
-    "idle_tasks",
-    "machine_saturated",
-    "may_be_sink",
-    "request_a_record",
-    "service_saturated",
-    "share_of_tasks",
-    "stalled",
-    "uneven_placement",
-    "uneven_records",
-    "waits_for_records",
-    "waits_for_sink",
-]
-
 SATURATED = 0.9
 LEAST_OFFERED = 0.995
 PUT_BOUND = 0.8
@@ -184,7 +164,7 @@ def idle_tasks(seen: Evidence) -> Finding | None:
         # The topic has one for these: they never asked.
         idle, unassigned = idle - unassigned, 0.0
     if idle is None and around.partitions_with_records is not None:
-        # Without metrics of the tasks: so many at least.
+        # Without metrics of the tasks: at least this many.
         unassigned = float(max(around.tasks - (around.partitions or around.tasks), 0))
         idle = float(max(around.tasks - around.partitions_with_records, 0))
     if idle is None or idle < 1 or idle / around.tasks < IDLE:

@@ -11,8 +11,6 @@ from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule
 from sinkbench.results import Bottleneck
 
-__all__ = ["NOT_IDENTIFIED", "cause_of", "ranks", "shared_cause"]
-
 NOT_IDENTIFIED = "not identified"
 
 

@@ -1,4 +1,4 @@
-"""The command that checks what invalidates a race: `doctor`."""
+"""The command that finds problems which invalidate a race: `doctor`."""
 
 from __future__ import annotations
 

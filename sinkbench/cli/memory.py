@@ -12,12 +12,10 @@ LARGE_BYTES, MOST_HEAPS = 256 << 10, 2
 
 
 def keep_few_heaps() -> bool:
-    """Has this process use few heaps, and give large blocks back at once; before it starts threads.
+    """Makes this process use few heaps and return large blocks at once; call it before threads start.
 
-    glibc makes a heap for each of up to eight threads a core, and keeps in it what is freed. A race starts threads
-    for every trial, and what these heaps kept looked like a leak: it grew by 60 to 400 MB an hour.
-
-    Returns whether the C library can be told so; glibc can.
+    glibc makes a heap for each of up to eight threads a core and keeps what is freed, which looked like a leak of 60 to
+    400 MB an hour. Returns whether the C library supports it.
     """
     tell = getattr(ctypes.CDLL(None), "mallopt", None)
     # musl has the function, too, and says that it did nothing.

@@ -10,15 +10,7 @@ __all__ = ["check_place"]
 
 
 def check_place(program: Path, prefix: Path) -> None:
-    """Makes sure that the program of a copied checkout does not work for the other one without a word.
-
-    Args:
-        program: the file that was called; it names the Python that runs it.
-        prefix: the virtual environment of the Python that runs.
-
-    Raises:
-        SettingsError: the file is in another virtual environment.
-    """
+    """Raises SettingsError if the `program` that was called is in another virtual environment than `prefix`."""
     called = program.absolute().parent.parent
     if (called / "pyvenv.cfg").exists() and not called.samefile(prefix):
         raise SettingsError(

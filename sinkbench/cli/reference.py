@@ -45,67 +45,24 @@ what a run leaves behind, [pipelines.md](pipelines.md) the connector files, [ext
 - [Settings](#settings)
 """
 
-# .env.example; a line `= PATTERN` stands for the settings of that pattern that no line above it has.
 _ENV = """\
-# What can be set, for `docker compose` and for sinkbench alike: copy this file to `.env` and take away the # of a line.
-# The values shown are the defaults. The environment wins over `.env`; sinkbench refuses an unknown SINKBENCH_ name, and
-# `sinkbench settings` prints what is in force. User, password and database of PostgreSQL are `sinkbench`.
-# `scripts/reference` makes this file from the code.
+# Settings of `docker compose` and of sinkbench: copy this file to `.env` and remove the # of a line. Values are the
+# defaults. The environment wins over `.env`; `sinkbench settings` prints what is in force.
+# Made by `scripts/reference`; docs/reference.md has the same list.
 
-# --- what to race, and where ---
-
-# The controller's container races the plan, too; it may be any file in the folder plans/. The thresholds are your copy
-# of this file. `docker compose up -d --scale connect=6` changes the workers while they run. `docker compose` alone
-# heeds neither topology nor security: list its files in COMPOSE_FILE, as docs/topologies.md and docs/security.md say.
-
-= stack|plan|thresholds|topology|workers
-
-# --- ports on 127.0.0.1 ---
-
-# The offset moves all of them at once when `sinkbench` starts the services (`docker compose up` knows no sums).
-# Containers of Connect have any free ports: `sinkbench status --stack compose` shows them.
-
-= port_offset|(kafka|elasticsearch|postgres|pgbouncer|live)_port
-
-# --- Java ---
-
-# A fresh JVM is slow until it has compiled what runs often; docs/pipelines.md tells what an earlier beginning brings.
-
-= .*_heap|java_options
-
-# --- Connect ---
-
-= connect_rebalance_delay_ms
-
-# --- containers only ---
-
-# A JVM needs about half as much memory again as its heap; PostgreSQL and Kafka use what is left for pages of their
-# files. A container that asks for more is killed, and the trial says so. Cores may be a fraction, such as 1.5.
-
-= .*_memory|.*_cpus
-
-# Read by docker-compose.yml alone: the engine's socket, which tells the controller's container CPU times and states.
+# Read by docker-compose.yml alone: the engine's socket, which gives the controller's container CPU times and states.
 #DOCKER_SOCKET=/var/run/docker.sock
-
-# --- the local stack only ---
-
-# Its folders lie below var/ in the checkout; as root, in a checkout that other accounts cannot enter, below
-# /var/lib/sinkbench. The JDK is that of JAVA_HOME, else the newest below /usr/lib/jvm, else the one on PATH, if it is
-# 21 or newer.
-
-= .*
 """
 
 
 _MOVED = """\
-A checkout that was moved or copied has a `.venv` whose programs are those of the old folder. `scripts/race` and
-`scripts/setup` make it anew, and say so; `scripts/scale` and a copy's own `sinkbench` refuse to run before. A shell
-says of a moved `.venv/bin/sinkbench` that it, or a required file, is not found: run `scripts/setup`. What the local
-stack keeps in `var/` moves along. If it ran meanwhile, its ports are taken, and the line that says so has the command
-that stops it.
-
-Files that somebody writes must be UTF-8 text, of at most a megabyte (YAML 256 KiB), or come through a pipe: `<(...)`.
+A checkout that was moved or copied has a `.venv` whose programs are those of the old folder: run `scripts/setup`, which
+makes it anew. Files that you write must be UTF-8 text of at most a megabyte (YAML 256 KiB), or come through a pipe.
 """
+
+
+# What every command's help says, too: its usage, and the heads of its lists.
+_COMMON = re.compile(r"\*\*Usage\*\*:\n\n```console\n.*?\n```\n\n|\*\*\w+\*\*:\n\n|\* `--help`: .*\n", re.DOTALL)
 
 
 class Key:
@@ -155,15 +112,11 @@ def reference() -> str:
 
 def env_example() -> str:
     """The file .env.example: every setting in a comment, with its default."""
-    left, lines = dict(Settings.model_fields), []
-    for line in _ENV.splitlines():
-        if line.startswith("= "):
-            for name in [name for name in left if re.fullmatch(line[2:], name)]:
-                field = left.pop(name)
-                lines += [f"# {field.description}", f"#{PREFIX}{name.upper()}={field.default}"]
-        else:
-            lines.append(line)
-    return "\n".join(lines) + "\n"
+    lines = [
+        f"\n# {field.description}\n#{PREFIX}{name.upper()}={field.default}"
+        for name, field in Settings.model_fields.items()
+    ]
+    return _ENV + "\n".join(lines) + "\n"
 
 
 def keys_of(model: type[BaseModel]) -> list[Key]:
@@ -265,7 +218,7 @@ def _plan_table(keys: Sequence[Key]) -> str:
 def _commands(command: Any, name: str) -> Iterator[str]:
     context = command.context_class(command, info_name=name)
     if not isinstance(command, TyperGroup):
-        yield get_docs_for_click(obj=command, ctx=context, indent=2, name=name).rstrip() + "\n"
+        yield _COMMON.sub("", get_docs_for_click(obj=command, ctx=context, indent=2, name=name)).rstrip() + "\n"
         return
     yield f"### `{name}`\n\n{command.help}\n"
     for each in command.list_commands(context):

@@ -21,10 +21,7 @@ class _Untitled(GenerateJsonSchema):
 
 
 def format_schema() -> str:
-    """The schema as JSON, of summary.json or a line of trials.jsonl.
-
-    A field with a default may be missing, as in files of an earlier sinkbench; unknown fields are allowed.
-    """
+    """The schema as JSON, of summary.json or a line of trials.jsonl; unknown fields are allowed."""
     refs, definitions = models_json_schema(
         [(RunSummary, "serialization"), (TrialRecord, "serialization")], schema_generator=_Untitled
     )

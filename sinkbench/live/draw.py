@@ -36,16 +36,13 @@ def rows(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> li
     columns = min(columns, MOST_COLUMNS)
     blocks = PLAIN_BLOCKS if plain else BLOCKS
     spare = height - _FIXED_ROWS - len(now["cells"])
-    services = _services(now, columns, blocks)
-    services = services if spare >= len(services) else []
-    spare -= len(services)
-    charts = _charts(now, columns, blocks, named=not services)
+    charts = _charts(now, columns, blocks)
     cells = _cell_rows(now["cells"], columns, height - _FIXED_ROWS)
     gap = [Text()] if spare >= 2 and cells else []
-    drawn = [_head(now), *gap, *cells, *gap, *_step_rows(now["step"]), *charts, *services]
+    drawn = [_head(now), *gap, *cells, *gap, *_step_rows(now["step"]), *charts]
     for row in drawn:
         row.no_wrap = True
-        # A number that is cut off without a sign may look like another one.
+        # A number that is cut off without a sign is another number.
         row.truncate(columns, overflow="crop" if plain else "ellipsis")
     return drawn[:height]
 
@@ -120,26 +117,19 @@ def _cell_row(cell: CellNow, cells: Iterable[CellNow], columns: int) -> Text:
     return row.append(rate.rjust(_RATE_COLUMNS)).append(f"  {in_words(cell)}")
 
 
-def _charts(now: Snapshot, columns: int, blocks: str, *, named: bool) -> list[Text]:
-    """A row each for rate, lag, connections and CPU; the latter names the services if `named`."""
+def _charts(now: Snapshot, columns: int, blocks: str) -> list[Text]:
+    """A row each for rate, lag, connections and CPU, with that of each service."""
     found = now["readings"]
     total = [sum(values[at] or 0.0 for values in found["cpu"].values()) for at in range(len(found["seconds"]))]
     clients, servers = _last(found["clients"]), _last(found["servers"])
     each = _last_of_each(now)
-    shares = "".join(f"  {name} {value:.2f}" for name, value in each.items()) if named else ""
+    shares = "".join(f"  {name} {value:.2f}" for name, value in each.items())
     connections = "" if clients is None else f"{clients:,} clients, {servers or 0:,} server"
     return [
         _chart("rate", found["rate"], _number(_last(found["rate"]), "/s"), columns, blocks),
         _chart("lag", found["lag"], _number(_last(found["lag"]), " records"), columns, blocks),
         _chart("conns", found["clients"], connections, columns, blocks),
         _chart("CPU", total, f"{total[-1]:.2f} cores{shares}" if each else "", columns, blocks),
-    ]
-
-
-def _services(now: Snapshot, columns: int, blocks: str) -> list[Text]:
-    return [
-        _chart("", now["readings"]["cpu"][name], f"{value:.2f} {name}", columns, blocks)
-        for name, value in _last_of_each(now).items()
     ]
 
 

@@ -23,14 +23,7 @@ PLAIN_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class RunStep:
-    """A pilot, a limit or a trial that begins.
-
-    Attributes:
-        number, total: which of how many; the total may change while the run goes on.
-        name: what it is, for a person.
-        cells: the keys of its cells; a limit has none.
-        left_seconds: time left for this step and the rest of the run; None if not known.
-    """
+    """A pilot, a limit or a trial that begins: which of how many, its name, its cells' keys, and the seconds left."""
 
     number: int
     total: int
@@ -41,7 +34,7 @@ class RunStep:
 
 
 class Events(Protocol):
-    """What a run tells its observers; `phase`, `progress` and `sample` make it the observer of a trial, too."""
+    """What a run reports to its observers; `phase`, `progress` and `sample` also serve a trial's observer."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         """A run begins with these cells, of at most `trials` each, if known; a resumed run has `kept` some already."""
@@ -112,7 +105,7 @@ def _recovery(found: Recovery) -> str:
     if not found.target:
         return "nothing was broken"
     back = "recovered" if found.rate_seconds is None else f"rate as before after {found.rate_seconds:.1f} s"
-    return f"{back}, restarted by hand" if found.acts else back
+    return f"{back}, restarted manually" if found.acts else back
 
 
 def _audit(record: TrialRecord) -> str:

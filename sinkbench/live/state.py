@@ -36,7 +36,7 @@ class RunNow(TypedDict):
 
 
 class StepNow(TypedDict):
-    """The present step, empty before the first: its phase, and records so far, of how many, at which rate a second."""
+    """The present step, empty before the first: its phase, and records so far, of how many, at which rate."""
 
     number: int
     total: int
@@ -48,9 +48,8 @@ class StepNow(TypedDict):
 
 
 class CellNow(TypedDict):
-    """A cell: trials taken, the most (`of`), invalid ones, records lost, and the median rate of the valid ones.
-
-    While they were not warm and steady, there is none to quote.
+    """A cell: trials taken, the most (`of`), invalid ones, records lost, and the median of the rates that can be
+    quoted.
     """
 
     cell: str
@@ -101,10 +100,7 @@ class _Cell:
 
 
 class LiveRun:
-    """The state of a run, told by the methods of `Events`, each in constant time and from any thread.
-
-    `clock` returns seconds.
-    """
+    """The state of a run, fed by the methods of `Events`, each in constant time and from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -12,7 +12,7 @@ from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken, was_interrupted
 from sinkbench.results import Audit, CellSummary, TrialRecord
 
-# So many trials say in notes which records they lost or doubled.
+# At most this many trials say in notes which records they lost or doubled.
 MOST_NAMED = 3
 
 

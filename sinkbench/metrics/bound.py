@@ -12,8 +12,6 @@ from sinkbench.analysis.rates import usable_median
 from sinkbench.analysis.samples import CONTROLLER
 from sinkbench.results import CellSummary, RunSummary
 
-__all__ = ["Bound", "bound_of", "cpu_bound"]
-
 _MILLION = 1e6
 # The drivers that put all services on one machine.
 _SHARED = ("local", "compose")

@@ -75,12 +75,7 @@ METRICS = (
         columns=[
             # It alone may wrap: rich takes room from every column that may, names and verdicts included.
             Column(
-                CELLS,
-                80,
-                "CPU s per\nmillion\nrecords",
-                _all_and_each,
-                "list",
-                shown=lambda view: view.width >= ROOMY,
+                CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list", shown=lambda view: view.width >= ROOMY
             )
         ],
         heads=["A CPU s per million", "B CPU s per million"],

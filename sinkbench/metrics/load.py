@@ -74,10 +74,7 @@ METRICS = (
         "Lag",
         "Records in the topic that are not in the sink yet.",
         of_cell=lambda taken: {"lag": worst(trial.lag for trial in taken.valid)},
-        columns=[
-            _column(40, "lag\ngrows/s", "lag.growth_per_second"),
-            _column(41, "most\nlag", "lag.largest"),
-        ],
+        columns=[_column(40, "lag\ngrows/s", "lag.growth_per_second"), _column(41, "most\nlag", "lag.largest")],
         place=220,
         exports=[words("lag_verdict", "lag.verdict"), number("lag_growth_per_second", "lag.growth_per_second")],
     ),

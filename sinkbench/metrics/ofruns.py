@@ -18,8 +18,7 @@ COMPARISON = (
     Metric("Change", "The rate in run B divided by the rate in run A.", heads=["B/A"]),
     Metric("Faster or slower", "Whether a cell differs between two runs by more than chance explains."),
     Metric(
-        "Less or more CPU",
-        "Whether a cell takes less or more CPU time for its records, by more than chance explains.",
+        "Less or more CPU", "Whether a cell takes less or more CPU time for its records, by more than chance explains."
     ),
     Metric("Larger or smaller", "Whether a cell takes more or less memory, or disk, by more than chance explains."),
 )

@@ -127,6 +127,6 @@ METRICS = (
     Metric(
         "Manual actions",
         "What an operator had to do about a pipeline that did not recover by itself.",
-        columns=[Column(STATUS, 60, "by\nhand", _acts)],
+        columns=[Column(STATUS, 60, "manual\nactions", _acts)],
     ),
 )

@@ -1,5 +1,5 @@
 """Whether a cell's rate may be quoted: its trials were warm, steady and alone, did not rise one after the other, and
-stored what was sent as far as anybody has looked."""
+stored what was sent, as far as that was checked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason, TrialRecord
 
-__all__ = ["at_least", "is_shared", "rated"]
-
 # Three trials in a row rise by chance in one of six cells, but rarely by this much.
 FEWEST_THAT_RISE, RISE = 3, 1.25
 
 
 def rated(valid: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """Those of a cell's valid trials whose rate may be used: they were warm, or nobody can tell, and alone.
+    """Those of a cell's valid trials whose rate may be used: they were warm, or that is not known, and alone.
 
     A constant load is the same for who is not alone, and so is what is stored of it.
     """
@@ -38,7 +36,7 @@ def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
     Returns:
         A reason whose text names what was seen, with the `records_per_second` that the pipeline surely reaches: the
         highest of trials that still became faster, the lowest of those whose rate fell or rose for other reasons, or
-        whose content nobody has checked.
+        whose content was not checked.
     """
     taken = [trial for trial in valid if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in taken]

@@ -1,8 +1,8 @@
 """The search for the highest rate that a pipeline sustains, as pure decisions about the next rate to offer.
 
-It brackets: the rate rises until one is not sustained, or falls until one is. It bisects on the log scale until the
-sustained and the unsustained rate are close. It confirms: several fresh trials must all sustain the candidate. If one
-does not, the candidate falls by the precision and is confirmed anew, a few times at most.
+It brackets: the rate rises until one is not sustained, or falls until one is. It bisects on the log scale until both
+are close. It confirms: several fresh trials must all sustain the candidate, or it falls by the precision, a few times
+at most.
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ class CapacitySearch:
     """One search. Call `next` and `take` in turn until `next` returns None."""
 
     def __init__(self, start: float, most: float, precision: float, confirmations: int) -> None:
-        """
-        Args:
-            start: the first rate to offer, in records per second.
-            most: the highest rate that the load generator can offer reliably.
-            precision: how close the sustained and the unsustained rate must come; 0.05 is 5 %.
-            confirmations: how many trials must sustain the rate found.
+        """From the first rate to offer to the `most` that the generator can, in records per second.
+
+        `precision` is how close the sustained and the unsustained rate must come (0.05: 5 %); `confirmations` is how
+        many trials must sustain the rate found.
         """
         if not (start > 0 and most > 0 and precision > 0 and confirmations > 0):
             raise ValueError(f"all must be above 0, found {start}, {most}, {precision}, {confirmations}")

@@ -34,14 +34,9 @@ SCHEMAS, CONTENT = "value.converter.schemas.enable", "value.converter.schema.con
 
 
 def check_forms(plan: Plan, connectors: Path, columns: Mapping[str, bool]) -> None:
-    """Makes sure that each pipeline of a plan can take, and its sink can audit, the form of its records.
+    """Raises PlanError if a pipeline cannot take, or its sink cannot audit, the form of its records.
 
-    Args:
-        connectors: folder of the connector files.
-        columns: whether a sink can audit rows, by its name.
-
-    Raises:
-        PlanError: one cannot; says where, and what to do.
+    `connectors` is the folder of connector files; `columns` says for each sink whether it can audit rows.
     """
     for index, entry in enumerate(plan.pipelines):
         form = plan.form_of(entry)
@@ -59,11 +54,7 @@ def check_forms(plan: Plan, connectors: Path, columns: Mapping[str, bool]) -> No
 
 
 def misfit(config: Mapping[str, str], form: Form) -> str | None:
-    """Why a connector cannot take records of that form, and what to do; None if nothing shows that it cannot.
-
-    Args:
-        config: of the connector. Where it names no converter, that of the workers is not known.
-    """
+    """Why a connector cannot take records of that form, and what to do; None if its `config` does not show it."""
     converter = config.get("value.converter")
     if converter in PLAIN_CONVERTERS:
         name = converter.rpartition(".")[2]
@@ -75,9 +66,9 @@ def misfit(config: Mapping[str, str], form: Form) -> str | None:
 
 
 def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | None:
-    """The columns into which a connector writes records of that form, in lower case; None where that is not plain.
+    """The columns into which a connector writes records of that form, in lower case; None where that is not clear.
 
-    Debezium's JDBC sink writes the members of a struct. That is the record itself, or what `HoistField` puts it into.
+    Debezium's JDBC sink writes the members of a struct: the record itself, or what `HoistField` puts it into.
     """
     kinds = list(_transforms(config).values())
     if config.get("connector.class") != JDBC or config.get("schema.evolution", "none") != "none":
@@ -97,7 +88,7 @@ def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | No
 
 def _misread(config: Mapping[str, str], form: Form) -> str | None:
     """Why JsonConverter fails on the records, or takes their schema for data."""
-    # So it is, unless somebody sets it.
+    # The default of Kafka Connect.
     expects = config.get(SCHEMAS, "true").lower() != "false"
     if expects and config.get(CONTENT):
         if has_schema(form):
@@ -121,7 +112,7 @@ def _not_unwrapped(config: Mapping[str, str], form: Form) -> str | None:
     after = any(kind == AFTER and config.get(f"transforms.{name}.field") == "after" for name, kind in kinds.items())
     unwrap = UNWRAP in kinds.values()
     if not has_envelope(form):
-        wrong = f"{AFTER} looks for the record in Debezium's envelope, and finds nothing"
+        wrong = f"{AFTER} expects the record in Debezium's envelope, and finds nothing"
         return f"{wrong}; leave it out, or name a form with -debezium" if after else None
     if after:
         return None

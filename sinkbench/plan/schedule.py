@@ -1,4 +1,4 @@
-"""What of a plan is taken and what is left, told by the trials that there are: pure decisions."""
+"""What of a plan is taken and what is left, by the trials that there are: pure decisions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "with_limits",
 ]
 
-# The generator was alone when it was measured; beside a pipeline it has less of the machine.
+# The generator was measured alone; during a trial it has less of the machine.
 GENERATOR_SHARE = 0.8
 LEAST_OFFER = 0.1
 
@@ -47,9 +47,9 @@ class LimitOf(NamedTuple):
 
 
 def are_in_blocks(plan: Plan) -> bool:
-    """Whether limits are measured in each block: with several blocks, and rates that something is to be divided by.
+    """Whether limits are measured in each block: with several blocks, and rates to divide by limits.
 
-    Under a constant load a cell stores what is offered, so no efficiency is made of it; a search has no blocks.
+    Under a constant load a cell stores what is offered, so it has no efficiency; a search has no blocks.
     """
     return plan.limits and plan.drains and plan.most_blocks > 1
 
@@ -57,8 +57,7 @@ def are_in_blocks(plan: Plan) -> bool:
 def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
     """The sinks' limits that are measured in each block, in their order, once their search has settled how.
 
-    Kafka's and Connect's are not: no efficiency is made of them, and each takes a loaded topic of its own. They have no
-    batch.
+    Those of Kafka and Connect are not: they are in no efficiency, and each needs a loaded topic. They have no batch.
     """
     if not are_in_blocks(plan):
         return []
@@ -102,8 +101,8 @@ def blocks_left(
 ) -> list[BlockLeft]:
     """All that a plan in blocks may still take, at most; `plan` has its seed.
 
-    A trial that was invalid is taken, and so is a limit without a rate. A trial that was too short, and is marked as a
-    pilot, is not; its block has begun.
+    An invalid trial counts as taken, and so does a limit without a rate. A trial that was too short, and is marked as a
+    pilot, does not; its block has begun.
     """
     taken = {(trial.block, trial.cell) for trial in trials if not trial.pilot}
     measured = {(each.block, LimitOf(limit.sink, limit.way)) for limit in limits for each in limit.in_blocks}
@@ -165,10 +164,7 @@ def block_of(search: CapacitySearch) -> int:
 
 
 def feed(search: CapacitySearch, trial: TrialRecord) -> None:
-    """Tells a search what came of the load that it offered last.
-
-    A trial that is invalid only since too much was left to be stored in time has told enough, if its lag grew.
-    """
+    """Passes a trial's outcome to its search. One that is invalid only for its time counts if its lag grew."""
     overloaded = trial.lag is not None and trial.lag.verdict == GROWING
     late = all(reason.code == ReasonCode.TIMED_OUT for reason in trial.reasons)
     if trial.lag is None or (trial.reasons and not (overloaded and late)):
@@ -180,9 +176,9 @@ def feed(search: CapacitySearch, trial: TrialRecord) -> None:
 def searches_of(
     plan: Plan, cells: Iterable[Cell], trials: Iterable[TrialRecord], limits: Iterable[Limit]
 ) -> dict[str, CapacitySearch]:
-    """The search of each cell that has trials, by its key, as far as they lead; none unless the plan searches.
+    """The search of each cell that has trials, by its key; none unless the plan searches.
 
-    ValueError if a trial offered what the search would not have: it is of another sinkbench, or a line is missing.
+    Raises ValueError if a trial offered what the search would not have: a line is missing.
     """
     if not isinstance(plan, CapacityPlan):
         return {}
@@ -207,15 +203,9 @@ def _replayed(plan: CapacityPlan, trials: Sequence[TrialRecord], limits: Sequenc
 def is_enough(plan: Plan, blocks_done: int, rates: Mapping[str, Sequence[float]]) -> bool:
     """Whether no further block is needed.
 
-    Args:
-        plan: says how many blocks at least, and until what.
-        blocks_done: whole blocks that were taken.
-        rates: valid rates of every cell so far, in records per second; a cell without one has none.
-
-    Returns:
-        True after `until.trials` blocks in any case (without `until`: after `trials`); before that if at least `trials`
-        were taken and every cell has an interval whose width, high - low, is at most `until.interval_percent` of its
-        median. A cell of which fewer than 5 trials are valid has no interval, so it is never narrow enough.
+    True after the most blocks in any case; before that if `trials` whole blocks are done and every cell's interval is
+    at most `until.interval_percent` of its median wide. `rates` are the valid ones of every cell, in records per
+    second. A cell with fewer than 5 has no interval.
     """
     if blocks_done >= plan.most_blocks:
         return True

@@ -17,15 +17,10 @@ __all__ = ["check_settings"]
 def check_settings(
     plan: Plan, settable: Mapping[str, Mapping[str, Settable]], others_stack: Callable[[], str | None] = lambda: None
 ) -> None:
-    """Makes sure that each sink can be set as the plan says. No service is asked.
+    """Raises PlanError, with its line, if a sink cannot be set as the plan says. No service is asked.
 
-    Args:
-        settable: what can be set of each service, by its name, by the sink's.
-        others_stack: the name of the stack if its services belong to somebody else; None: they are sinkbench's own.
-
-    Raises:
-        PlanError: the sink has no such service, that has no such setting, or the setting no such value; or it cannot be
-            set on this stack, or would be lost in a fault of the plan.
+    `settable` is what can be set of each service, by the sink's and the service's name. `others_stack` returns the
+    name of an external stack, whose services are not set, or None. Settings must also survive the plan's faults.
     """
     for index, entry in enumerate(plan.pipelines):
         services = settable.get(entry.sink, {})
@@ -46,7 +41,7 @@ def check_settings(
                     raise PlanError(f"{line}: {service}'s {key} must be {wanted}, found {shown(value)}")
             if not known.shared and (name := others_stack()) is not None:
                 raise PlanError(
-                    f"{where}: {service} is not set on stack {name}, whose services belong to somebody else; leave"
+                    f"{where}: {service} is not set on stack {name}, which is external; leave"
                     " it out, or race on a stack of sinkbench's own"
                 )
             _check_faults(plan, entry.shown_name, service, known, where)
@@ -55,7 +50,7 @@ def check_settings(
 def _check_faults(plan: Plan, label: str, service: str, known: Settable, where: str) -> None:
     """Raises PlanError if a fault of that pipeline starts the service again, which would then be set otherwise."""
     for fault in plan.faults if isinstance(plan, FaultsPlan) else ():
-        # A pooler that is told of another primary reads its file again.
+        # A pooler that gets another primary reads its file again.
         begins_anew = fault.what == PROMOTE or (fault.what in OF_SERVICES and fault.target == service)
         if known.lasts or not begins_anew or not fault.applies_to(label):
             continue

@@ -26,10 +26,9 @@ def least_records(mean_bytes: float) -> int:
 def records_for(
     rate_per_second: float, window_seconds: float, minimum: int = MINIMUM_RECORDS, maximum: int = MAXIMUM_RECORDS
 ) -> int:
-    """Records whose drain at `rate_per_second` takes `window_seconds`, from the first record to the last.
+    """Records whose drain at `rate_per_second` takes `window_seconds`, to three digits and within the bounds.
 
-    Rounded to three significant digits, then kept between `minimum` and `maximum`. Raises ValueError unless the rate is
-    finite and at least 0, and the window finite and above 0.
+    Raises ValueError unless the rate is finite and at least 0, and the window finite and above 0.
     """
     if not (math.isfinite(rate_per_second) and rate_per_second >= 0):
         raise ValueError(f"rate_per_second must be a finite number of at least 0, found {rate_per_second}")

@@ -14,13 +14,9 @@ __all__ = ["check_targets", "file_hashes"]
 
 
 def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> None:
-    """Makes sure that each sink can take the targets that the plan names for it.
+    """Raises PlanError if a sink takes no target, or none with such a name.
 
-    Args:
-        endings: how the names of a sink's target files end, such as `.sql`, by its name; None: it takes none.
-
-    Raises:
-        PlanError: a sink takes no target, or none with such a name.
+    `endings` is how the names of a sink's target files end, such as `.sql`; None: it takes none.
     """
     for index, entry in enumerate(plan.pipelines):
         ending = endings.get(entry.sink)

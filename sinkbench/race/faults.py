@@ -22,11 +22,7 @@ _ELSEWHERE = "restart, pause, rename, join, refuse, fill of some sinks, poison, 
 
 
 def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Path) -> None:
-    """Makes sure that each cell's fault can be done. No service is asked. `connectors` is their folder.
-
-    Raises:
-        PlanError: one cannot; names its line, the pipeline, and what can be done there.
-    """
+    """Raises PlanError, with line and pipeline, if a cell's fault cannot be done on this stack. Asks no service."""
     for cell in cells:
         fault = cell.fault
         if fault is None:
@@ -35,7 +31,7 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
         if fault.what == REFUSE and fault.reason not in ways:
             how = f" so, only for: {', '.join(ways)}" if ways else ""
             raise PlanError(
-                f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records{how};"
+                f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be set to refuse records{how};"
                 " name under 'pipelines' those of other sinks"
             )
         if fault.what == REFUSE and fault.reason == "no connection" and stack.faults is None:
@@ -73,10 +69,7 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
 
 
 def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
-    """Makes ready what the faults of these cells need beside the services, and tells which commands they run.
-
-    Raises StackError if that fails.
-    """
+    """Prepares what the faults of these cells need, and says which commands they run. Raises StackError."""
     commands = {cell.fault.name: cell.fault for cell in cells if cell.fault is not None and cell.fault.what == COMMAND}
     for name, fault in commands.items():
         say(f"this plan runs commands of its own for '{name}': {fault.command!r}, and then {fault.undo!r}")

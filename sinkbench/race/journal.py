@@ -34,7 +34,7 @@ class Earlier:
 
 
 class Journal:
-    """The trials, the limits and the environment of one run. Whatever is added is on the disk when the call returns.
+    """The trials, the limits and the environment of one run, each on the disk when the call that adds it returns.
 
     Attributes:
         trials, limits: in the order in which they were taken.
@@ -50,14 +50,6 @@ class Journal:
         environment: dict[str, JsonValue],
         earlier: Earlier | None = None,
     ) -> None:
-        """
-        Args:
-            folder: where results go.
-            plan: what is measured, with its seed drawn.
-            cells: the plan's, on the stack's workers.
-            environment: what the summary says of the machine.
-            earlier: of a run that is taken up again.
-        """
         had = earlier or Earlier([])
         self.folder = folder
         self.plan = plan
@@ -65,7 +57,7 @@ class Journal:
         self.trials = list(had.trials)
         self.limits = list(had.limits)
         self.seconds = [trial.seconds for trial in had.trials]
-        self.token = _token_beside(had.trials)
+        self.token = _new_token(had.trials)
         self._environment = environment
         self._resumed = list(had.resumed)
         if earlier is not None:
@@ -118,7 +110,7 @@ class Journal:
         self._environment = environment
 
 
-def _token_beside(trials: Sequence[TrialRecord]) -> str:
+def _new_token(trials: Sequence[TrialRecord]) -> str:
     """Another token in every run, and each time that one is taken up again.
 
     Short, so that it fits into the name of an index or a table.

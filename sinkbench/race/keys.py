@@ -1,4 +1,4 @@
-"""Which keys of a connector's configuration nobody knows. Pure: which ones are declared, Connect tells."""
+"""Which keys of a connector's configuration are unknown. Pure: Connect says which ones are declared."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BEAN_PROPERTY = re.compile(r"camel\.beans\.[^.]+\..+")
 # Parts that Camel makes the URL of, if it is not given whole.
 _PARTS_OF_URL = ("camel.sink.endpoint.", "camel.sink.path.")
 URL = "camel.sink.url"
-"""What Camel writes to, with options in its query. Camel looks at them when the first record comes. With the Bulk API a
+"""What Camel writes to, with options in its query. Camel checks them when the first record comes. With the Bulk API a
 task then only logs which ones it does not know, and goes on.
 """
 # The options that each of Camel's components reads, by the scheme of its URLs.
@@ -68,11 +68,8 @@ _MISSPELT = 0.85
 
 @dataclass(frozen=True)
 class CheckedKeys:
-    """What became of the keys of a configuration that are in no list.
-
-    Attributes:
-        unread: those that nobody reads, and why, for a person.
-        unconfirmed: those that somebody may read who lists none.
+    """The keys that are in no list: `unread` ones, which nothing reads, with the reason; `unconfirmed` ones may be
+    read.
     """
 
     unread: dict[str, str]
@@ -89,14 +86,14 @@ def check_keys(
 ) -> CheckedKeys:
     """Finds the keys that are in no list.
 
-    A connector may read what it does not declare. So a key of its file is taken for unread only if it is spelled nearly
+    A connector may read what it does not declare. So a key of its file counts as unread only if it is spelled nearly
     like a listed one; likewise one that is handed on to something that lists none.
 
     Args:
         keys: all of the configuration.
-        listed: the keys that the connector, its converters, its transforms and its clients declare.
+        listed: those that the connector, its converters, its transforms and its clients declare.
         overrides: those of `keys` that the plan sets.
-        named: keys of beans that values of the configuration name (`beans_named`), so that these are read.
+        named: keys of beans that values of the configuration name (`beans_named`).
     """
     open_ended = _HANDED_ON + tuple(each for each in _CONVERTERS if not any(key.startswith(each) for key in listed))
     known = {*listed, *_SUGGESTED}
@@ -107,7 +104,7 @@ def check_keys(
             continue
         if key.startswith(_PARTS_OF_URL):
             if URL in keys:
-                unread[key] = f"is not read beside '{URL}'; set it in that URL"
+                unread[key] = f"is not read in addition to '{URL}'; set it in that URL"
         elif (key not in overrides or key.startswith(open_ended)) and not _is_misspelt(key, known, open_ended):
             unconfirmed.append(key)
         else:
@@ -118,10 +115,7 @@ def check_keys(
 
 
 def check_url(url: str) -> CheckedKeys:
-    """The same of the options in the query of a `camel.sink.url`, each as `camel.sink.url?option`.
-
-    Those of Elasticsearch and of SQL are known; what another component reads nobody confirms.
-    """
+    """The same for the options in the query of a `camel.sink.url`, each as `camel.sink.url?option`."""
     options = [name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)]
     known = _OPTIONS.get(url.partition(":")[0])
     if known is None:

@@ -1,5 +1,4 @@
-"""What runs that were killed have left behind: on a stack of one's own all that has a name as trials give, on clusters
-of others only what runs of this account on this machine have made. Somebody else's run may go on there."""
+"""What killed runs have left behind: all names of trials on a local stack, names of known runs on external clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ __all__ = ["Book", "check_alone", "is_leftover", "note_run", "sweep"]
 
 
 class Book:
-    """The tokens of runs that began on clusters of others, a line each, in a file beside the stack's lock."""
+    """The tokens of runs that began on external clusters, a line each, in a file next to the stack's lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,12 +28,12 @@ class Book:
         return cls(stack.lock_file.with_name("runs"))
 
     def tokens(self) -> list[str]:
-        """The tokens of all runs that have begun since the book was last emptied."""
+        """The tokens of all runs since the book was last emptied."""
         lines = self._path.read_text(encoding="ascii", errors="replace").splitlines() if self._path.exists() else []
         return [line for line in lines if TOKEN.fullmatch(line)]
 
     def begin(self, token: str) -> None:
-        """Writes down a run, before it creates anything."""
+        """Records a run, before it creates anything."""
         with self._path.open("a", encoding="ascii") as file:
             file.write(f"{token}\n")
 
@@ -44,7 +43,7 @@ class Book:
 
 
 def note_run(stack: Stack, token: str) -> None:
-    """Writes down that a run begins, so that a later one can tell what it may leave behind."""
+    """Records that a run begins, so that a later one knows what it may leave behind."""
     if stack.endpoints.shared:
         Book.of(stack).begin(token)
 
@@ -59,11 +58,7 @@ def is_leftover(stack: Stack) -> Callable[[str], bool]:
 
 
 def sweep(cluster: Cluster) -> list[str]:
-    """Removes what trials of a run that was killed have left behind, but for a consumer group that still has members.
-
-    Returns:
-        What was removed, for a person.
-    """
+    """Removes what killed runs have left behind, except consumer groups with members; returns what, for a person."""
     swept = []
     mine = is_leftover(cluster.stack)
     for connector in filter(mine, cluster.connect.connectors()):
@@ -92,14 +87,10 @@ def sweep(cluster: Cluster) -> list[str]:
 
 
 def check_alone(cluster: Cluster) -> None:
-    """Makes sure, after `sweep`, that no other run measures here: both would be wrong.
-
-    Raises:
-        StackError: a connector of another run's trial is on the Connect cluster.
-    """
+    """Raises StackError if, after `sweep`, a connector of another run's trial is on the Connect cluster."""
     others = [name for name in cluster.connect.connectors() if TRIAL.fullmatch(name)]
     if others:
         raise StackError(
-            f"another run's connector {others[0]} is on this Connect cluster, and two races would spoil each"
+            f"another run's connector {others[0]} is on this Connect cluster, and two races would change each"
             " other's figures; wait until that run has ended or, if it was killed, delete the connector"
         )

@@ -38,11 +38,8 @@ class Limits:
         return sum(len(block.limits) + unsearched for block in blocks)
 
     def search(self, begin: Callable[[str], None], recover: Callable[[], bool]) -> None:
-        """Searches those that the run lacks.
-
-        Args:
-            begin: is told which one begins.
-            recover: makes the stack whole again; returns whether a service had died.
+        """Searches the limits that the run lacks; `begin` gets the name of each, `recover` restarts services that
+        died.
         """
         while self._unsearched:
             job = self._unsearched[0]
@@ -54,7 +51,7 @@ class Limits:
             self._unsearched.remove(job)
 
     def measure(self, of: LimitOf, block: int, recover: Callable[[], bool]) -> None:
-        """Measures one beside the trials of a block, and keeps what came of it; the rest as of `search`."""
+        """Measures a limit among the trials of a block, and keeps the result."""
         limit = next(each for each in self._journal.limits if (each.sink, each.way) == of)
         most_compiling = self._plan.drain.compiling_percent / 100
         found = self._jobs[of].in_block(limit, block, most_compiling, self._events)

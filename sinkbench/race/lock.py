@@ -1,4 +1,4 @@
-"""Who races: one race at a time on a stack and in a checkout, and one in a run's folder, told by locks on files.
+"""Locks on files: one race at a time on a stack and in a checkout, and one in a run's folder.
 
 The kernel drops a lock with its holder, however that ends, so a file that is left means nothing.
 """
@@ -30,22 +30,11 @@ WRITING_SECONDS = 1.0
 def only_race(
     stack_lock: Path, checkout: Path, plan: str, container: str | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Holds what makes this the only race on a stack, and the only one of a checkout, whatever its stack.
+    """Makes this the only race on a stack, and the only one of a checkout, whatever its stack.
 
-    Two stacks of one checkout are measured from the same machine, and mostly are on it.
-
-    Args:
-        stack_lock: the stack's lock file.
-        checkout: where sinkbench's own files are. One that cannot be written is not guarded.
-        plan: its name, for whoever is refused.
-        container: the one of the stack that this race is in; whoever is refused is told it, for in there a process may
-            have another id.
-
-    Returns:
-        A function that takes down the run's id, once there is one.
-
-    Raises:
-        StackError: another race has one of the locks; says its process, its plan and run, and since when.
+    Two stacks of one checkout are measured from the same machine. A checkout that cannot be written is not locked.
+    Whoever is refused sees the process (or the `container` in which the race runs), the plan, the run and since when.
+    Yields a function that records the run's id. Raises StackError if another race has one of the locks.
     """
     wheres = {(checkout / CHECKOUT_LOCK).resolve(): "in this checkout"}
     wheres.setdefault(stack_lock.resolve(), "on this stack")
@@ -70,7 +59,7 @@ def only_race(
 
 
 def race_on(stack_lock: Path) -> str | None:
-    """Who holds the lock of a stack, as a refused race is told it; None if nobody does."""
+    """Who holds the lock of a stack, as a refused race shows it; None if it is free."""
     try:
         file = stack_lock.open(encoding="utf-8")
     except OSError:
@@ -86,7 +75,7 @@ def race_on(stack_lock: Path) -> str | None:
 
 @contextmanager
 def held_folder(folder: Path) -> Iterator[None]:
-    """Holds the folder of a run while trials are taken into it; ResultsError if another race does, of any checkout."""
+    """Locks the folder of a run while trials are taken into it; ResultsError if another race has it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:

@@ -1,4 +1,4 @@
-"""Who else uses a stack when a race begins: on one's own stack what runs is refused, elsewhere it is named."""
+"""Who else uses a stack when a race begins: connectors on a local stack are refused, others are reported."""
 
 from __future__ import annotations
 
@@ -20,13 +20,9 @@ MOST_NAMED = 5
 
 
 def also_there(cluster: Cluster) -> list[str]:
-    """Looks who else is there, after `sweep`, before anything is created.
+    """Who else is there, after `sweep` and before anything is created: a line each, for a person.
 
-    Returns:
-        A line for each, for a person.
-
-    Raises:
-        StackError: a connector of somebody else runs on a stack of one's own, where it can be stopped.
+    Raises StackError if another connector runs on a local stack, where you can stop it.
     """
     sinks = sinks_of(cluster.stack.endpoints)
     before = cluster.others(sinks=sinks)
@@ -39,10 +35,7 @@ def also_there(cluster: Cluster) -> list[str]:
 
 
 def refusal(found: Others, worker: str, curl: str = "curl") -> str:
-    """That connectors run which are none of a race's, and what to do.
-
-    `worker` is the address of a worker, `curl` the beginning of a command that asks it.
-    """
+    """That other connectors run, and what to do; `curl` begins a command that asks the worker at that address."""
     (first, _), *others = found.connectors.items()
     them = "it" if not others else "each"
     verb = "runs" if not others else "run"
@@ -54,7 +47,7 @@ def refusal(found: Others, worker: str, curl: str = "curl") -> str:
 
 
 def in_words(before: Others, after: Others) -> list[str]:
-    """Who was there in two looks that are `LOOK_SECONDS` apart, a line each."""
+    """Who was there in two readings that are `LOOK_SECONDS` apart, a line each."""
     lines = [f"{each} running: it shares workers, CPU and connections" for each in _tasks(after)]
     lines += [
         f"records going into {where}: they share Kafka, the sinks and CPU"

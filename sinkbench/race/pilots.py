@@ -1,4 +1,4 @@
-"""The pilots of a run: a short look at every cell, before its first trial."""
+"""The pilots of a run: a short trial of every cell, before its first measured one."""
 
 from __future__ import annotations
 
@@ -51,13 +51,10 @@ class Pilots:
         self._shared: dict[Form, tuple[Names, int]] = {}
 
     def take(self, cells: Sequence[Cell], sizes: Sizes, begin: Callable[[Cell, int, float], None]) -> None:
-        """Goes round the cells, a topic for each form, until each is warm or the plan's time for that is spent.
+        """Goes round the cells, one of each place, until each is warm or the plan's time for that is spent.
 
-        Args:
-            cells: one of each place.
-            sizes: is told what was found.
-            begin: is called before each pilot, with its cell, the number of pilots of this round from it on, and the
-                seconds that are left for all rounds.
+        `sizes` gets what was found; `begin` is called before each pilot with its cell, the number of pilots left in
+        this round, and the seconds left for all rounds.
         """
         with cleaning(self._remove_topics, self._recover):
             for form in dict.fromkeys(cell.form for cell in cells):
@@ -150,16 +147,11 @@ def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
 
 
 def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:
-    """Whether a pipeline needs no further pilot.
+    """Whether a pipeline needs no further pilot, given its pilots so far and the most compiling, a share of the CPU
+    time.
 
-    Args:
-        visits: its pilots so far, in turn; at least one.
-        most_compiling: the largest share of the CPU time that compiling may take.
-
-    Returns:
-        Whether its JVMs have stopped compiling, and it is not faster than at the visit before. JVMs that compile less
-        than `WARM_AT_ONCE` at the first visit were warm before, whatever a plan allows. Another visit would not warm
-        what stores nothing.
+    Its JVMs have stopped compiling, and it is not faster than at the visit before. JVMs that compile less than
+    `WARM_AT_ONCE` at the first visit were warm before. Another visit would not warm what stores nothing.
     """
     last, before = visits[-1], visits[-2] if len(visits) > 1 else None
     if last.records_per_second is None:

@@ -20,15 +20,10 @@ PARTITIONS = 24
 
 
 def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
-    """Makes sure, before anything is created, that every cell has its sink and Connect the plugin that it needs.
+    """Makes sure that every cell has its sink, and Connect its plugin; returns each plugin's version by its class.
 
-    Returns:
-        The version of each plugin that the cells use, by its class.
-
-    Raises:
-        StackError: there is no such sink, it does not answer, or it cannot be set as the plan says.
-        ConnectError: Connect has no such plugin; says how it gets there, and which sink connectors there are.
-        PlanError: a pipeline's file is no connector file.
+    Raises StackError if a sink is missing, does not answer or cannot be set as the plan says; ConnectError if Connect
+    lacks a plugin; PlanError if a pipeline's file is no connector file.
     """
     for name in dict.fromkeys(cell.sink for cell in cells):
         cluster.sink(name)

@@ -57,12 +57,7 @@ class Race:
     """One run of a plan, from its beginning or from where it was interrupted."""
 
     def __init__(self, cluster: Cluster, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
-        """
-        Args:
-            cluster: the stack, its clients and the plan, with its seed drawn.
-            journal: what the run has already, and where the rest goes.
-            ui: what a person sees.
-            seconds: no block begins that would be expected to end later than so long after the run's start.
+        """No block begins that would end later than `seconds` after the run's start.
 
         Raises ValueError if the trials that the run has are not those of its plan and its cells.
         """
@@ -86,13 +81,10 @@ class Race:
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def run(self) -> RunSummary:
-        """Takes all pilots and trials, or those that are left.
+        """Takes all pilots and trials, or those that are left; returns the summary, which is in the run's folder, too.
 
         There is a summary of the finished trials all the time, also after a power cut. Whatever ends the run early,
         what a trial created is removed.
-
-        Returns:
-            The summary, which is also in the run's folder.
         """
         note_run(self._cluster.stack, self._journal.token)
         self._announce()
@@ -166,7 +158,7 @@ class Race:
         return is_over(self._plan, self._journal.cells, self._journal.trials, block)
 
     def _take_limit(self, of: LimitOf, block: int, name: str) -> None:
-        """Measures a limit beside the trials of its block."""
+        """Measures a limit among the trials of its block."""
         self._warm_up_again(next(cell for cell in self._journal.cells if cell.sink == of.sink))
         self._begin(name, "limit")
         self._limits.measure(of, block, self._recover)

@@ -52,20 +52,15 @@ class Unfinished:
         return cells_left(self.plan, self.cells, self.trials, self.summary.limits)
 
     def check(self, environment: Mapping[str, JsonValue], connectors: Path) -> None:
-        """Makes sure that what is left can be measured as the rest was.
+        """Raises ResultsError, with all changes, if what is left cannot be measured as the rest was.
 
-        Args:
-            environment: as it is now, or the part of it that is known.
-            connectors: the folder with the connector files as they are now.
-
-        Raises:
-            ResultsError: something changed that matters; lists all of it.
+        `environment` is as it is now, or the part of it that is known; `connectors` is the folder of connector files.
         """
         files = load_connectors(connectors)
         there = {
             name: as_kept(kept, redacted_values(files[name])) for name, kept in self.connectors.items() if name in files
         }
-        was = {key: _as_far_as_told(key, self.summary.environment.get(key), now) for key, now in environment.items()}
+        was = {key: _as_far_as_known(key, self.summary.environment.get(key), now) for key, now in environment.items()}
         cleaned = {key: redacted_values(value) for key, value in environment.items()}
         found = [
             *plan_changes(self.plan, self.summary),
@@ -102,17 +97,9 @@ def run_folder(path: Path) -> RunFolder:
 
 
 def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
-    """Reads a run that is to be taken up.
+    """Reads an unfinished run by its folder, a link to it, or its summary.json; None if it is complete.
 
-    Args:
-        path: the run's folder, a link to it, or its summary.json.
-        connectors: the folder with the connector files.
-
-    Returns:
-        The run; None if it is complete.
-
-    Raises:
-        UserError: it is no run, or is damaged, or cannot be taken up; says why.
+    Raises UserError if it is no run, is damaged, or cannot be resumed.
     """
     if not path.is_dir():
         # So that a file that is missing, or something else, is named as it was given.
@@ -139,7 +126,7 @@ def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
 
 
 def plan_changes(plan: Plan, summary: RunSummary) -> list[str]:
-    """In what the plan that was kept is not the one that ran, in words: by its digest and its seed."""
+    """How the plan that was kept differs from the one that ran, by its digest and its seed."""
     if plan.sha256 == summary.plan.sha256 and summary.plan.seed in (None, plan.seed):
         return []
     if HIDDEN in plan.show():
@@ -150,7 +137,7 @@ def plan_changes(plan: Plan, summary: RunSummary) -> list[str]:
 
 
 def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[Difference]:
-    """What changed in an environment that could change a rate: all but what cannot be measured, and a little memory."""
+    """What changed in an environment and could change a rate: all but what cannot be measured, and a little memory."""
     had, has = ({key: value for key, value in each.items() if key not in _OF_NO_EFFECT} for each in (was, now))
     before, after = had.get(_MEMORY), has.get(_MEMORY)
     if isinstance(before, int) and isinstance(after, int) and abs(after - before) <= _MEMORY_SHARE * before:
@@ -159,17 +146,14 @@ def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[
 
 
 def with_others(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The environment as it was, with who else is there now that it is taken up again."""
+    """The environment as it was, with the other users that are there now."""
     both = [each.get(ALSO_THERE) for each in (was, now)]
     there = list(dict.fromkeys(str(line) for lines in both if isinstance(lines, list) for line in lines))
     return {**was, ALSO_THERE: list[JsonValue](there)} if there else dict(was)
 
 
 def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:
-    """What stands in a file now, with the texts as kept where a secret was taken out of these and the rest is the same.
-
-    A secret itself is not compared: the run does not know it.
-    """
+    """The content of a file now, with the kept text where only a secret was redacted: the run does not know that."""
     if isinstance(kept, dict) and isinstance(now, dict):
         return {key: as_kept(kept.get(key), value) for key, value in now.items()}
     if isinstance(kept, list) and isinstance(now, list) and len(kept) == len(now):
@@ -180,8 +164,8 @@ def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:
     return now
 
 
-def _as_far_as_told(key: str, was: JsonValue, now: JsonValue) -> JsonValue:
-    """Without the sinks, of whose settings nothing is known before a pilot; the race compares them then."""
+def _as_far_as_known(key: str, was: JsonValue, now: JsonValue) -> JsonValue:
+    """Without the sinks, whose settings are unknown before a pilot; the race compares them then."""
     if key in SINK_KEYS and isinstance(was, dict) and isinstance(now, dict):
         return {service: value for service, value in was.items() if service in now}
     return was

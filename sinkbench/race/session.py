@@ -55,22 +55,11 @@ def run_plan(
     seconds: float | None = None,
     live_port: int | None = None,
 ) -> tuple[RunFolder, RunSummary]:
-    """Takes all trials of a plan.
+    """Takes all trials of a plan; returns the run's folder and its summary.
 
-    Args:
-        stack: is started if it is down, and then stopped in the end.
-        plan: what to measure.
-        results: folder for the results of all runs.
-        console: where lines for the user go.
-        seconds: no block begins that would be expected to end later than so long after the first pilot's start.
-        live_port: where a browser can follow the run; 0 takes any port that is free, None serves none.
-
-    Returns:
-        The run's folder, and its summary, which is in it, too.
-
-    Raises:
-        UserError: the plan, the machine, the port or the stack is not usable.
-        Interrupted: after what the trial that was going on had created was removed.
+    The stack is started if it is down, and then stopped in the end. No block begins that would end later than `seconds`
+    after the first pilot's start. A browser can follow the run at `live_port`; 0: any free port, None: no page.
+    Raises UserError if the plan, the machine, the port or the stack is not usable; Interrupted after cleaning up.
     """
     with keep_records(plan.load, lambda: stack.endpoints) as records:
         return _run_plan(stack, _at_pace(plan.seeded(), records), records, results, console, seconds, live_port)
@@ -116,13 +105,12 @@ def _run_plan(
 def resume_run(
     stack: Stack, run: Unfinished, console: Console, live_port: int | None = None
 ) -> tuple[RunFolder, RunSummary]:
-    """Takes the trials that a run has left, into its own folder; the rest as of `run_plan`.
+    """Takes the trials that a run lacks, into its own folder; the rest as of `run_plan`.
 
-    Raises:
-        ResultsError: what the run was measured on changed in what matters, or its race still goes on.
+    Raises ResultsError if what the run was measured on changed in what matters, or its race still goes on.
     """
     connectors = CHECKOUT / "connectors"
-    # What can be told without a service is, before one is started.
+    # Checks that need no service come before one is started.
     here = {**machine(), "commit": commit(CHECKOUT)}
     with ExitStack() as opened:
         records = opened.enter_context(keep_records(run.plan.load, lambda: stack.endpoints))
@@ -141,7 +129,7 @@ def resume_run(
 
 
 def _of_records(records: KeptRecords | None) -> dict[str, JsonValue]:
-    """What a run keeps of the user's own records; empty without such."""
+    """What a run keeps of the user's own records; empty for noaa's."""
     return {} if records is None else {RECORDS: records.facts.model_dump(mode="json")}
 
 
@@ -161,13 +149,9 @@ class _Session(ExitStack):
         self._starter = StarterNote(stack)
 
     def open(self, live_port: int | None) -> dict[str, JsonValue]:
-        """Makes everything ready for the first pilot.
+        """Makes everything ready for the first pilot; returns what the run is measured on.
 
-        Returns:
-            What the run is measured on.
-
-        Raises:
-            UserError: the machine, the port or the stack is not usable, or another race runs here.
+        Raises UserError if the machine, the port or the stack is not usable, or another race runs here.
         """
         self._live.begin("", [cell.key for cell in self._cells], None)
         only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
@@ -185,7 +169,7 @@ class _Session(ExitStack):
         for thing in sweep(self._cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
         check_alone(self._cluster)
-        # Each trial is judged with it. It takes a second or two, which is to be spent while others are only looked at.
+        # Each trial is judged with it. It takes a second or two, spent while other users' load is read.
         Thread(target=import_module, args=("scipy.stats",)).start()
         for line in (there := also_there(self._cluster)):
             self._say(f"also there: {line}")
@@ -245,7 +229,7 @@ class _Session(ExitStack):
         self._starter.remove()
 
     def _say_up(self) -> None:
-        """Says that the stack was up before, and is now; the others' always are, and a container is part of its own."""
+        """Says that the stack stays up; external stacks always do, and a container is part of its own."""
         if not self._stack.endpoints.shared and self._stack.own_container is None:
             self._say("the stack was up before and stays up; `sinkbench down` stops it")
 
@@ -255,7 +239,7 @@ class _Session(ExitStack):
 
 
 def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
-    """What a race that was interrupted leaves, and the command that takes it up."""
+    """What an interrupted race leaves, and the command that resumes it."""
     line = f"the finished trials are in {folder}"
     if not resumable:
         return line
@@ -266,7 +250,7 @@ def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
 
 @contextmanager
 def _followed(live: LiveRun, port: int | None, say: Callable[[str], None]) -> Iterator[None]:
-    """Serves the live run at a port if there is one, says where, and tells it in the end how the run has ended."""
+    """Serves the live run at a port if there is one, says where, and passes on how the run ended."""
     with ExitStack() as opened:
         if port is not None:
             # Here, since most runs need none of it.

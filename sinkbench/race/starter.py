@@ -1,4 +1,4 @@
-"""Who has started a stack: a race stops in the end what it has started itself, or what a race that was killed had."""
+"""Which race has started a stack: a race stops what it started itself, or what a killed race had started."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ __all__ = ["StarterNote"]
 
 
 class StarterNote:
-    """A note beside the stack's lock: which race has started the stack. It goes with the stack.
-
-    Whoever holds the lock and finds a note knows that the race which has written it was killed.
-    """
+    """A note next to the stack's lock: which race has started the stack. If no race holds the lock, it was killed."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -34,12 +31,12 @@ class StarterNote:
             found = parse_json(read_text(self._file, StackError))
         except (FileNotFoundError, ValueError, StackError):
             return None
-        # Somebody may have stopped it, and started it again without sinkbench.
+        # It may have been stopped and started again without sinkbench.
         if not isinstance(found, dict) or found.get("start") not in (None, self._stack.start_id()):
             return None
         return str(found.get("run"))
 
     def remove(self) -> None:
-        """Says that no race has started the stack: it is down, or somebody wants it up."""
+        """Says that no race has started the stack: it is down, or `sinkbench up` was called."""
         with suppress(OSError):
             self._file.unlink(missing_ok=True)

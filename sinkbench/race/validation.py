@@ -1,4 +1,4 @@
-"""What a race makes sure of about its connectors' configurations before anything is created: Connect validates them."""
+"""Connect validates the connectors' configurations before a race creates anything."""
 
 from __future__ import annotations
 
@@ -20,18 +20,10 @@ _REPORTED_AT_MOST = 5
 
 
 def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> dict[str, JsonValue]:
-    """Has Connect validate the configuration of each pipeline of the plan, once; nothing is created.
+    """Has Connect validate the configuration of each pipeline once; returns unconfirmed keys by the pipeline's label.
 
-    Args:
-        cluster: the stack and the plan.
-        cells: those of the plan; Connect has their plugins.
-        say: is told which keys nobody has confirmed, or why none was looked at: not every Connect shows that.
-
-    Returns:
-        The keys that nobody has confirmed, by the pipeline's label.
-
-    Raises:
-        PlanError: nobody reads a key, or Connect refuses a value; a line for each, up to five.
+    `say` gets the unconfirmed keys, or why none was checked: not every Connect validates. Raises PlanError, with up to
+    five lines, if a key is unread or Connect refuses a value.
     """
     unconfirmed: dict[str, tuple[str, ...]] = {}
     wrong: list[str] = []
@@ -60,7 +52,7 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
         more = len(wrong) - _REPORTED_AT_MOST
         raise PlanError(redacted("\n".join(wrong[:_REPORTED_AT_MOST] + ([f"and {more} more"] if more > 0 else []))))
     for label, keys in unconfirmed.items():
-        say(f"{label}: nobody has confirmed {', '.join(keys)}; a key that is not read changes nothing")
+        say(f"{label}: unconfirmed keys {', '.join(keys)}; a key that is not read changes nothing")
     return {label: list(keys) for label, keys in unconfirmed.items()}
 
 

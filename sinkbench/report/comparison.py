@@ -12,18 +12,7 @@ from sinkbench.report.html import html_of
 from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Part, Table
 from sinkbench.report.plots import Dot, Mark, dots
 from sinkbench.runs.compare import Compared, Comparison, Gate, Verdict
-from sinkbench.tables.comparison import (
-    HEADERS,
-    NUMBERS,
-    SAME,
-    costs_shown,
-    heading,
-    more_rows,
-    remarks,
-    row,
-)
-
-__all__ = ["as_html", "grounds", "lead", "ratios"]
+from sinkbench.tables.comparison import HEADERS, NUMBERS, SAME, costs_shown, heading, more_rows, remarks, row
 
 _MOST_NAMED = 6
 _COMPARED = {**COLUMNS, "verdict": "Faster or slower"}

@@ -15,9 +15,7 @@ from sinkbench.report.plots import Dot, LineSeries, Mark, bars, dots, lines
 from sinkbench.report.throughput import labels_with_tasks
 from sinkbench.results import CellSummary, Connections, RunSummary
 
-__all__ = ["by_scale", "connections", "cpu", "efficiency", "placement"]
-
-# A bar so many times shorter than the longest cannot be read.
+# A bar that is 20 times shorter than the longest cannot be read.
 _FAR = 20
 _LOADGEN = "loadgen"
 _POOLED = "Where a pool is between them, those that the clients opened and those that the database served differ. "

@@ -19,8 +19,6 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from sinkbench.report.svg import inlined
 
-__all__ = ["GRID", "LIMIT", "PAPER", "Look", "chart", "legend", "looks", "panel", "shortened", "small", "svg_of"]
-
 # Points; a phone shows it a little smaller, a desktop a little larger.
 _WIDTH = 380.0
 _LONGEST_SERIES = 46
@@ -84,7 +82,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def chart(rows: int = 0) -> Iterator[tuple[Figure, Axes]]:
-    """A chart with one pair of axes: for so many named rows, or for lines with a title and a scale at their left."""
+    """A chart with one pair of axes: for N named rows, or for lines with a title and a scale at their left."""
     height, left, bottom, top = (62.0 + 36.0 * rows, 12.0, 40.0, 8.0) if rows else (260.0, 52.0, 40.0, 22.0)
     with mpl.rc_context(_STYLE):
         figure = _figure(_WIDTH, height)

@@ -11,8 +11,6 @@ from sinkbench.metrics import MEANINGS, METHODS, anchor
 from sinkbench.report.parts import Figure, Meanings, Opening, PageSection, Part, Table
 from sinkbench.secrets import redacted
 
-__all__ = ["html_of"]
-
 
 def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequence[PageSection]) -> str:
     """The whole page: its title, what it is of, its first screen, and its sections that have parts.

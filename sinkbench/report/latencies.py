@@ -15,8 +15,6 @@ from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import LineSeries, lines
 from sinkbench.results import LatencyMs, RunSummary
 
-__all__ = ["curve_of", "latencies"]
-
 _NINES = 5
 _MOST_LINES = 8
 # A logarithm has no 0.

@@ -12,9 +12,6 @@ from sinkbench.tables.answers import answer_sentences
 from sinkbench.tables.faults import fault_line
 from sinkbench.tables.loads import is_load
 
-__all__ = ["answers_or_why_none", "grounds", "outcome"]
-
-
 _CHECKED = "no record lost, all tasks running, counts that agree, JVMs warm and rates steady as far as known"
 
 

@@ -12,8 +12,6 @@ from sinkbench.results import CellSummary, RunSummary
 from sinkbench.tables.answers import missing_cells, unattributed_lines
 from sinkbench.tables.stages import limit_line
 
-__all__ = ["missing"]
-
 
 def missing(summary: RunSummary) -> list[Part]:
     """The cells that may not be compared, by what helps, and then what is not known; empty if nothing is missing."""

@@ -12,8 +12,6 @@ from sinkbench.report.parts import Opening, PageSection
 from sinkbench.report.throughput import overview
 from sinkbench.results import CellSummary, RunSummary
 
-__all__ = ["MOST_CELLS", "cells_shown", "opening"]
-
 MOST_CELLS = 16
 """Of one screen; more would push the costs below it."""
 
@@ -27,7 +25,7 @@ def opening(summary: RunSummary) -> Opening:
         lead=answers_or_why_none(summary),
         grounds=grounds(summary),
         outcome=outcome(summary),
-        beside=[PageSection("missing", "What is missing", missing(summary))],
+        aside=[PageSection("missing", "What is missing", missing(summary))],
         pictures=[
             PageSection(
                 "rates", "Rates" if of_all else "Rates, of each pipeline the fastest", [rates] if rates else []

@@ -32,8 +32,6 @@ from sinkbench.tables.queries import query_lines, query_table
 from sinkbench.tables.scaling import scaling_line, scaling_table
 from sinkbench.tables.stages import limit_line, stage_table
 
-__all__ = ["NAME", "sections_of", "write_report"]
-
 NAME = "report.html"
 _WIDE = 1_000
 """Columns for the remarks: a page has room for all that a terminal may leave out."""
@@ -52,12 +50,7 @@ def write_report(run: Path, to: Path | None = None, charts: Path | None = None, 
     folder = run if run.is_dir() else run.parent
     file = folder / NAME if to is None else to
     summary, first, sections = kept.summary, opening(kept.summary), sections_of(kept, folder)
-    page = html_of(
-        title=f"Run {summary.run}",
-        heading=heading(summary)[1:],
-        opening=first,
-        sections=sections,
-    )
+    page = html_of(title=f"Run {summary.run}", heading=heading(summary)[1:], opening=first, sections=sections)
     write_text(file, page)
     if charts is not None:
         write_charts([*first.sections, *sections], charts)
@@ -78,7 +71,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     rates = some(against_tasks(summary), side_by_side(summary) if rest else None)
     law = captioned(scaling_table(summary.scaling) if summary.scaling else None, "Measured and fitted rates by tasks")
     asked = captioned(query_table(summary), "What each index or table answers, and in what time")
-    reads = tables.of_cells(READS, summary, "Queries beside the load, and on the idle sink after it")
+    reads = tables.of_cells(READS, summary, "Queries during the load, and on the idle sink after it")
     rescales = tables.of_cells(RESCALES, summary, "Running connectors that were given another number of tasks")
     changes = tables.of_cells(CHANGES, summary, "Wrong keys, and what changes have left in the sinks")
     stages = captioned(stage_table(summary), "What each stage takes of the time of one record, in microseconds")

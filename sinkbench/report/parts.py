@@ -10,8 +10,6 @@ from rich.text import Text
 
 from sinkbench.metrics import COLUMNS
 
-__all__ = ["Chart", "Figure", "File", "Lines", "Meanings", "Opening", "PageSection", "Part", "Table", "of_rich"]
-
 
 @dataclass(frozen=True)
 class Lines:
@@ -47,7 +45,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Figure:
-    """Pictures of one kind, `small` ones several beside each other, and their numbers as a table."""
+    """Pictures of one kind, `small` ones several in a row, and their numbers as a table."""
 
     caption: str
     charts: Sequence[Chart]
@@ -94,20 +92,20 @@ class Opening:
         lead: the answers, a sentence each, the most important one first.
         grounds: what they rest on, in lines.
         outcome: whether every check passed, in a few words; empty if nothing was checked.
-        beside: sections of words that stand with the answer, such as what is missing.
+        aside: sections of words that stand with the answer, such as what is missing.
         pictures: sections of figures that stand at its side in a wide window.
     """
 
     lead: Sequence[str]
     grounds: Sequence[str] = ()
     outcome: str = ""
-    beside: Sequence[PageSection] = ()
+    aside: Sequence[PageSection] = ()
     pictures: Sequence[PageSection] = ()
 
     @property
     def sections(self) -> list[PageSection]:
         """Those that have parts, in their order on the page."""
-        return [section for section in (*self.beside, *self.pictures) if section.parts]
+        return [section for section in (*self.aside, *self.pictures) if section.parts]
 
 
 def of_rich(table: RichTable, caption: str) -> Table:

@@ -11,8 +11,6 @@ from sinkbench.report.parts import Figure, PageSection
 from sinkbench.runs.store import make_folder, write_text
 from sinkbench.secrets import redacted
 
-__all__ = ["standalone", "write_charts"]
-
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 # As a desktop shows it in the report.
 _SCALE = 1.5

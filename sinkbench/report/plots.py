@@ -15,9 +15,7 @@ from matplotlib.transforms import offset_copy
 
 from sinkbench.report.draw import GRID, LIMIT, PAPER, chart, legend, looks, shortened, svg_of
 
-__all__ = ["Dot", "LineSeries", "Mark", "bars", "dots", "far_apart", "lines"]
-
-# A linear scale hides values so many times smaller than the largest.
+# A linear scale hides values that are N times smaller than the largest.
 LOG_FROM = 30
 # A logarithmic scale that is longer has room for powers of ten alone.
 _SEVERAL_TICKS_BELOW = 300
@@ -74,7 +72,7 @@ def lines(
     """Lines with their points, `joined` to each other or only by their curves; the label of y is the title.
 
     The scale of y begins at 0, or is logarithmic between the ends given. Points that are not joined and share their x
-    stand a little beside each other, so that none hides another's bar.
+    stand a little apart, so that none hides another's bar.
     """
     shown = looks([line.name for line in series])
     points = any(len(line.x) <= 20 for line in series)
@@ -82,7 +80,7 @@ def lines(
         for place, line in enumerate(series):
             look = shown[line.name]
             aside = 0.0 if joined else (place - (len(series) - 1) / 2) * _ASIDE_POINTS
-            beside = offset_copy(axes.transData, figure, x=aside, units="points")
+            shifted = offset_copy(axes.transData, figure, x=aside, units="points")
             axes.plot(
                 line.x,
                 line.y,
@@ -92,10 +90,10 @@ def lines(
                 linestyle=look.dashes if joined else "",
                 linewidth=1.8,
                 label=line.name,
-                transform=beside,
+                transform=shifted,
             )
             if line.low:
-                axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=beside)
+                axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=shifted)
                 # Otherwise the scale ignores what is drawn aside.
                 axes.update_datalim([*zip(line.x, line.low, strict=True), *zip(line.x, line.high, strict=True)])
                 axes.autoscale_view()

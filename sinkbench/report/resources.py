@@ -10,8 +10,6 @@ from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import bars
 from sinkbench.results import CellSummary, Cost, RunSummary
 
-__all__ = ["cost", "disk", "memory"]
-
 _PARTS = ("cores", "memory", "disk")
 _EACH_RECORDS = {"bytes on disk a record": "Bytes on disk", "bytes from Kafka a record": "Bytes from Kafka"}
 """The headings in docs/methods.md of columns, by these columns' own."""

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from loadgen.reading import read_text
 from sinkbench.errors import ResultsError
 
-__all__ = ["Course", "SampleColumns", "course_of", "read_samples"]
-
 SHORTEST_STEP_SECONDS = 0.5
 # Hours of samples have fewer.
 _MOST_BYTES = 2**28

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 
-__all__ = ["inlined"]
-
 _SVG = "{http://www.w3.org/2000/svg}"
 _COLOURED = ("fill", "stroke")
 _HREF = "{http://www.w3.org/1999/xlink}href"

@@ -14,8 +14,6 @@ from sinkbench.report.parts import Chart, Figure, Table
 from sinkbench.report.plots import Dot, LineSeries, dots, lines
 from sinkbench.results import CellSummary, RatePerSecond, RunSummary, Scaling
 
-__all__ = ["against_tasks", "all_against_tasks", "labels_with_tasks", "overview", "side_by_side"]
-
 _CURVE_POINTS = 60
 _QUOTED, _CAPACITY, _AT_LEAST, _NOT_PASSED = (
     "median of the valid trials",
@@ -98,7 +96,7 @@ def overview(summary: RunSummary, cells: Sequence[CellSummary]) -> Figure | None
         said.append("A point is the highest rate at which the lag stayed bounded, the outcome of one search.")
     if _AT_LEAST in kinds:
         said.append(
-            "An arrow is a cell that was not warm or not steady: it stores at least so many, and is in no ratio."
+            "An arrow is a cell that was not warm or not steady: it stores at least as much, and is in no ratio."
         )
     table = Table(
         ("cell", "tasks", "records/s", "from", "to", "trials"),

@@ -14,8 +14,6 @@ from sinkbench.report.parts import Chart, Figure, Lines, Part, Table
 from sinkbench.report.samples import Course, Series, course_of, read_samples
 from sinkbench.results import TrialRecord
 
-__all__ = ["courses_of", "drawn", "figure_key", "timeline", "title_of"]
-
 MOST_CHARTS = 120
 
 MOST_POINTS = 9_000

@@ -17,8 +17,6 @@ from sinkbench.runs.differences import Difference, differences, durability_diffe
 from sinkbench.runs.disturbances import Disturbance, disturbances
 from sinkbench.runs.reader import StoredRun
 
-__all__ = ["Compared", "Comparison", "Gate", "Verdict", "compare", "gate", "percent_of"]
-
 Verdict = Literal[
     "faster",
     "slower",
@@ -129,7 +127,7 @@ def compare(a: StoredRun, b: StoredRun) -> Comparison:
     """Compares run B with run A, in the order of A's cells; those of B alone come last.
 
     A cell differs, by its rate or by its CPU time, if the test of its trials' ranks says so at 5 % for the whole table
-    (`twosample`) and the interval of its ratio leaves out 1, so that no verdict contradicts the interval beside it.
+    (`twosample`) and the interval of its ratio leaves out 1, so that no verdict contradicts its interval.
     """
     found = [_measured(ruler, a, b) for ruler in (RATE, CPU, MEMORY, DISK)]
     pairs = ((one, other) for one, other in _pairs(a.summary.cells, b.summary.cells) if one and other)
@@ -165,7 +163,7 @@ def percent_of(text: str, option: str) -> float:
 
 
 def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = None) -> Gate:
-    """Whether run B passes if no cell may be so many percent slower, or take more CPU time, than in run A; None: any.
+    """Whether run B passes if no cell may be N percent slower, or take more CPU time, than in run A; None: any.
 
     It fails if a cell is slower, or takes more CPU time, by more and significantly so, if one that passed in A does
     not in B, or if nothing could be compared. It is inconclusive for a cell that is slower by more where a disturbance

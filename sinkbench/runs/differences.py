@@ -12,16 +12,6 @@ from pydantic import JsonValue
 from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
 
-__all__ = [
-    "ABSENT",
-    "Difference",
-    "connector_differences",
-    "differences",
-    "durability_differences",
-    "environment_differences",
-    "record_differences",
-]
-
 ABSENT = "(none)"
 _SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
 # In an address: user:secret@host, and ?password=secret.
@@ -96,7 +86,7 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, JsonValue]:
-    """How many replicas a topic that a plan leaves to the topology had; nothing where the plan, or nobody, says it."""
+    """Replicas of a topic that a plan leaves to the topology; nothing where the plan says it, or it is unknown."""
     kept = run.summary.environment.get("durability")
     kafka = kept.get("kafka") if isinstance(kept, dict) else None
     became = kafka.get("replication") if isinstance(kafka, dict) else None

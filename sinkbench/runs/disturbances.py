@@ -11,8 +11,6 @@ from sinkbench.analysis.stalls import MUCH_STALLED
 from sinkbench.analysis.words import percent
 from sinkbench.results import TrialRecord
 
-__all__ = ["Disturbance", "disturbances"]
-
 
 @dataclass(frozen=True)
 class Disturbance:
@@ -70,7 +68,7 @@ def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: floa
 
 
 def _stalled(trial: TrialRecord) -> float | None:
-    """The share of a drain that was in stalls; None if nobody looked."""
+    """The share of a drain that was in stalls; None if they were not sought."""
     if trial.stalled_seconds is None or not trial.window_seconds:
         return None
     return trial.stalled_seconds / trial.window_seconds

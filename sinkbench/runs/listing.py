@@ -10,8 +10,6 @@ from sinkbench.errors import ResultsError, UserError
 from sinkbench.results import RunSummary
 from sinkbench.runs.reader import load_summary
 
-__all__ = ["RunRow", "list_runs"]
-
 _LATEST = "latest"
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 

@@ -17,8 +17,6 @@ from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.summary.run import summary_of
 from sinkbench.yamlfile import YamlFile
 
-__all__ = ["StoredRun", "load_connectors", "load_run", "load_summary"]
-
 _SUMMARY = "summary.json"
 
 

@@ -40,8 +40,6 @@ from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.secrets import redacted, redacted_values
 from sinkbench.yamlfile import to_yaml
 
-__all__ = ["RunFolder", "check_writable", "make_folder", "read_summary", "read_trials", "write_bytes", "write_text"]
-
 _NEEDED_BYTES = 2**20
 # A year of trials has fewer.
 _MOST_BYTES = 2**30
@@ -246,16 +244,16 @@ def _make_unique(root: Path, stem: str) -> Path:
 
 def _replace(path: Path, text: str) -> None:
     """Writes a file so that a reader, or a crash, finds the old content or the new one."""
-    beside = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with beside.open("w", encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
         _sync_folder(path.parent)
     except OSError:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -11,19 +11,6 @@ from sinkbench.analysis.rates import usable_median, usable_rate
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RatePerSecond, RatioTo, RunSummary
 
-__all__ = [
-    "BEST",
-    "ENDS",
-    "EQUAL",
-    "PUBLISHED",
-    "Answer",
-    "answers_of",
-    "compared_cells",
-    "is_usable",
-    "left_out",
-    "unmatched",
-]
-
 BEST, EQUAL, PUBLISHED, ENDS = "best of each sink", "equal jobs", "as published", "fastest and slowest"
 # The pipelines of the published comparison: one request a record there, batches here.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")

@@ -16,8 +16,6 @@ from sinkbench.analysis.shares import Share, share_of_first
 from sinkbench.results import CellSummary, RatioTo, RunSummary
 from sinkbench.summary.answers import compared_cells, is_usable
 
-__all__ = ["Attribution", "Step", "attributions_of", "unattributed"]
-
 # A connector that sends its records one by one makes a little more or less than one write of each: others write, too.
 _ONE_BY_ONE = 1.5
 
@@ -83,7 +81,7 @@ def unattributed(summary: RunSummary) -> list[tuple[bool, list[CellSummary]]]:
     done = {each.batched for each in attributions_of(summary)}
     found = []
     for batched in {False, True} - done:
-        # Of a cell without a valid trial nobody knows how it writes.
+        # How a cell without a valid trial writes is not known.
         wanted = [cell for cell in cells if _is_batched(cell) in (batched, None)]
         known = any(_is_batched(cell) is batched for cell in wanted)
         ways = _at_fewest_tasks(wanted) if known else []

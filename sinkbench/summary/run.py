@@ -12,8 +12,6 @@ from sinkbench.plan.schedule import searches_of
 from sinkbench.results import Limit, PlanRef, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
 
-__all__ = ["summary_of"]
-
 
 def summary_of(
     run: str,

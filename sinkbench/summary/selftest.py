@@ -20,19 +20,6 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan, PlanDrain
 from sinkbench.results import Interval, Noise, Overhead, TrialRecord
 
-__all__ = [
-    "COMPARISONS",
-    "LABELS",
-    "PROBES",
-    "is_selftest",
-    "noise_lines",
-    "noise_of",
-    "noise_plan",
-    "overhead_lines",
-    "overhead_of",
-    "overhead_plan",
-]
-
 NOISE, OVERHEAD = "noise", "overhead"
 LABELS = ("A", "B")
 PROBES = {"probes on": True, "probes off": False}
@@ -42,12 +29,12 @@ WARM_UP_SECONDS = 30.0
 
 
 def noise_plan(pipeline: str, minutes: float) -> Plan:
-    """A plan that races a pipeline against itself, with more blocks than so many minutes have room for."""
+    """A plan that races a pipeline against itself, with more blocks than fit into these minutes."""
     return _pairs(NOISE, minutes, *({"pipeline": pipeline, "label": label} for label in LABELS))
 
 
 def overhead_plan(pipeline: str, minutes: float, stamping: Collection[str]) -> Plan:
-    """A plan that races one pipeline with and without probes, with more blocks than so many minutes have room for.
+    """A plan that races one pipeline with and without probes, with more blocks than fit into these minutes.
 
     PlanError if the pipeline's sink is not among the `stamping`, which keep the time of every insertion: nothing else
     tells an unwatched rate.
@@ -158,7 +145,7 @@ def overhead_lines(overhead: Overhead, pipeline: str) -> list[str]:
     if found.low <= 0 <= found.high:
         lines.append("The interval contains 0: no monitoring overhead is seen; more --minutes would see a smaller one.")
     elif found.low > 0:
-        lines.append("Looking costs something here: raise probe_interval_ms if that is too much.")
+        lines.append("Monitoring costs something here: raise probe_interval_ms if that is too much.")
     else:
         lines.append(
             "With probes it was faster, which monitoring cannot cause: chance, or a busy machine; run it again."

@@ -1,4 +1,4 @@
-"""Thresholds for a run: what somebody asks of pipelines, in one YAML file, and whether a run has shown it.
+"""Thresholds for a run: what you ask of pipelines, in one YAML file, and whether a run has shown it.
 
 A figure is compared by its estimate: the median of the trials, or the ratio paired by block. The outcome tells its
 interval, and whether that holds the threshold, since then more trials may decide otherwise.
@@ -22,8 +22,6 @@ from sinkbench.results import CellSummary, Interval, RunSummary, Spread, TrialRe
 from sinkbench.suggest import did_you_mean
 from sinkbench.summary.cells import valid_by_block
 from sinkbench.yamlfile import Section, YamlFile, mistake
-
-__all__ = ["Check", "Outcome", "Thresholds", "load_thresholds", "outcome"]
 
 
 class Bound(Section):

@@ -17,15 +17,6 @@ from sinkbench.results import CellSummary, Interval, RunSummary
 from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
 from sinkbench.summary.attribution import Attribution, Step, attributions_of, unattributed
 
-__all__ = [
-    "Missing",
-    "answer_lines",
-    "answer_sentences",
-    "missing_cells",
-    "missing_line",
-    "unattributed_lines",
-]
-
 _ADVICE = {
     ReasonCode.NOT_WARM: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",
     ReasonCode.RISING: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",
@@ -57,10 +48,10 @@ def answer_sentences(summary: RunSummary) -> list[str]:
     return [
         *_no_equals(summary),
         *(
-            f"{_sentence(each, summary)}{_unlike(each, summary)}{_beside((each.faster, each.slower), summary)}"
+            f"{_sentence(each, summary)}{_unlike(each, summary)}{_unfair((each.faster, each.slower), summary)}"
             for each in answers_of(summary)
         ),
-        *(f"{_shares(each, summary)}{_beside(each.cells, summary)}" for each in attributions_of(summary)),
+        *(f"{_shares(each, summary)}{_unfair(each.cells, summary)}" for each in attributions_of(summary)),
     ]
 
 
@@ -138,7 +129,7 @@ def _job(found: Answer) -> str:
 
 
 def _unlike(found: Answer, summary: RunSummary) -> str:
-    """That cells of two sinks do not do the same job, or that nobody knows; nothing where they do."""
+    """That cells of two sinks do not do the same job, or that it is not known; nothing where they do."""
     if found.about == EQUAL or found.faster.sink == found.slower.sink:
         return ""
     if not (found.faster.queries or found.slower.queries):
@@ -202,14 +193,14 @@ def _span(interval: Interval) -> str:
     return f"{percent(interval.low)} to {percent(interval.high)}"
 
 
-def _beside(cells: Sequence[CellSummary], summary: RunSummary) -> str:
-    """What makes it unfair to set cells beside each other: unlike durability, and what others took meanwhile."""
+def _unfair(cells: Sequence[CellSummary], summary: RunSummary) -> str:
+    """What makes a comparison of cells unfair: unlike durability, and what others took meanwhile."""
     durability = _unlike_durability(cells, [cell_name(cell, summary) for cell in cells])
     return f"{durability}{_disturbance(cells, summary)}"
 
 
 def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> str:
-    """A sentence that cells which are compared are not equally durable, or that nobody knows; empty where they are."""
+    """A sentence that compared cells are not equally durable, or that it is not known; empty where they are."""
     equal = alike(cells)
     if equal is True:
         return ""
@@ -226,13 +217,13 @@ def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> st
 
 
 def _disturbance(cells: Iterable[CellSummary], summary: RunSummary) -> str:
-    """What others took of the machine beside cells, which makes these slower than they are; mostly nothing."""
-    beside = [(cell, much_foreign(cell, summary)) for cell in cells]
-    taken = [f"{cores:.1f} cores beside {cell_name(cell, summary)}" for cell, cores in beside if cores is not None]
-    if not taken:
+    """What others took of the machine during cells, which makes these slower than they are; mostly nothing."""
+    taken = [(cell, much_foreign(cell, summary)) for cell in cells]
+    words = [f"{cores:.1f} cores during {cell_name(cell, summary)}" for cell, cores in taken if cores is not None]
+    if not words:
         return ""
-    may = {1: "which may be faster", 2: "which may both be faster"}.get(len(taken), "which may all be faster")
-    return f" But others took up to {' and '.join(taken)}, {may}: race on a quieter machine."
+    may = {1: "which may be faster", 2: "which may both be faster"}.get(len(words), "which may all be faster")
+    return f" But others took up to {' and '.join(words)}, {may}: race on a quieter machine."
 
 
 def _between(interval: Interval) -> str:

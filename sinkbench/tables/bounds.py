@@ -7,8 +7,6 @@ from sinkbench.metrics.format import percent, seconds_each
 from sinkbench.metrics.names import cell_name
 from sinkbench.results import RunSummary
 
-__all__ = ["BOUND_HEADERS", "bound_lines", "bound_rows"]
-
 BOUND_HEADERS = (
     "cell",
     "of limit",

@@ -43,8 +43,6 @@ from sinkbench.tables.scaling import scaling_line, scaling_table
 from sinkbench.tables.stages import limit_line, stage_table
 from sinkbench.tables.text import plain_text, printed
 
-__all__ = ["heading", "machine_in_words", "remarks", "render", "resumed_in_words", "show"]
-
 # What services say, which has no common form.
 _OF_MANY_KINDS = {ReasonCode.UNKNOWN, ReasonCode.SERVICE_ERROR, ReasonCode.CONNECT_REFUSED}
 _PIPE_WIDTH = 140

@@ -16,23 +16,6 @@ from sinkbench.tables.cells import resumed_in_words
 from sinkbench.tables.markdown import escaped, markdown_table
 from sinkbench.tables.text import new_table, plain_text, words
 
-__all__ = [
-    "COST_HEADERS",
-    "DISK_HEADERS",
-    "HEADERS",
-    "MEMORY_HEADERS",
-    "NUMBERS",
-    "SAME",
-    "as_markdown",
-    "as_text",
-    "cost_row",
-    "costs_shown",
-    "heading",
-    "more_rows",
-    "remarks",
-    "row",
-]
-
 _LONGEST_VALUE = 44
 HEADERS = ("cell", "A records/s", "B records/s", "B/A", "95 % interval", "verdict")
 COST_HEADERS = ("cell", "A CPU s per million", "B CPU s per million", "B/A", "95 % interval", "verdict")

@@ -11,8 +11,6 @@ from sinkbench.analysis.deadletters import Cause, DeadLetter
 from sinkbench.metrics.format import NOT_MEASURED, whole
 from sinkbench.tables.text import new_table, plain_text, words
 
-__all__ = ["dead_letter_table"]
-
 LONGEST_VALUE = 60
 LONGEST_REASON = 140
 

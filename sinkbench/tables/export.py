@@ -24,8 +24,6 @@ from sinkbench.tables.cells import heading, remarks
 from sinkbench.tables.faults import is_faults, matrix_texts
 from sinkbench.tables.markdown import escaped, markdown_table
 
-__all__ = ["BY_SERVICE", "COLUMNS", "FORMATS", "export"]
-
 
 def export(summary: RunSummary, form: str) -> str | bytes:
     """The run in one of `FORMATS`, as bytes if that is no text; ResultsError for any other format."""

@@ -12,9 +12,7 @@ from sinkbench.metrics.format import NOT_MEASURED, how_many, tenths, whole
 from sinkbench.results import CellSummary, Recovery, RunSummary
 from sinkbench.tables.text import new_table, words
 
-__all__ = ["fault_line", "fault_lines", "is_faults", "matrix_cells", "matrix_table", "matrix_texts"]
-
-# A shorter standstill that Connect knows nothing of is none that anybody would ask it about.
+# A shorter standstill that Connect does not report is not worth a line.
 _LONG_STUCK_SECONDS = 3.0
 # What the words of the matrix mean, by what such a word looks like.
 _LEGEND = (
@@ -105,7 +103,7 @@ def fault_lines(summary: RunSummary) -> list[str]:
     acts = [(cell, act) for cell in summary.cells if cell.recovery is not None for act in cell.recovery.acts]
     return [
         *(
-            f"{cell.label}, {cell.fault}: by hand {act.seconds:.0f} s after the fault: {act.command}"
+            f"{cell.label}, {cell.fault}: manual action {act.seconds:.0f} s after the fault: {act.command}"
             for cell, act in acts
         ),
         *([" ".join(legend)] if (legend := [text for word, text in _LEGEND if re.search(word, shown)]) else []),
@@ -158,7 +156,7 @@ def _in_short(cell: CellSummary | None) -> str:
     if found.poison_stored is not None:
         lines.append(f"poison {found.poison_stored}/{found.poisoned} in")
         lines += [] if found.poison_dead is None else [f"{found.poison_dead} poison dead"]
-    lines += ["by hand"] if found.acts else []
+    lines += ["manual action"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if (found.stuck_seconds or 0.0) >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)
 

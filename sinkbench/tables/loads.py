@@ -5,8 +5,6 @@ from __future__ import annotations
 from sinkbench.metrics.format import milliseconds
 from sinkbench.results import LatencyMs, RunSummary
 
-__all__ = ["is_load", "load_lines"]
-
 
 def is_load(summary: RunSummary) -> bool:
     """Whether the run offered constant loads: modes sustain and capacity."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["escaped", "markdown_table"]
-
 
 def markdown_table(
     headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), codes: Iterable[int] = ()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from sinkbench.metrics.names import cell_name
 from sinkbench.results import RunSummary
 
-__all__ = ["price_lines"]
-
 
 def price_lines(summary: RunSummary) -> list[str]:
     """The prices that the costs are made of, in a line, and why cells have no cost; none of a run without prices."""

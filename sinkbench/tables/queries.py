@@ -11,8 +11,6 @@ from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked, CellSummary, RunSummary
 from sinkbench.tables.text import new_table
 
-__all__ = ["by_index", "query_lines", "query_table", "shown"]
-
 
 def query_table(summary: RunSummary) -> Table | None:
     """A row for each cell, a column for each query; None if nothing was asked."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from sinkbench.metrics.format import times
 from sinkbench.results import RunSummary
 
-__all__ = ["record_lines"]
-
 
 def record_lines(summary: RunSummary) -> list[str]:
     """Of how many records the content was checked; of the user's own also what they were like, and whether they went

@@ -11,8 +11,6 @@ from sinkbench.runs.listing import RunRow
 from sinkbench.tables.cells import machine_in_words, resumed_in_words
 from sinkbench.tables.text import new_table, plain_text, words
 
-__all__ = ["runs_table"]
-
 
 def runs_table(rows: Sequence[RunRow]) -> str:
     table = new_table(

@@ -11,8 +11,6 @@ from sinkbench.metrics.format import formatted, whole
 from sinkbench.results import Fit, Scaling
 from sinkbench.tables.text import new_table
 
-__all__ = ["scaling_line", "scaling_table"]
-
 
 def scaling_table(scalings: Sequence[Scaling]) -> Table:
     """One row for each number of tasks of each pipeline: measured, fitted, and what one more worker would add.

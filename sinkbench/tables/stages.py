@@ -11,8 +11,6 @@ from sinkbench.metrics.limit import CONNECTOR, SINK, stages_before, stages_of
 from sinkbench.results import Limit, LimitInBlock, RunSummary
 from sinkbench.tables.text import new_table, words
 
-__all__ = ["limit_in_block_line", "limit_line", "stage_table"]
-
 
 def limit_line(limit: Limit) -> str:
     """A limit in words: `limit of postgres: 163,000 records/s by COPY of 1,024 rows over 2 connections`."""

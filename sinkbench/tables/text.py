@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-__all__ = ["new_table", "plain_text", "printed", "words"]
-
 _ANY_WIDTH = 1_000
 # Two pipelines must not look alike.
 _LEAST_NAME = 28

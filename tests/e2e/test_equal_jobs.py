@@ -103,7 +103,7 @@ def test_a_record_that_a_hand_has_changed_makes_an_answer_wrong(filled: Sink, st
 def test_a_query_that_fails_says_why_and_the_next_one_is_answered(filled: Sink) -> None:
     wrong = Query.model_validate({"name": "x", "asks": "?", "where": [{"field": "gone", "is": "1"}]})
     with pytest.raises(ServiceError, match='column "gone" does not exist'):
-        filled.ask(TARGET, wrong)
+        filled.capabilities.queries.ask(TARGET, wrong)
     assert ask_all(filled)["station-day"].right
 
 

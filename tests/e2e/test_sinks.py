@@ -80,10 +80,6 @@ def target(sink: Sink) -> Iterator[str]:
     sink.drop(TARGET)
 
 
-def name_of(sink: Sink) -> str:
-    return "postgres" if isinstance(sink, PostgresSink) else "elasticsearch"
-
-
 def document(seq: int, run: str = "r1") -> str:
     return json.dumps({"data": [{"t": "2026-01-31 17:06", "v": "1.234"}], "bench": {"run": run, "seq": seq}})
 
@@ -132,7 +128,7 @@ def test_rows_of_another_run_are_not_among_its_sequences(stack: LocalStack, sink
 
 
 def test_the_controllers_own_connections_are_not_counted(stack: LocalStack, sink: Sink, target: str) -> None:
-    second = open_sink(name_of(sink), stack.endpoints, CHECKOUT)
+    second = open_sink(sink.name, stack.endpoints, CHECKOUT)
     try:
         before = second.read(target).backends
         sink.read(target)
@@ -164,7 +160,7 @@ def test_connections_that_were_open_before_are_told_from_those_that_come(
         return (seen.backends or 0) - before, seen.signs[OTHER_CONNECTIONS] - before
 
     before = sink.read(target).backends or 0
-    address = stack.endpoints.sinks[name_of(sink)].address
+    address = stack.endpoints.sinks[sink.name].address
     with ExitStack() as opened:
 
         def join() -> None:

@@ -47,12 +47,7 @@ def test_what_was_not_measured_is_null_and_never_0() -> None:
     written = json.loads(cell_summary().model_dump_json())
     for name in ("records_per_second", "records_per_write", "audit", "latency_ms", "limit_records_per_second"):
         assert written[name] is None
-    assert written["connections"] == {
-        "clients_peak": None,
-        "server_peak": None,
-        "server_limit": None,
-        "others": 0,
-    }
+    assert written["connections"] == {"clients_peak": None, "server_peak": None, "server_limit": None, "others": 0}
 
 
 def test_a_trial_has_the_fields_of_its_cell() -> None:

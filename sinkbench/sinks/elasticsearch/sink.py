@@ -43,6 +43,8 @@ ALREADY_THERE = "resource_already_exists_exception"
 class ElasticsearchSink:
     """One Elasticsearch cluster."""
 
+    name = "elasticsearch"
+
     def __init__(self, endpoint: Endpoint, index_file: Path) -> None:
         """
         Args:

@@ -52,6 +52,8 @@ WRITES = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 class PostgresSink:
     """One PostgreSQL database, and the PgBouncer before it."""
 
+    name = "postgres"
+
     def __init__(self, dsn: str, pgbouncer_admin: str | None, schema_file: Path, *, shared: bool = False) -> None:
         """
         Args:

@@ -48,7 +48,7 @@ def test_overhead_prints_the_cost_of_looking_and_keeps_it(monkeypatch: pytest.Mo
     assert kept is not None
     assert kept.lost_percent == pytest.approx(10, abs=2)
     assert f"with probes {kept.lost_percent:.1f} % fewer records/s than without" in done.output
-    assert "Looking costs something here" in done.output
+    assert "Monitoring costs something here" in done.output
 
 
 def test_too_few_blocks_are_no_outcome_and_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

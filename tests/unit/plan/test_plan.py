@@ -154,10 +154,10 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ("trials: !!int x", "mine.yaml: not valid YAML: "),
         ("trials: \x01", "mine.yaml: not valid YAML: "),
         ("[" * 5_000, "mine.yaml: is nested too deeply"),
-        ("&a {pipelines: *a}", "mine.yaml:1: holds itself by an alias"),
-        ("trials: 1\npipelines: &a [*a]", "mine.yaml:2: holds itself by an alias"),
+        ("&a {pipelines: *a}", "mine.yaml:1: contains itself by an alias"),
+        ("trials: 1\npipelines: &a [*a]", "mine.yaml:2: contains itself by an alias"),
         ("&a {? *a : 1}", "mine.yaml"),
-        (LAUGHS, "mine.yaml: holds more than 100,000 values"),
+        (LAUGHS, "mine.yaml: has more than 100,000 values"),
         (
             "mode: sustain\npipelines: [postgres/jdbc]",
             "mine.yaml:1: mode sustain offers postgres/jdbc a rate, but none",

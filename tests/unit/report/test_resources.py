@@ -25,11 +25,6 @@ def test_heaps_alone_are_a_table_without_a_chart() -> None:
     assert found.rows == [("postgres/jdbc", "-", "1,200")]
 
 
-def test_memory_that_nothing_was_seen_of_is_left_out() -> None:
-    assert memory(run_summary(cell())) is None
-    assert memory(run_summary(cell(peak_memory={"connect": Memory()}))) is None
-
-
 def test_only_cells_whose_memory_was_seen_have_a_bar() -> None:
     seen = cell("a", peak_memory={"connect": Memory(resident_bytes=2.4e9, heap_bytes=1.2e9)})
     found = memory(run_summary(seen, cell("b", peak_memory={"connect": Memory(heap_bytes=1e9)})))
@@ -46,11 +41,3 @@ def test_bytes_from_kafka_alone_are_a_table_without_a_chart() -> None:
     assert {*found.meanings} == {*found.headers[1:]}
     assert {*found.meanings.values()} <= MEANINGS.keys()
     assert disk(run_summary(cell())) is None
-
-
-def test_a_cell_that_did_not_pass_is_named_so() -> None:
-    faulty = cell(peak_memory={"connect": Memory(resident_bytes=1e9)}, disk_bytes_per_record=ON_DISK, **FAULTY)
-    for found in (memory(run_summary(faulty)), disk(run_summary(faulty))):
-        assert isinstance(found, Figure)
-        assert found.table.rows[0][0] == "postgres/jdbc (LOST)"
-        assert "postgres/jdbc (LOST) " in found.charts[0].label

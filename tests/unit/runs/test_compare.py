@@ -18,7 +18,7 @@ from sinkbench.runs.compare import Compared, Comparison, compare, gate, percent_
 from sinkbench.runs.differences import record_differences
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
-from sinkbench.tables.comparison import as_markdown, as_text, remarks
+from sinkbench.tables.comparison import as_text, remarks
 from tests.support.counts import count as how_many
 from tests.support.trials import JDBC as CELL
 from tests.support.trials import OTHER as BULK
@@ -472,47 +472,10 @@ def test_the_gate_holds_cpu_time_if_it_is_asked_for() -> None:
     assert gate(found, 5, 5).failures == ["more CPU by more than 5 %: postgres/jdbc@3x1 (10.0 %)"]
 
 
-def test_cpu_times_have_a_table_of_their_own_where_there_are_any() -> None:
-    text = as_text(compare(costing(CHEAP), costing(DEAR)))
-    row = [line for line in text.splitlines() if line.startswith("postgres/jdbc@3x1")][1]
-    assert row.split()[1:4] == ["43.5", "47.8", "1.100"]
-    assert row.endswith("more CPU")
-    assert "A CPU s per million" in as_markdown(compare(costing(CHEAP), costing(DEAR)))
-    assert "CPU s per million" not in as_text(comparison())
-
-
 def comparison() -> Comparison:
     a = kept({CELL: FAST, BULK: FAST, replace(CELL, multiple=2): FAST}, {"cpu_count": 2, "system": "a|b " + 90 * "x"})
     b = kept({CELL: SLOW, BULK: FAST, replace(CELL, multiple=2): []}, {"cpu_count": 4})
     return compare(a, b)
-
-
-def test_differences_stand_before_the_table_and_reasons_below() -> None:
-    text = as_text(comparison())
-    lines = text.splitlines()
-    assert lines[0] == "A: run r (plan quick, 18 trials)"
-    assert text.index("environment cpu_count") < text.index("B/A") < text.index("* postgres/jdbc@3x2")
-    row = next(line for line in lines if line.startswith("postgres/jdbc@3x1"))
-    assert row.split()[1:4] == ["1,012", "810", "0.800"]
-    assert row.endswith("slower")
-    assert " % would show)" in next(line for line in lines if line.startswith("elasticsearch"))
-    assert "* postgres/jdbc@3x2: run B: invalid: no trial was taken" in lines
-    assert max(map(len, lines)) <= 140
-    assert lines[-2].startswith("each verdict holds at 5 % for its whole table of 2 cells")
-
-
-def test_runs_that_differ_in_nothing_say_so() -> None:
-    run = kept({CELL: FAST})
-    assert "Environment, plan and connectors are the same." in as_text(compare(run, run))
-
-
-def test_markdown_has_the_same_and_is_escaped() -> None:
-    text = as_markdown(comparison())
-    assert "| environment cpu\\_count | 2 | 4 |" in text
-    assert "a\\|b" in text
-    assert "| postgres/jdbc@3x1 | 1,012 | 810 | 0.800 |" in text
-    assert text.count("| --- | ---: | ---: | ---: | ---: | --- |") == 1
-    assert all(line.count("|") - line.count("\\|") in (0, 4, 7) for line in text.splitlines())
 
 
 def of_records(sha256: str, name: str) -> StoredRun:

@@ -78,10 +78,7 @@ def test_records_one_by_one_and_in_batches_are_not_mixed() -> None:
         cell("postgres/jdbc one by one", 3_000, per_write=1.0),
     ]
     batched = [cell(BULK, 10_000), cell(BATCH, 20_000), cell(JDBC, 80_000)]
-    assert ways(*batched, *singly) == [
-        (False, [INDEX, SQL, "postgres/jdbc one by one"]),
-        (True, [BULK, BATCH, JDBC]),
-    ]
+    assert ways(*batched, *singly) == [(False, [INDEX, SQL, "postgres/jdbc one by one"]), (True, [BULK, BATCH, JDBC])]
     assert ways(cell(BULK, 10_000), cell(SQL, 2_000, per_write=1.0), cell(JDBC, 80_000)) == []
 
 

@@ -51,11 +51,7 @@ LIMIT = Limit(sink="postgres", way="COPY", records_per_second=40_000, connection
 
 
 def check(
-    figure: str,
-    bound: Bound,
-    taken: Sequence[TrialRecord] | None = None,
-    cell: str = FAST.label,
-    limit: Limit = LIMIT,
+    figure: str, bound: Bound, taken: Sequence[TrialRecord] | None = None, cell: str = FAST.label, limit: Limit = LIMIT
 ) -> Outcome:
     taken = trials() if taken is None else taken
     limits = [limit]

@@ -52,7 +52,7 @@ def test_a_load_of_others_beside_one_of_the_two_is_in_the_sentence() -> None:
     summary = run_summary(index, cell_summary(JDBC, 90_000).model_copy(update={"foreign_cores": 0.1}))
     summary = summary.model_copy(update={"environment": {"cpu_count": 2}})
     (only,) = answer_lines(summary)
-    taken = "others took up to 0.4 cores beside elasticsearch/camel-index, which may be faster"
+    taken = "others took up to 0.4 cores during elasticsearch/camel-index, which may be faster"
     assert only.endswith(f" But {taken}: race on a quieter machine.")
     # Of a machine with more cores it is little; of one that is not known nobody can tell.
     for environment in ({"cpu_count": 8}, {}):

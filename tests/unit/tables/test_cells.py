@@ -7,7 +7,7 @@ import io
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, Bloat, CellSummary, Connections, PlanRef, Pool, Reason, RunSummary
+from sinkbench.results import Audit, CellSummary, Connections, PlanRef, Reason, RunSummary
 from sinkbench.tables.cells import render, show
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
@@ -30,47 +30,6 @@ def summary(*cells: CellSummary, **fields: object) -> RunSummary:
 
 def line_of(text: str, start: str) -> list[str]:
     return next(line for line in text.splitlines() if line.startswith(start)).split()
-
-
-def test_a_row_has_rate_span_ratio_cost_and_verdict() -> None:
-    fast = cell(
-        "postgres/jdbc-pgbouncer",
-        29_800,
-        31_200,
-        32_900,
-        records_per_write=487.2,
-        connections=Connections(clients_peak=120, server_peak=10),
-        cpu_seconds_per_million={"connect": 6.24, "postgres": 12.6, "kafka": 0.01, "pgbouncer": None},
-    )
-    text = render(summary(cell("elasticsearch/camel-index", 2_000, 2_200, 2_100), fast))
-    assert line_of(text, "postgres/jdbc-pgbouncer") == [
-        "postgres/jdbc-pgbouncer",
-        "3",
-        "(1)",
-        "31,200",
-        "29,800-32,900",
-        "x14.9",
-        "487",
-        "120/10",
-        "pg:13",
-        "connect:6.2",
-        "0",
-        "0",
-        "ok",
-    ]
-
-
-def test_what_was_not_measured_is_a_dash() -> None:
-    row = line_of(render(summary(cell("postgres/jdbc", 5, audit=None))), "postgres/jdbc")
-    assert row == ["postgres/jdbc", "3", "(1)", "5", "-", "x1.0", "-", "-", "-", "-", "-", "ok"]
-
-
-def test_above_the_table_is_which_run_it_was_and_what_on() -> None:
-    lines = render(summary()).splitlines()
-    assert lines[0] == "run 20261121T034800Z-quick"
-    assert lines[1] == "plan quick, trials 3, seed 1234, stack local, machine Xeon, 2 cores"
-    assert render(summary(complete=False)).startswith("run 20261121T034800Z-quick (not finished)\n")
-    assert render(summary(environment={})).splitlines()[1] == "plan quick, trials 3, seed 1234"
 
 
 def test_an_invalid_cell_shows_its_reason_and_no_rate() -> None:
@@ -146,12 +105,6 @@ def test_beside_a_zero_stands_how_many_trials_were_not_audited() -> None:
     ]
 
 
-def test_a_note_is_marked_with_a_star_and_given_below() -> None:
-    text = render(summary(cell("a/b", 5, notes=["1 of 3 trials invalid: killed"])))
-    assert line_of(text, "a/b")[-2:] == ["ok", "*"]
-    assert "* a/b: 1 of 3 trials invalid: killed\n" in text
-
-
 @pytest.mark.parametrize("width", [80, 100, 120, 132, 140])
 def test_the_table_fits_its_width_and_no_number_is_cut(width: int) -> None:
     cells = [
@@ -208,22 +161,6 @@ def compared(low: float, high: float) -> list[CellSummary]:
     return [slow, cell("c/d", records_per_second=fast, ratio=ratio)]
 
 
-def test_an_interval_stands_in_place_of_the_span() -> None:
-    text = render(summary(*compared(150.2, 190.4)))
-    assert line_of(text, "a/b")[4] == "92-118"
-    assert line_of(text, "c/d")[4:6] == ["15,000-19,000", "x172"]
-    assert "min-max" not in text
-    assert "too few trials" not in text
-
-
-def test_too_few_trials_for_an_interval_show_their_span_and_say_so() -> None:
-    said = "too few trials for an interval"
-    assert said in render(summary(cell("a/b", 90, 100, 120)))
-    mixed = render(summary(*compared(150, 190), cell("e/f", 900, 1_000, 1_200)))
-    assert line_of(mixed, "e/f")[4] == "(900-1,200)"
-    assert f"In brackets are its lowest and highest trial: {said}." in mixed
-
-
 def test_scaling_is_shown_below_with_its_peak_or_why_there_is_no_fit() -> None:
     law = {
         "label": "a/b",
@@ -257,62 +194,3 @@ def test_a_cell_that_is_not_warm_shows_what_it_surely_reaches_and_is_in_no_ratio
     assert row.endswith("warming")
     assert "elasticsearch/camel-index: at least 476 records/s, still warming: x" in text
     assert line_of(text, "postgres/jdbc")[5] == "x1.0"
-
-
-def test_a_foreign_load_is_named_from_a_tenth_of_the_machine_on() -> None:
-    said = "postgres/jdbc: up to 0.5 cores were busy with what is no part of the stack (0.1 of them stolen"
-    busy = cell("postgres/jdbc", 5, 6, foreign_cores=0.5, stolen_cores=0.1)
-    assert said in render(summary(busy))
-    assert "no part of the stack" not in render(summary(cell("postgres/jdbc", 5, 6, foreign_cores=0.2)))
-    assert "no part of the stack" not in render(summary(busy, environment={}))
-
-
-def test_a_cell_of_one_trial_shows_no_span() -> None:
-    text = render(summary(cell("postgres/jdbc", 16_904)))
-    assert line_of(text, "postgres/jdbc")[3:5] == ["16,904", "-"]
-    assert "lowest and highest" not in text
-
-
-def test_what_jvms_spend_on_themselves_is_shown_as_shares() -> None:
-    jvms = {"kafka": {"compiler": 1.0, "gc": 0.2}, "connect": {"compiler": 1.0, "gc": None}}
-    used = {"kafka": 10, "connect": 10}
-    warm = cell(
-        "postgres/jdbc",
-        5,
-        6,
-        jvm_cpu_seconds_per_million=jvms,
-        cpu_seconds_per_million=used,
-        compiling_share=0.1,
-        total_cpu_seconds_per_million={"median": 20, "low": 20, "high": 20, "values": [20]},
-    )
-    text = render(summary(warm, cell("a/b", 5, 6)))
-    assert "10% 1.0%" in " ".join(line_of(text, "postgres/jdbc")).replace(" %", "%")
-    assert "JIT" in text
-    assert "JIT" not in render(summary(cell("a/b", 5, 6)))
-
-
-def test_what_changes_of_keys_have_left_has_a_table_of_its_own() -> None:
-    by_key = Audit(produced=100, stored=40, lost=0, duplicates=0, superseded=60, stale=0, missing=0, not_deleted=0)
-    bloat = Bloat(dead_rows=12_345, deadlocks=0, bytes_before=20_000_000, bytes_after=240_000_000)
-    text = render(summary(cell("postgres/jdbc-upsert", 1_000, audit=by_key, bloat=bloat), cell("postgres/jdbc", 900)))
-    below = text[text.index("changes") :]
-    expected = ["postgres/jdbc-upsert", "3", "0", "0", "0", "0", "-", "12,345", "20.0", "240"]
-    assert line_of(below, "postgres/jdbc-upsert") == expected
-    assert "stale" not in render(summary(cell("postgres/jdbc", 900)))
-
-
-def test_what_connectors_waited_for_in_the_pool_has_a_table_of_its_own() -> None:
-    pool = Pool(
-        mode="transaction",
-        size=10,
-        prepared_statements=0,
-        most_waiting=1_005,
-        longest_wait_ms=512.3,
-        wait_ms_per_transaction=0.25,
-    )
-    pooled = cell("postgres/jdbc-pgbouncer", 900, pool=pool, connections=Connections(clients_peak=120, server_peak=10))
-    text = render(summary(pooled, cell("postgres/jdbc", 1_000)))
-    below = text[text.index("pooler") :]
-    expected = ["postgres/jdbc-pgbouncer", "3", "transaction", "10", "0", "10", "1,005", "512", "-", "0.25"]
-    assert line_of(below, "postgres/jdbc-pgbouncer") == expected
-    assert "pooler" not in render(summary(cell("postgres/jdbc", 900)))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 from sinkbench.results import CellSummary, Durability
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.tables.export import export
 from sinkbench.tables.percell import durability_table
 from tests.support.trials import cell_summary, run_summary
 
@@ -25,13 +21,6 @@ def bulk(durability: Durability | None, label: str = BULK) -> CellSummary:
 
 def jdbc(durability: Durability | None, label: str = JDBC) -> CellSummary:
     return cell_summary(label, 84_000, 90_200, 95_000, durability=durability)
-
-
-def test_the_table_has_each_cell_where_they_differ() -> None:
-    text = render(run_summary(bulk(ASYNC), jdbc(TWICE)))
-    (first, second) = [line for line in text.splitlines() if KAFKA in line]
-    assert first.split() == [BULK, "3", *ASYNC.text.split(), *KAFKA.split()]
-    assert second.split() == [JDBC, "3", *TWICE.text.split(), *KAFKA.split()]
 
 
 def test_what_is_as_usual_has_a_table_in_the_report_only() -> None:
@@ -70,12 +59,3 @@ def test_an_answer_of_equally_durable_cells_says_nothing_of_it() -> None:
     for durability in (None, USUAL, TWICE):
         (only,) = answer_lines(run_summary(bulk(durability), jdbc(durability)))
         assert "durably" not in only
-
-
-def test_the_export_always_has_it() -> None:
-    text = export(run_summary(bulk(USUAL), jdbc(None)), "csv")
-    assert isinstance(text, str)
-    first, second = csv.DictReader(io.StringIO(text))
-    names = ("durability", "durability_nodes", "durability_nodes_on_disk", "durability_in_kafka")
-    assert [first[name] for name in names] == ["1 node, disk", "1", "1", "acks all, 1 of 1 in sync"]
-    assert [second[name] for name in names] == ["", "", "", ""]

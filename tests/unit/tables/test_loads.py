@@ -11,7 +11,6 @@ from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
-from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
 from sinkbench.trial.workloads.sustain import clock_step
 from tests.support.trials import a_cell, run_summary, with_limits
@@ -142,22 +141,6 @@ def test_what_the_generator_could_not_exceed_is_noted() -> None:
     (cell,) = summarize([SEARCHED], [trial(SEARCHED, 1, lag(BOUNDED), 1_000.0)], {SEARCHED.key: search})
     assert cell.passed
     assert any("the generator can offer no more" in note for note in cell.notes)
-
-
-def test_cells_that_differ_in_their_load_alone_are_told_apart() -> None:
-    other = a_cell(mode="sustain", offered=9_000.0)
-    found = [trial(SUSTAIN, 1, lag(BOUNDED)), trial(other, 1, lag(GROWING, 500), 9_000.0)]
-    cells = summarize([SUSTAIN, other], found)
-    text = render(run(cells[0]).model_copy(update={"cells": cells}))
-    assert "postgres/jdbc with 3 tasks at 9,000 records/s: NOT SUSTAINED" in text
-
-
-def test_a_run_of_loads_that_were_asked_for_names_no_winner() -> None:
-    other = a_cell("a/b", mode="sustain", offered=9_000.0)
-    cells = summarize([SUSTAIN, other], [trial(SUSTAIN, 1, lag(BOUNDED)), trial(other, 1, lag(BOUNDED), 9_000.0)])
-    summary = run(cells[0]).model_copy(update={"cells": cells})
-    assert answer_lines(summary) == []
-    assert all(cell.ratio is None for cell in cells)
 
 
 @pytest.mark.parametrize(("before", "after", "set_by"), [(0, -2_000, "-2,000 ms"), (5, 65, "+60 ms")])

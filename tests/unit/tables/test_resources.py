@@ -48,19 +48,6 @@ def row_of(text: str, below: str) -> list[str]:
     return lines[start + 2].split()
 
 
-def test_a_row_has_memory_in_all_and_by_service_and_bytes_a_record() -> None:
-    row = row_of(render(run_summary(held())), "memory and disk")
-    assert row == [
-        *("elasticsearch/camel-bulk", "3", "4,800"),
-        *("connect:2,400", "es:1,500", "kafka:910", "connect:1,200", "es:600"),
-        *("410", "612"),
-    ]
-
-
-def test_a_narrow_table_has_no_figures_by_service() -> None:
-    assert row_of(render(run_summary(held()), 90), "memory and disk")[1:] == ["3", "4,800", "410", "612"]
-
-
 def test_a_run_that_measured_nothing_of_it_has_no_such_table() -> None:
     bare = run_summary(cell_summary("postgres/jdbc", 5.0))
     assert cell_table(RESOURCES, bare) is None
@@ -105,30 +92,12 @@ def test_a_long_name_has_several_lines_in_a_narrow_table() -> None:
         assert "\u2026" not in plain_text([table], 80)
 
 
-def test_bytes_say_that_they_are_for_each_record() -> None:
-    assert "All bytes are for each record." in render(run_summary(held()))
-
-
 @pytest.mark.parametrize("currency", ["[/b]", "[red]", "EUR\\", ":smile:"])
 def test_a_currency_is_text_and_no_markup(currency: str) -> None:
     prices = PRICES.model_copy(update={"currency": currency})
     text = render(with_prices(run_summary(held()), prices))
     assert f"cost in {currency} " in text
     assert f"0.04 {currency} a core-hour" in text
-
-
-def test_what_one_cell_lacks_is_a_dash() -> None:
-    text = render(run_summary(cell_summary("postgres/jdbc", 5.0), held()))
-    assert row_of(text, "memory and disk") == ["postgres/jdbc", "3", *("-",) * 5]
-
-
-def test_costs_stand_in_a_table_of_their_own_with_the_prices_below() -> None:
-    text = render(with_prices(run_summary(held()), PRICES))
-    assert row_of(text, "cost in EUR") == ["elasticsearch/camel-bulk", "3", "0.0487", "0.00100", "0.00667", "0.0410"]
-    assert (
-        "Prices: 0.04 EUR a core-hour, 0.005 EUR a GB-hour of memory, 0.1 EUR a GB-month of disk, on which records are"
-        " kept for 1 month.\n" in text
-    )
 
 
 def test_what_has_no_price_and_what_has_no_cost_is_said() -> None:
