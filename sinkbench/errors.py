@@ -12,7 +12,7 @@
     │       └── ConnectError      Connect refuses a connector, or does not answer
     └── TrialFailed               one trial cannot be finished; it becomes invalid and the run goes on
 
-`Interrupted` stands beside the tree: nothing is wrong, somebody wants it to end.
+`Interrupted` is not in the tree: nothing is wrong.
 
 Every message is one line: the thing, what was found, and what to do. `ReasonCode` lists what makes the figures of a
 trial, or of a cell, unusable: programs decide on the code, people read the text.
@@ -74,7 +74,7 @@ class SinkbenchError(Exception):
 
 
 class UserError(SinkbenchError):
-    """The input or the machine is not usable, and the user can mend it."""
+    """The input or the machine is not usable, and the user can fix it."""
 
 
 class SettingsError(UserError):
@@ -127,7 +127,7 @@ class ReasonCode(StrEnum):
     """What the connectors write goes elsewhere."""
     DUPLICATED = "duplicated"
     FOREIGN_RECORDS = "foreign_records"
-    """The sink holds records of somebody else."""
+    """The sink has records of other clients."""
     GENERATOR_TOO_SLOW = "generator_too_slow"
     INDEX_NOT_GREEN = "index_not_green"
     """Shards of the index, or their copies, are on no node."""
@@ -186,7 +186,7 @@ class ReasonCode(StrEnum):
     TOO_SHORT = "too_short"
     """The drain was over before enough samples were taken."""
     UNCLEAR = "unclear"
-    """Whether the lag stays bounded cannot be told."""
+    """Whether the lag stays bounded is inconclusive."""
     NOT_DELETED = "not_deleted"
     """The sink holds keys that were deleted."""
     UNKNOWN = "unknown"

@@ -90,7 +90,7 @@ class Settings(BaseSettings):
 
     java_options: JavaOptions = Field(
         default="-XX:CompileThresholdScaling=0.2",
-        description="of workers and Elasticsearch, beside their heaps; so they compile sooner than by Java's default",
+        description="of workers and Elasticsearch, without heaps; they compile sooner than by Java's default",
     )
 
     connect_rebalance_delay_ms: int = Field(
@@ -205,7 +205,7 @@ def _settings_file(path: Path) -> dict[str, str | None]:
     for found in parse_stream(io.StringIO(text)):
         at = f"{path}:{found.original.line}"
         if found.error:
-            raise SettingsError(f"{at}: is not NAME=value; mend it, or begin it with # ")
+            raise SettingsError(f"{at}: is not NAME=value; correct it, or begin it with # ")
         if found.key in lines and found.key.startswith(PREFIX):
             raise SettingsError(f"{at}: {found.key} stands there twice, in line {lines[found.key]} too; leave one out")
         if found.key is not None:

@@ -30,12 +30,12 @@ def dlq(
     play_back: Annotated[
         bool, typer.Option("--play-back", help="send the records back to the topics that they came from")
     ] = False,
-    most: Annotated[int, typer.Option(min=1, help="look at so many records at most")] = MOST,
+    most: Annotated[int, typer.Option(min=1, help="read N records at most")] = MOST,
     stack_name: OnRunningStack = None,
 ) -> None:
     """Explains a dead letter queue: how many records, why, and from where. Records that were played back are left out.
 
-    --play-back sends each record to its partition once more, without Connect's headers. Mend the cause first: what
+    --play-back sends each record to its partition once more, without Connect's headers. Fix the cause first: what
     fails again comes back.
     """
     stack = running_stack(stack_name)
@@ -50,7 +50,7 @@ def dlq(
             raise UserError(f"{name}: {left:,} dead letters are more than are played back at once; give --most {left}")
         letters = [DeadLetter(*record) for record in islice(queue.records(), most)]
         if len(letters) < left:
-            say(f"the first {len(letters):,} of them were looked at")
+            say(f"the first {len(letters):,} of them were read")
         say(dead_letter_table(causes(letters)).rstrip())
         nameless = sum(letter.source is None for letter in letters)
         if nameless:

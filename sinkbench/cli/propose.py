@@ -19,7 +19,7 @@ from sinkbench.sinks import sink_kinds
 __all__ = ["app"]
 
 app = commands()
-# So many records take some seconds to look at.
+# N records take some seconds to read.
 MOST_RECORDS = 100_000
 ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".ndjson", ".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
@@ -39,7 +39,7 @@ def propose(
     found = survey(json.loads(dataset.value(index)) for index in range(looked_at))
     say(dataset.facts.in_words)
     if looked_at < dataset.facts.records:
-        say(f"the first {looked_at:,} of them were looked at")
+        say(f"the first {looked_at:,} of them were read")
     proposals = [kind.propose(found, CHECKOUT, file.name) for kind in sink_kinds() if kind.propose is not None]
     paths = [to / f"{_stem(file)}{proposal.ending}" for proposal in proposals]
     there = next((path for path in paths if path.exists()), None)

@@ -42,7 +42,7 @@ def compare(
     fail_if_slower: Annotated[
         str | None,
         typer.Option(
-            help="exit code 1 if a cell of RUN_B is slower by more than this, as 5%; 3 if that cannot be told"
+            help="exit code 1 if a cell of RUN_B is slower by more than this, as 5%; 3 if that is inconclusive"
         ),
     ] = None,
     fail_if_cpu_higher: Annotated[

@@ -42,7 +42,7 @@ def rows(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> li
     drawn = [_head(now), *gap, *cells, *gap, *_step_rows(now["step"]), *charts]
     for row in drawn:
         row.no_wrap = True
-        # A number that is cut off without a sign may look like another one.
+        # A number that is cut off without a sign is another number.
         row.truncate(columns, overflow="crop" if plain else "ellipsis")
     return drawn[:height]
 

@@ -105,7 +105,7 @@ def _recovery(found: Recovery) -> str:
     if not found.target:
         return "nothing was broken"
     back = "recovered" if found.rate_seconds is None else f"rate as before after {found.rate_seconds:.1f} s"
-    return f"{back}, restarted by hand" if found.acts else back
+    return f"{back}, restarted manually" if found.acts else back
 
 
 def _audit(record: TrialRecord) -> str:

@@ -1,6 +1,6 @@
 """The live run as a page for a browser on this machine, kept up to date by server-sent events.
 
-    GET /              the page; its style and its program beside it
+    GET /              the page; and its style and program
     GET /events        event "state": {"id", "parts"}, first with every part of `sinkbench.live.state.Snapshot`, then
                        with the changed ones, at most twice a second; "ping" every 5 seconds; "end": {"ending"}
 

@@ -1,4 +1,4 @@
-"""The choice of a person's view of a run, which a live run follows beside it."""
+"""The choice of a person's view of a run; a live run gets each event, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Views", "choose_ui"]
 class Views:
     """Passes each event to a live run and to a person's view.
 
-    The first fault of the live run is told to the person and ends its events, never the measurement.
+    The first fault of the live run is shown to the person and ends its events, never the measurement.
     """
 
     def __init__(self, live: Events, person: Ui) -> None:

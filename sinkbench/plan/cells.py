@@ -34,7 +34,7 @@ class Cell:
     probes: bool = True
     """Whether the services are probed while a trial runs."""
     reads: float | None = None
-    """The queries asked beside the load, per second; None: none."""
+    """Queries per second at the same time as the load; None: none."""
     target: str | None = None
     """The file that says what its index or table is like, absolute or in the checkout; None: the sink's own."""
     rows_before: int = 0

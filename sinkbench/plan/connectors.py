@@ -27,12 +27,14 @@ def read_connector(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise PlanError(f"{path}: there is no such connector file; restore it, or leave the pipeline out") from None
     except ValueError as broken:
-        raise PlanError(f"{path}: not a connector file ({broken}); mend it") from None
+        raise PlanError(f"{path}: not a connector file ({broken}); correct it") from None
     config = found.get("config") if isinstance(found, dict) else None
     if not isinstance(config, dict):
-        raise PlanError(f"{path}: not a connector file (an object with name and config); mend it")
+        raise PlanError(f"{path}: not a connector file (an object with name and config); correct it")
     for key, value in config.items():
         if isinstance(value, dict | list):
-            raise PlanError(f"{path}: not a connector file (config.{key} is no text, number, true or false); mend it")
+            raise PlanError(
+                f"{path}: not a connector file (config.{key} is no text, number, true or false); correct it"
+            )
     conceal_in(config)
     return config

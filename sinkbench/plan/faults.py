@@ -68,7 +68,7 @@ OF_NETWORK = (DELAY, CUT, THROTTLE)
 _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
 # A node of a topology.
 _NODE = re.compile(r"(postgres|elasticsearch)|(kafka|elasticsearch|postgres|connect)-[a-z0-9-]+")
-# Whom each can hit; the first is meant where the plan names nobody.
+# What each can hit; the first is the default.
 _TARGETS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
     **dict.fromkeys((REFUSE, FILL, PROMOTE, *OF_NETWORK), (SINK,)),
@@ -210,7 +210,7 @@ class PlanFault(Section):
 
     @property
     def hits(self) -> str:
-        """Whom it hits; empty of `none`."""
+        """What it hits; empty for `none`."""
         return self.target or next(iter(_TARGETS.get(self.what, ())), "")
 
     @property

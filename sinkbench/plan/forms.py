@@ -88,7 +88,7 @@ def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | No
 
 def _misread(config: Mapping[str, str], form: Form) -> str | None:
     """Why JsonConverter fails on the records, or takes their schema for data."""
-    # So it is, unless somebody sets it.
+    # The default of Kafka Connect.
     expects = config.get(SCHEMAS, "true").lower() != "false"
     if expects and config.get(CONTENT):
         if has_schema(form):
@@ -112,7 +112,7 @@ def _not_unwrapped(config: Mapping[str, str], form: Form) -> str | None:
     after = any(kind == AFTER and config.get(f"transforms.{name}.field") == "after" for name, kind in kinds.items())
     unwrap = UNWRAP in kinds.values()
     if not has_envelope(form):
-        wrong = f"{AFTER} looks for the record in Debezium's envelope, and finds nothing"
+        wrong = f"{AFTER} expects the record in Debezium's envelope, and finds nothing"
         return f"{wrong}; leave it out, or name a form with -debezium" if after else None
     if after:
         return None

@@ -18,7 +18,7 @@ _PRICES = ("core_hour", "memory_gb_hour", "disk_gb_month")
 
 
 def _more_than_nothing(value: object) -> object:
-    # 0 would be shown as a part that costs nothing, which is what a forgotten price looks like.
+    # 0 would be shown as a part that costs nothing, as a forgotten price would be.
     if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
         raise mistake(f"{{name}} must be more than 0, found {shown(value)}; leave the key out if it is not to be paid")
     return value

@@ -34,7 +34,7 @@ __all__ = [
     "with_limits",
 ]
 
-# The generator was alone when it was measured; beside a pipeline it has less of the machine.
+# The generator was measured alone; during a trial it has less of the machine.
 GENERATOR_SHARE = 0.8
 LEAST_OFFER = 0.1
 

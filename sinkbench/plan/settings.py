@@ -41,7 +41,7 @@ def check_settings(
                     raise PlanError(f"{line}: {service}'s {key} must be {wanted}, found {shown(value)}")
             if not known.shared and (name := others_stack()) is not None:
                 raise PlanError(
-                    f"{where}: {service} is not set on stack {name}, whose services belong to somebody else; leave"
+                    f"{where}: {service} is not set on stack {name}, which is external; leave"
                     " it out, or race on a stack of sinkbench's own"
                 )
             _check_faults(plan, entry.shown_name, service, known, where)
@@ -50,7 +50,7 @@ def check_settings(
 def _check_faults(plan: Plan, label: str, service: str, known: Settable, where: str) -> None:
     """Raises PlanError if a fault of that pipeline starts the service again, which would then be set otherwise."""
     for fault in plan.faults if isinstance(plan, FaultsPlan) else ():
-        # A pooler that is told of another primary reads its file again.
+        # A pooler that gets another primary reads its file again.
         begins_anew = fault.what == PROMOTE or (fault.what in OF_SERVICES and fault.target == service)
         if known.lasts or not begins_anew or not fault.applies_to(label):
             continue

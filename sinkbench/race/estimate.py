@@ -11,7 +11,7 @@ __all__ = ["BLOCK_LIMIT_SECONDS", "USUAL_SEARCH_STEPS", "StepsLeft", "seconds_le
 
 USUAL_SEARCH_STEPS = 6
 """Loads that a search usually offers before it confirms one."""
-# Resetting, loading, starting, stopping and auditing, beside the drain itself.
+# Resetting, loading, starting, stopping and auditing, in addition to the drain itself.
 OVERHEAD_SECONDS = 10.0
 # Measuring a limit: its search takes some ten steps.
 LIMIT_SECONDS = 40.0

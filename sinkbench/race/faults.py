@@ -31,7 +31,7 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
         if fault.what == REFUSE and fault.reason not in ways:
             how = f" so, only for: {', '.join(ways)}" if ways else ""
             raise PlanError(
-                f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be told to refuse records{how};"
+                f"{_where(plan, fault)}: '{fault.name}': the sink {cell.sink} cannot be set to refuse records{how};"
                 " name under 'pipelines' those of other sinks"
             )
         if fault.what == REFUSE and fault.reason == "no connection" and stack.faults is None:

@@ -57,7 +57,7 @@ class Journal:
         self.trials = list(had.trials)
         self.limits = list(had.limits)
         self.seconds = [trial.seconds for trial in had.trials]
-        self.token = _token_beside(had.trials)
+        self.token = _new_token(had.trials)
         self._environment = environment
         self._resumed = list(had.resumed)
         if earlier is not None:
@@ -110,7 +110,7 @@ class Journal:
         self._environment = environment
 
 
-def _token_beside(trials: Sequence[TrialRecord]) -> str:
+def _new_token(trials: Sequence[TrialRecord]) -> str:
     """Another token in every run, and each time that one is taken up again.
 
     Short, so that it fits into the name of an index or a table.

@@ -41,7 +41,7 @@ _BEAN_PROPERTY = re.compile(r"camel\.beans\.[^.]+\..+")
 # Parts that Camel makes the URL of, if it is not given whole.
 _PARTS_OF_URL = ("camel.sink.endpoint.", "camel.sink.path.")
 URL = "camel.sink.url"
-"""What Camel writes to, with options in its query. Camel looks at them when the first record comes. With the Bulk API a
+"""What Camel writes to, with options in its query. Camel checks them when the first record comes. With the Bulk API a
 task then only logs which ones it does not know, and goes on.
 """
 # The options that each of Camel's components reads, by the scheme of its URLs.
@@ -104,7 +104,7 @@ def check_keys(
             continue
         if key.startswith(_PARTS_OF_URL):
             if URL in keys:
-                unread[key] = f"is not read beside '{URL}'; set it in that URL"
+                unread[key] = f"is not read in addition to '{URL}'; set it in that URL"
         elif (key not in overrides or key.startswith(open_ended)) and not _is_misspelt(key, known, open_ended):
             unconfirmed.append(key)
         else:

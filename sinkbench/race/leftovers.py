@@ -91,6 +91,6 @@ def check_alone(cluster: Cluster) -> None:
     others = [name for name in cluster.connect.connectors() if TRIAL.fullmatch(name)]
     if others:
         raise StackError(
-            f"another run's connector {others[0]} is on this Connect cluster, and two races would spoil each"
+            f"another run's connector {others[0]} is on this Connect cluster, and two races would change each"
             " other's figures; wait until that run has ended or, if it was killed, delete the connector"
         )

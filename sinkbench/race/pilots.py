@@ -1,4 +1,4 @@
-"""The pilots of a run: a short look at every cell, before its first trial."""
+"""The pilots of a run: a short trial of every cell, before its first measured one."""
 
 from __future__ import annotations
 

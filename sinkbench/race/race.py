@@ -158,7 +158,7 @@ class Race:
         return is_over(self._plan, self._journal.cells, self._journal.trials, block)
 
     def _take_limit(self, of: LimitOf, block: int, name: str) -> None:
-        """Measures a limit beside the trials of its block."""
+        """Measures a limit among the trials of its block."""
         self._warm_up_again(next(cell for cell in self._journal.cells if cell.sink == of.sink))
         self._begin(name, "limit")
         self._limits.measure(of, block, self._recover)

@@ -60,7 +60,7 @@ class Unfinished:
         there = {
             name: as_kept(kept, redacted_values(files[name])) for name, kept in self.connectors.items() if name in files
         }
-        was = {key: _as_far_as_told(key, self.summary.environment.get(key), now) for key, now in environment.items()}
+        was = {key: _as_far_as_known(key, self.summary.environment.get(key), now) for key, now in environment.items()}
         cleaned = {key: redacted_values(value) for key, value in environment.items()}
         found = [
             *plan_changes(self.plan, self.summary),
@@ -164,7 +164,7 @@ def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:
     return now
 
 
-def _as_far_as_told(key: str, was: JsonValue, now: JsonValue) -> JsonValue:
+def _as_far_as_known(key: str, was: JsonValue, now: JsonValue) -> JsonValue:
     """Without the sinks, whose settings are unknown before a pilot; the race compares them then."""
     if key in SINK_KEYS and isinstance(was, dict) and isinstance(now, dict):
         return {service: value for service, value in was.items() if service in now}

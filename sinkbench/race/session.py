@@ -110,7 +110,7 @@ def resume_run(
     Raises ResultsError if what the run was measured on changed in what matters, or its race still goes on.
     """
     connectors = CHECKOUT / "connectors"
-    # What can be told without a service is, before one is started.
+    # Checks that need no service come before one is started.
     here = {**machine(), "commit": commit(CHECKOUT)}
     with ExitStack() as opened:
         records = opened.enter_context(keep_records(run.plan.load, lambda: stack.endpoints))
@@ -169,7 +169,7 @@ class _Session(ExitStack):
         for thing in sweep(self._cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
         check_alone(self._cluster)
-        # Each trial is judged with it. It takes a second or two, which is to be spent while others are only looked at.
+        # Each trial is judged with it. It takes a second or two, spent while other users' load is read.
         Thread(target=import_module, args=("scipy.stats",)).start()
         for line in (there := also_there(self._cluster)):
             self._say(f"also there: {line}")

@@ -31,12 +31,12 @@ class StarterNote:
             found = parse_json(read_text(self._file, StackError))
         except (FileNotFoundError, ValueError, StackError):
             return None
-        # Somebody may have stopped it, and started it again without sinkbench.
+        # It may have been stopped and started again without sinkbench.
         if not isinstance(found, dict) or found.get("start") not in (None, self._stack.start_id()):
             return None
         return str(found.get("run"))
 
     def remove(self) -> None:
-        """Says that no race has started the stack: it is down, or somebody wants it up."""
+        """Says that no race has started the stack: it is down, or `sinkbench up` was called."""
         with suppress(OSError):
             self._file.unlink(missing_ok=True)

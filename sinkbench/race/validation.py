@@ -52,7 +52,7 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
         more = len(wrong) - _REPORTED_AT_MOST
         raise PlanError(redacted("\n".join(wrong[:_REPORTED_AT_MOST] + ([f"and {more} more"] if more > 0 else []))))
     for label, keys in unconfirmed.items():
-        say(f"{label}: nobody has confirmed {', '.join(keys)}; a key that is not read changes nothing")
+        say(f"{label}: unconfirmed keys {', '.join(keys)}; a key that is not read changes nothing")
     return {label: list(keys) for label, keys in unconfirmed.items()}
 
 

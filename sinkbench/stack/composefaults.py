@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from sinkbench.errors import StackError
-from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.stack.assembly import proxy_targets
-from sinkbench.stack.protocol import Faults, Isolation, Proxies, ProxyTarget, Say
-from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
+from sinkbench.stack.protocol import Faults, Isolation, Proxies
+from sinkbench.stack.proxyserver import BuiltProxies
 
 if TYPE_CHECKING:
     from sinkbench.stack.compose import ComposeStack
@@ -66,34 +62,29 @@ class ContainerFaults(Faults, Isolation):
     @property
     def proxies(self) -> Proxies | None:
         # A container of the project has neither Go nor what it has built.
-        return None if self._stack.inside else _ContainerProxies(self._stack)
+        if self._stack.inside:
+            return None
+        settings = self._stack.settings
+        return BuiltProxies(
+            self._stack.checkout,
+            settings.dist,
+            settings.home / "log",
+            lambda: proxy_targets(self._stack.reach().place),
+            {},
+            self._no_proxy,
+            lambda: self._stack.engine.gateway(),
+        )
+
+    def _no_proxy(self) -> str | None:
+        if self._stack.settings.security == "on" or any(each.secured for each in self._stack.named().values()):
+            return (
+                "the containers are secured: no proxy can stand before a sink, whose certificate is not for its"
+                " address; race on the stack local, or without SINKBENCH_SECURITY"
+            )
+        return None
 
     def small_disks(self, sink: str) -> None:
         return None
 
     def promotion(self, sink: str) -> None:
         return None
-
-
-class _ContainerProxies(Proxies):
-    def __init__(self, stack: ComposeStack) -> None:
-        self._stack = stack
-
-    @property
-    def targets(self) -> Mapping[str, ProxyTarget]:
-        return proxy_targets(self._stack.reach().place)
-
-    def check(self) -> None:
-        if self._stack.settings.security == "on" or any(each.secured for each in self._stack.named().values()):
-            raise StackError(
-                "the containers are secured: no proxy can stand before a sink, whose certificate is not for its"
-                " address; race on the stack local, or without SINKBENCH_SECURITY"
-            )
-        check_proxy(self._stack.checkout, self._stack.settings.dist)
-
-    def prepare(self, say: Say) -> None:
-        ensure_proxy(self._stack.checkout, self._stack.settings.dist, say)
-
-    def run(self) -> AbstractContextManager[Toxiproxy]:
-        program = ensure_proxy(self._stack.checkout, self._stack.settings.dist, lambda line: None)
-        return running_proxy(program, self._stack.settings.home / "log", {}, self._stack.engine.gateway())

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sinkbench.errors import StackError
-from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.stack import Faults, Promotion, Proxies, ProxyTarget, Say, SmallDisks
+from sinkbench.stack import Faults, Promotion, Proxies, SmallDisks
 from sinkbench.stack.assembly import proxy_targets
 from sinkbench.stack.localnodes import LocalNodes
 from sinkbench.stack.processes import SERVICES_OF, resume, suspend
-from sinkbench.stack.proxyserver import check_proxy, ensure_proxy, running_proxy
+from sinkbench.stack.proxyserver import BuiltProxies
 from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk
 
 __all__ = ["LocalFaults"]
@@ -61,7 +59,15 @@ class LocalFaults(Faults):
 
     @property
     def proxies(self) -> Proxies:
-        return _LocalProxies(self._nodes, self._checkout)
+        home = self._nodes.home
+        return BuiltProxies(
+            self._checkout,
+            self._nodes.settings.dist,
+            home.path / "log",
+            lambda: proxy_targets(home.place()),
+            # `down` finds it by that.
+            {SERVICES_OF: str(home.path)},
+        )
 
     def small_disks(self, sink: str) -> SmallDisks | None:
         # A replica would write to the same small disk.
@@ -69,26 +75,6 @@ class LocalFaults(Faults):
 
     def promotion(self, sink: str) -> Promotion | None:
         return self._nodes.roles.get(sink)
-
-
-class _LocalProxies(Proxies):
-    def __init__(self, nodes: LocalNodes, checkout: Path) -> None:
-        self._home, self._dist, self._checkout = nodes.home, nodes.settings.dist, checkout
-
-    @property
-    def targets(self) -> Mapping[str, ProxyTarget]:
-        return proxy_targets(self._home.place())
-
-    def check(self) -> None:
-        check_proxy(self._checkout, self._dist)
-
-    def prepare(self, say: Say) -> None:
-        ensure_proxy(self._checkout, self._dist, say)
-
-    def run(self) -> AbstractContextManager[Toxiproxy]:
-        program = ensure_proxy(self._checkout, self._dist, lambda line: None)
-        # `down` finds it by that.
-        return running_proxy(program, self._home.path / "log", {SERVICES_OF: str(self._home.path)})
 
 
 class _LocalSmallDisks(SmallDisks):

@@ -26,7 +26,7 @@ from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
-from sinkbench.stack.local import PLUGINS, LocalStack
+from sinkbench.stack.localnodes import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.support.commands import Run
 
@@ -224,7 +224,7 @@ def test_what_connect_says_of_keys_of_every_kind_is_told(stack: LocalStack, tmp_
         ":4: b: Connect cannot read the configuration: .*max.poll.records",
         ":5: c: .* did you mean 'transforms.payload.field'",
         ":6: d: 'connection.url' needs the variable POSTGRES_NODE, which the workers do not know",
-        ":7: e: the key 'camel.sink.endpoint.operation' is not read beside 'camel.sink.url'",
+        ":7: e: the key 'camel.sink.endpoint.operation' is not read in addition to 'camel.sink.url'",
     ]
     for line, pattern in zip(str(refused.value).splitlines(), expected, strict=True):
         assert re.search(pattern, line), line

@@ -40,7 +40,7 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
     over = threading.Event()
 
     def break_one() -> None:
-        service, deed = moments.choice(stack.service_names()), moments.choice(DEEDS)
+        service, deed = moments.choice([state.name for state in stack.services()]), moments.choice(DEEDS)
         # It may be dead already, or just be started again.
         with contextlib.suppress(SinkbenchError, psutil.Error):
             if deed == "freeze":

@@ -55,7 +55,7 @@ def test_up_twice_is_one_stack(stack: LocalStack, sinkbench: Run) -> None:
 def test_status_shows_every_service_and_where_it_is(stack: LocalStack, sinkbench: Run) -> None:
     done = sinkbench("status")
     assert done.returncode == 0
-    for service in stack.service_names():
+    for service in (state.name for state in stack.services()):
         assert service in done.stdout
     assert stack.endpoints.kafka in done.stdout
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sinkbench.analysis.recovery import late_of, recovery_of, without_rates
 from sinkbench.analysis.samples import Sample
@@ -38,21 +38,21 @@ LATE_SECONDS = 40.0
 START_SECONDS = 60.0
 
 
+@dataclass(frozen=True)
 class Fault:
     """The workload with a fault. It ends when all records are read, however often they were written.
 
     What the fault does to the pipeline is no reason against the trial: that is what it measures. A pipeline that does
     not recover by itself is helped as a person would help it, after the plan's patience, and that is kept.
+    `offered` is the rate of the load, in records per second; None: the trial's records are a backlog.
     """
 
-    def __init__(self, offered: float | None, fault: PlanFault) -> None:
-        """`offered` is the rate of the load, in records per second; None: the trial's records are a backlog."""
-        self._offered = offered
-        self._fault = fault
+    offered: float | None
+    fault: PlanFault
 
     @contextmanager
     def around(self, own: Resources) -> Iterator[Around]:
-        what = self._fault.what
+        what = self.fault.what
         with ExitStack() as opened:
             around = Around(clock_ms=clock_ms())
             if what in OF_NETWORK:
@@ -61,30 +61,30 @@ class Fault:
                 around = replace(around, disk=opened.enter_context(disk_to_fill(own)))
             if what == PROMOTE:
                 opened.enter_context(usual_roles(own.cluster, own.cell.sink))
-            if self._offered is not None:
+            if self.offered is not None:
                 # Of a backlog all records were due before the connector was there: none is late.
                 around = replace(around, arriving=opened.enter_context(arrivals_around(own)))
             yield around
 
     def load(self, own: Resources) -> Loaded | None:
-        if self._offered is None:
+        if self.offered is None:
             return load_topic(own)
         own.create_topic()
         return None
 
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
-        plan, fault = own.cluster.plan, self._fault
+        plan, fault = own.cluster.plan, self.fault
         longest = plan.drain.timeout_seconds + fault.most_seconds
-        longest += 0 if self._offered is None else plan.constant_load.seconds
+        longest += 0 if self.offered is None else plan.constant_load.seconds
         watch = FaultWatch(own.records, own.cell.tasks, Patience(fault.patience_seconds, longest))
         meanwhile = f"{own.records:,} records are drained"
-        if self._offered is not None:
-            meanwhile = f"{self._offered:,.0f} records/s come"
-        own.observer.phase("draining" if self._offered is None else f"offering {self._offered:,.0f} records/s")
+        if self.offered is not None:
+            meanwhile = f"{self.offered:,.0f} records/s come"
+        own.observer.phase("draining" if self.offered is None else f"offering {self.offered:,.0f} records/s")
         following = Following(own, background_probes(own), watch)
         injection, load = Injection(own, fault, around, following.now), self._load_of(own, loaded)
         sent: Loaded | None = None
-        due, course = _Due(self._offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
+        due, course = _Due(self.offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
         with following, _refreshed(own, fault), around.arriving or nullcontext(), load, course.told_of(injection):
             with following.samples() as samples:
                 for sample in samples:
@@ -96,7 +96,7 @@ class Fault:
                     injection.check()
                     if due.has_come(sample):
                         if not course.began:
-                            course.too_late(self._offered is None and (sample.stored or 0) >= own.records)
+                            course.too_late(self.offered is None and (sample.stored or 0) >= own.records)
                             own.observer.phase(f"{fault.name}, while {meanwhile}")
                         injection.begin(following.placement or {})
                         course.take(injection.events())
@@ -116,8 +116,8 @@ class Fault:
         return replace(following.timeline, loaded=sent, faulted=course.found)
 
     def _load_of(self, own: Resources, loaded: Loaded | None) -> Offering | Backlog:
-        if self._offered is not None:
-            return Offering(own, self._offered, LATE_SECONDS)
+        if self.offered is not None:
+            return Offering(own, self.offered, LATE_SECONDS)
         if loaded is None:
             raise RuntimeError("a backlog is loaded before the connector starts")
         return Backlog(loaded)
@@ -131,8 +131,8 @@ class Fault:
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
         more, broken = [], found.timeline.faulted or Faulted()
-        if broken.too_late and self._fault.what != NONE and not reasons:
-            text = f"all {found.records:,} records were stored before '{self._fault.name}' began"
+        if broken.too_late and self.fault.what != NONE and not reasons:
+            text = f"all {found.records:,} records were stored before '{self.fault.name}' began"
             text = f"{text}; give it a larger backlog_records"
             more.append(Reason(code=ReasonCode.RAN_DRY, text=text, figures={"records": found.records}))
         whole = found.timeline.failed is None and broken.began is not None and broken.ended is not None
@@ -140,24 +140,24 @@ class Fault:
             reasons=more,
             bottleneck=None,
             notes=[*found.after.notes],
-            offered_records_per_second=None if self._offered is None else round(self._offered, 1),
+            offered_records_per_second=None if self.offered is None else round(self.offered, 1),
             recovery=self._recovery(found, broken) if whole else None,
         )
 
     def _recovery(self, found: Measured, broken: Faulted) -> Recovery:
-        ended = None if self._fault.seconds is None else broken.ended
+        ended = None if self.fault.seconds is None else broken.ended
         seen = found.after.arrivals
         share = one_in(found.plan, found.records)
         late, latest = (None, None) if seen is None else late_of(seen.due_us, seen.stored_us, share)
         recovery = recovery_of(found.samples, broken.began or 0.0, ended, found.cell.tasks, broken.target)
-        recovery = recovery if self._offered is not None else without_rates(recovery)
+        recovery = recovery if self.offered is not None else without_rates(recovery)
         audit = found.audited.audit
         more = {
             "late_records": late,
             "latest_seconds": latest,
             "recovered": broken.recovered,
             "connections_left": found.stopped.unattributed,
-            "poisoned": broken.poisoned if self._fault.what == POISON else None,
+            "poisoned": broken.poisoned if self.fault.what == POISON else None,
             "poison_stored": None if not broken.poisoned or audit is None else audit.foreign,
             "poison_dead": bad_letters(found) if broken.poisoned else None,
             "dead_letters": dead_letters(found),

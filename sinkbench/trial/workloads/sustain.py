@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,21 +60,20 @@ def one_in(plan: Plan, records: int) -> int:
     return max(1, math.ceil(records / plan.constant_load.latency_records))
 
 
+@dataclass(frozen=True)
 class Sustain:
     """The workload that offers a constant load, open loop, for the plan's time.
 
     The connector starts on an empty topic; once its tasks run the load begins. What is left then is stored, too, so
     that every record is audited.
+
+    Attributes:
+        offered: the rate, in records per second.
+        search: whether the trial belongs to a search that only asks whether the load is kept up with.
     """
 
-    def __init__(self, offered: float, *, search: bool = False) -> None:
-        """
-        Args:
-            offered: the rate, in records per second.
-            search: whether the trial belongs to a search that only asks whether the load is kept up with.
-        """
-        self._offered = offered
-        self._search = search
+    offered: float
+    search: bool = False
 
     @contextmanager
     def around(self, own: Resources) -> Iterator[Around]:
@@ -88,9 +87,9 @@ class Sustain:
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         plan = own.cluster.plan
         timeouts = Timeouts(plan.drain.stall_seconds, plan.constant_load.seconds + plan.drain.timeout_seconds)
-        own.observer.phase(f"offering {self._offered:,.0f} records/s")
+        own.observer.phase(f"offering {self.offered:,.0f} records/s")
         following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
-        offering, told = Offering(own, self._offered), None
+        offering, told = Offering(own, self.offered), None
         with following, offering, around.arriving or nullcontext(), _reader(own) as reader:
             with following.samples() as samples:
                 for _ in samples:
@@ -130,7 +129,7 @@ class Sustain:
             more.append(Reason(code=ReasonCode.NO_SAMPLES, text=text))
         invalid = bool(reasons or more)
         warm = warm_from(times, lags)
-        lag = lag_of(times, lags, self._offered, warm)
+        lag = lag_of(times, lags, self.offered, warm)
         latency, searchable = None, None
         if found.after.arrivals is not None and not invalid and lag.verdict != GROWING:
             from_us = found.timeline.from_us + 1e6 * (warm or 0.0)
@@ -140,10 +139,10 @@ class Sustain:
             # What keeps up is limited by nothing but its load.
             bottleneck=bottleneck(found) if lag.verdict == GROWING or invalid else None,
             notes=[*noted(found, stalls(found.samples, found.records)), *found.after.notes],
-            pilot=self._search,
+            pilot=self.search,
             reads=_reads(found.timeline.reads, found.after.idle_reads),
             records_per_second=rounded(_stored_rate(found.samples, times, warm), 1),
-            offered_records_per_second=round(self._offered, 1),
+            offered_records_per_second=round(self.offered, 1),
             sent_share=rounded(found.offered_share, 5),
             lag=lag,
             latency_ms=latency,

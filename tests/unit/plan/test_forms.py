@@ -124,7 +124,7 @@ def test_the_columns_that_a_connector_fills(pipeline: str, form: Form, columns: 
                 **{SCHEMAS: "false", "transforms": "a", "transforms.a.type": AFTER, "transforms.a.field": "after"}
             ),
             "document",
-            "looks for the record in Debezium's envelope, and finds nothing",
+            "expects the record in Debezium's envelope, and finds nothing",
         ),
         (
             json_converter(**{SCHEMAS: "false", "connector.class": JDBC}),

@@ -115,8 +115,8 @@ def test_what_a_sink_cannot_be_set_to_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize(("text", "service"), [(QUICK, "postgres"), (POOLED, "pgbouncer")])
-def test_services_of_somebody_else_are_not_set(text: str, service: str, tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=rf"mine\.yaml:2: {service} is not set on stack clusters\.yaml, whose services"):
+def test_services_of_external_stacks_are_not_set(text: str, service: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=rf"mine\.yaml:2: {service} is not set on stack clusters\.yaml, which is ext"):
         check_settings(with_settings(tmp_path, text), SETTABLE, lambda: "clusters.yaml")
 
 

@@ -130,7 +130,7 @@ def test_a_sink_refuses_for_reasons_that_it_has(why: str) -> None:
     if why == "read only":
         check(OURS, fault, pipeline="elasticsearch/camel-bulk")
         return
-    with pytest.raises(PlanError, match="elasticsearch cannot be told to refuse records so, only for: read only;"):
+    with pytest.raises(PlanError, match="elasticsearch cannot be set to refuse records so, only for: read only;"):
         check(OURS, fault, pipeline="elasticsearch/camel-bulk")
 
 

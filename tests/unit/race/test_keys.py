@@ -69,7 +69,7 @@ def test_what_camel_refuses_itself_if_it_does_not_know_it_needs_no_confirmation(
 
 def test_parts_of_a_url_are_not_read_beside_the_whole_one() -> None:
     key = "camel.sink.endpoint.operation"
-    assert override(key) == CheckedKeys({key: "is not read beside 'camel.sink.url'; set it in that URL"}, ())
+    assert override(key) == CheckedKeys({key: "is not read in addition to 'camel.sink.url'; set it in that URL"}, ())
     assert check_keys([key], LISTED, {key}) == CheckedKeys({}, ())
 
 

@@ -80,7 +80,7 @@ def test_an_unknown_override_is_refused_with_its_line_and_the_nearest_key(tmp_pa
 def test_keys_that_nobody_confirms_are_said_and_returned(tmp_path: Path) -> None:
     cluster = asked(tmp_path, OVERRIDDEN.replace("KEY", "hibernate.show_sql"))
     assert cluster.run() == {"big": ["hibernate.show_sql"]}
-    assert cluster.lines == ["big: nobody has confirmed hibernate.show_sql; a key that is not read changes nothing"]
+    assert cluster.lines == ["big: unconfirmed keys hibernate.show_sql; a key that is not read changes nothing"]
 
 
 def test_connects_own_errors_are_shown_with_their_key(tmp_path: Path) -> None:
