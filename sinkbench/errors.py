@@ -37,29 +37,6 @@ EXIT_CODES = {
 }
 """What each exit code of a command means."""
 
-__all__ = [
-    "EXIT_CHECK_FAILED",
-    "EXIT_CODES",
-    "EXIT_DONE",
-    "EXIT_INCONCLUSIVE",
-    "EXIT_INTERRUPTED",
-    "EXIT_UNUSABLE",
-    "INTERRUPTIONS",
-    "ConnectError",
-    "Interrupted",
-    "PlanError",
-    "ReasonCode",
-    "ResultsError",
-    "ServiceError",
-    "ServiceTimeout",
-    "SettingsError",
-    "SinkbenchError",
-    "StackError",
-    "TargetError",
-    "TrialFailed",
-    "UserError",
-]
-
 
 class Interrupted(SystemExit):
     """Ctrl-C, a closed terminal, or a polite request to end.

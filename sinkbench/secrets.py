@@ -13,19 +13,6 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue
 
-__all__ = [
-    "HIDDEN",
-    "SECRET_NAME",
-    "SHORTEST",
-    "WORDS",
-    "conceal",
-    "conceal_in",
-    "conceal_misplaced",
-    "holds_password",
-    "redacted",
-    "redacted_values",
-]
-
 SHORTEST = 4
 """Fewer characters are part of too many words to be replaced."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "nearest"]
-
 _LISTED_AT_MOST = 12
 
 

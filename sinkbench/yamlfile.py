@@ -21,8 +21,6 @@ from sinkbench.errors import UserError
 from sinkbench.secrets import redacted
 from sinkbench.suggest import did_you_mean
 
-__all__ = ["Section", "YamlFile", "mistake", "shown", "to_yaml"]
-
 _REPORTED_AT_MOST = 5
 _MOST_VALUES = 100_000
 # The library needs seconds for as many.

@@ -16,8 +16,6 @@ from sinkbench.services.deadletters import DeadLetterQueue, Original
 from sinkbench.stack import Stack
 from sinkbench.tables.deadletters import dead_letter_table
 
-__all__ = ["app"]
-
 app = commands()
 # More would fill the memory, not the screen.
 MOST = 1_000_000

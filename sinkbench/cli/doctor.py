@@ -23,8 +23,6 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import stamping_sinks
 from sinkbench.stack import Stack
 
-__all__ = ["app"]
-
 app = commands()
 
 

@@ -24,8 +24,6 @@ from sinkbench.secrets import conceal, redacted
 from sinkbench.services.failures import in_one_line
 from sinkbench.suggest import did_you_mean
 
-__all__ = ["app", "main"]
-
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # The module of each command, in the order of the help.
 MODULES = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 
-__all__ = ["keep_few_heaps"]
-
 # Of mallopt(3).
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8
 LARGE_BYTES, MOST_HEAPS = 256 << 10, 2

@@ -13,18 +13,6 @@ from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import find_stack, open_stack
 
-__all__ = [
-    "PRICES",
-    "RUN",
-    "OnRunningStack",
-    "OnStack",
-    "commands",
-    "console",
-    "running_stack",
-    "say",
-    "the_stack",
-]
-
 RUN = "a run's folder, results/latest, or a summary.json"
 PRICES = "a file of prices, for the cost of a million records"
 OnStack = Annotated[

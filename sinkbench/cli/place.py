@@ -6,8 +6,6 @@ from pathlib import Path
 
 from sinkbench.errors import SettingsError
 
-__all__ = ["check_place"]
-
 
 def check_place(program: Path, prefix: Path) -> None:
     """Raises SettingsError if the `program` that was called is in another virtual environment than `prefix`."""

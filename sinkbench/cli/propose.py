@@ -16,8 +16,6 @@ from sinkbench.errors import UserError
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import sink_kinds
 
-__all__ = ["app"]
-
 app = commands()
 # N records take some seconds to read.
 MOST_RECORDS = 100_000

@@ -19,8 +19,6 @@ from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import stamping_sinks
 from sinkbench.tables import cells as table
 
-__all__ = ["app"]
-
 app = commands()
 Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")]
 LivePort = Annotated[

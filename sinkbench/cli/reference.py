@@ -20,8 +20,6 @@ from sinkbench.plan.plan import MODES, Plan
 from sinkbench.settings import CHECKOUT, PREFIX, Settings
 from sinkbench.tables.markdown import markdown_table
 
-__all__ = ["Key", "env_example", "keys_of", "reference"]
-
 _DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
 _TEXT_OR_NUMBER = "text or number"
 _TYPES = {

@@ -24,8 +24,6 @@ from sinkbench.tables import comparison as comparetable
 from sinkbench.tables.export import export as export_run
 from sinkbench.tables.runs import runs_table
 
-__all__ = ["app"]
-
 app = commands()
 HTML = "html"
 WRITERS = {"text": comparetable.as_text, "markdown": comparetable.as_markdown}

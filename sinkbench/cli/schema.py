@@ -10,8 +10,6 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from sinkbench.results import RunSummary, TrialRecord
 
-__all__ = ["format_schema"]
-
 
 class _Untitled(GenerateJsonSchema):
     """Without titles of fields, which repeat their names."""

@@ -31,8 +31,6 @@ from sinkbench.summary.selftest import (
 )
 from sinkbench.tables import cells as table
 
-__all__ = ["app"]
-
 app = commands()
 selftest = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=__doc__)
 app.add_typer(selftest, name="selftest")

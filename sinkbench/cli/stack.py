@@ -17,8 +17,6 @@ from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.settings import load_settings
 from sinkbench.stack.local import LocalStack
 
-__all__ = ["app"]
-
 app = commands()
 
 

@@ -11,8 +11,6 @@ from rich.text import Text
 from sinkbench.live.events import duration
 from sinkbench.live.state import CellNow, Snapshot, StepNow
 
-__all__ = ["in_words", "rows", "spark", "view_height"]
-
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN_BLOCKS = ".:-=+*%#"
 MOST_COLUMNS = 120

@@ -16,8 +16,6 @@ from sinkbench.analysis.words import percent
 from sinkbench.results import Recovery, TrialRecord
 from sinkbench.secrets import redacted
 
-__all__ = ["Events", "PlainUi", "QuietUi", "Rate", "RunStep", "Ui", "duration", "trial_line"]
-
 PLAIN_SECONDS = 10.0
 
 

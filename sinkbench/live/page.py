@@ -30,8 +30,6 @@ from starlette.routing import Route
 from sinkbench.errors import SettingsError
 from sinkbench.live.state import LiveRun
 
-__all__ = ["LivePage", "make_app"]
-
 HOST = "127.0.0.1"
 # How a browser here, or behind a tunnel, calls this machine. Other names are DNS rebinding by foreign pages.
 HOSTS = ["127.0.0.1", "localhost"]

@@ -9,8 +9,6 @@ from typing import TypedDict
 from sinkbench.analysis.samples import Sample, connection_peaks
 from sinkbench.topology import service_of
 
-__all__ = ["MOST_POINTS", "SPACING_SECONDS", "ChartSeries", "LastMinute"]
-
 MOST_POINTS = 120
 SPACING_SECONDS = 0.5
 # Samples at a fixed interval come a little early or late.

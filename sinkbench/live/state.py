@@ -17,8 +17,6 @@ from sinkbench.metrics.standing import at_least, rated
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
 
-__all__ = ["MOST_LINES", "CellNow", "Ending", "LiveRun", "LogLine", "RunNow", "Snapshot", "StepNow"]
-
 MOST_LINES = 50
 _NO_STEP = RunStep(0, 0, "", "trial")
 

@@ -12,8 +12,6 @@ from sinkbench.live.draw import rows, view_height
 from sinkbench.live.events import QuietUi
 from sinkbench.live.state import LiveRun, Snapshot
 
-__all__ = ["Drawing", "TerminalUi"]
-
 REFRESHES_PER_SECOND = 2
 
 

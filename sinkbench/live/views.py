@@ -12,8 +12,6 @@ from sinkbench.live.state import LiveRun
 from sinkbench.live.terminal import TerminalUi
 from sinkbench.results import TrialRecord
 
-__all__ = ["Views", "choose_ui"]
-
 
 class Views:
     """Passes each event to a live run and to a person's view.

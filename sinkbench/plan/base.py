@@ -26,8 +26,6 @@ from sinkbench.plan.prices import Prices
 from sinkbench.plan.sections import PlanChanges, PlanDrain, PlanLoad, PlanSustain, Until
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
-__all__ = ["LOAD", "MODES", "PIPELINES", "BlocksPlan", "Mode", "Plan"]
-
 _FEWEST_SAMPLES_A_WINDOW = 10
 
 # What a mode that has its own kind of a section says of it.

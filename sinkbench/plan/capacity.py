@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
 from sinkbench.results import SearchStep
 
-__all__ = ["INVALID", "CapacitySearch", "Offer"]
-
 INVALID = "invalid"
 BRACKET_FACTOR = 1.4
 # Down to a sixtieth of the first offer: a pipeline that stores less does not run.

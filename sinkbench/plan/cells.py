@@ -13,8 +13,6 @@ from sinkbench.plan.entries import Acks, DrainEntry, PipelineEntry
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import FaultsPlan, Plan, RescalePlan, SustainPlan
 
-__all__ = ["Cell", "blocks", "expand"]
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -9,8 +9,6 @@ from loadgen.reading import parse_json, read_text
 from sinkbench.errors import PlanError
 from sinkbench.secrets import conceal_in
 
-__all__ = ["known_pipelines", "read_connector"]
-
 
 def known_pipelines(connectors: Path) -> list[str]:
     """Sorted names of the pipelines in the folder `connectors`: `<sink>/<name>` for each `<sink>/<name>.json`."""

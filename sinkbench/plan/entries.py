@@ -13,22 +13,6 @@ from loadgen.forms import Form
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, mistake, shown
 
-__all__ = [
-    "Acks",
-    "Backlog",
-    "Count",
-    "DrainEntry",
-    "FaultsEntry",
-    "Multiples",
-    "PipelineEntry",
-    "RatedEntry",
-    "Rates",
-    "Reads",
-    "Seconds",
-    "Share",
-    "named_path",
-]
-
 # Keys of a connector that a plan must not override, and what to use instead.
 _SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
 

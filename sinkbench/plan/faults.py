@@ -13,26 +13,6 @@ from sinkbench.suggest import nearest
 from sinkbench.topology import service_of
 from sinkbench.yamlfile import Section, mistake
 
-__all__ = [
-    "COMMAND",
-    "CONNECTOR",
-    "CUT",
-    "DELAY",
-    "FILL",
-    "ISOLATE",
-    "NONE",
-    "OF_NETWORK",
-    "OF_SERVICES",
-    "POISON",
-    "PROMOTE",
-    "REFUSE",
-    "SINK",
-    "THROTTLE",
-    "WORKER",
-    "WORKERS",
-    "PlanFault",
-]
-
 What = Literal[
     "none",
     "kill",

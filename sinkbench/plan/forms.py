@@ -12,8 +12,6 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
 
-__all__ = ["check_forms", "filled_columns", "misfit"]
-
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 # Hand the value on as it is.
 PLAIN_CONVERTERS = (

@@ -11,8 +11,6 @@ from sinkbench import results
 from sinkbench.errors import PlanError
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
-__all__ = ["Prices", "load_prices"]
-
 _LONGEST_CURRENCY = 10
 _PRICES = ("core_hour", "memory_gb_hour", "disk_gb_month")
 

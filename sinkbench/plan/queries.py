@@ -10,8 +10,6 @@ from sinkbench.analysis.query import Query
 from sinkbench.errors import PlanError
 from sinkbench.yamlfile import YamlFile
 
-__all__ = ["load_queries"]
-
 
 def load_queries(folder: Path) -> list[Query]:
     """The queries of a folder, by the names of their files.

@@ -18,22 +18,6 @@ from sinkbench.plan.cells import Cell, blocks
 from sinkbench.plan.plan import BlocksPlan, CapacityPlan, Plan
 from sinkbench.results import Limit, TrialRecord
 
-__all__ = [
-    "BlockLeft",
-    "LimitOf",
-    "are_in_blocks",
-    "block_of",
-    "blocks_left",
-    "cells_left",
-    "feed",
-    "is_enough",
-    "is_over",
-    "limits_in_blocks",
-    "new_search",
-    "searches_of",
-    "with_limits",
-]
-
 # The generator was measured alone; during a trial it has less of the machine.
 GENERATOR_SHARE = 0.8
 LEAST_OFFER = 0.1

@@ -11,8 +11,6 @@ from sinkbench.plan.plan import FaultsPlan, Plan
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import shown
 
-__all__ = ["check_settings"]
-
 
 def check_settings(
     plan: Plan, settable: Mapping[str, Mapping[str, Settable]], others_stack: Callable[[], str | None] = lambda: None

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from sinkbench.analysis.rates import progress
 
-__all__ = ["MAXIMUM_RECORDS", "MINIMUM_RECORDS", "least_records", "rate_from_pilot", "records_for"]
-
 MINIMUM_RECORDS = 2_000
 MAXIMUM_RECORDS = 20_000_000
 # Few large records tell as much as many small ones: fewer than `MINIMUM_RECORDS` do where these have more bytes.

@@ -10,8 +10,6 @@ from loadgen.reading import read_bytes
 from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan
 
-__all__ = ["check_targets", "file_hashes"]
-
 
 def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> None:
     """Raises PlanError if a sink takes no target, or none with such a name.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from sinkbench.plan.plan import Plan
 
-__all__ = ["BLOCK_LIMIT_SECONDS", "USUAL_SEARCH_STEPS", "StepsLeft", "seconds_left", "trial_seconds"]
-
 USUAL_SEARCH_STEPS = 6
 """Loads that a search usually offers before it confirms one."""
 # Resetting, loading, starting, stopping and auditing, in addition to the drain itself.

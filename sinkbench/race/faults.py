@@ -16,8 +16,6 @@ from sinkbench.suggest import did_you_mean
 from sinkbench.topology import service_of
 from sinkbench.trial.workloads.network import proxy_targets_used
 
-__all__ = ["check_faults", "prepare_faults", "try_faults"]
-
 _ELSEWHERE = "restart, pause, rename, join, refuse, fill of some sinks, poison, command and none"
 
 

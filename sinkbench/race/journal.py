@@ -21,8 +21,6 @@ from sinkbench.runs.store import RunFolder
 from sinkbench.sinks.reading import SinkSettings
 from sinkbench.summary.run import summary_of
 
-__all__ = ["Earlier", "Journal"]
-
 
 @dataclass(frozen=True)
 class Earlier:

@@ -10,8 +10,6 @@ from urllib.parse import parse_qsl
 
 from sinkbench.suggest import nearest
 
-__all__ = ["URL", "CheckedKeys", "beans_named", "check_keys", "check_url"]
-
 # Keys of Kafka's consumer that a plan may vary. Connect tells whether the consumer knows a key, but not which it knows.
 _TUNING = (
     *("fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "group.protocol", "isolation.level"),

@@ -13,8 +13,6 @@ from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL
 
-__all__ = ["Book", "check_alone", "is_leftover", "note_run", "sweep"]
-
 
 class Book:
     """The tokens of runs that began on external clusters, a line each, in a file next to the stack's lock."""

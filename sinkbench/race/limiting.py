@@ -12,8 +12,6 @@ from sinkbench.results import LimitInBlock
 from sinkbench.tables.stages import limit_in_block_line, limit_line
 from sinkbench.trial.cluster import Cluster
 
-__all__ = ["Limits"]
-
 
 class Limits:
     """What Kafka, Connect and the sinks can do alone; see `sinkbench.limits`. Measured where all is warm."""

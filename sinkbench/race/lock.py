@@ -18,8 +18,6 @@ from typing import TextIO
 from loadgen.reading import parse_json
 from sinkbench.errors import ResultsError, StackError
 
-__all__ = ["CHECKOUT_LOCK", "held_folder", "only_race", "race_on"]
-
 CHECKOUT_LOCK = Path("results") / ".race.lock"
 """Below the checkout; containers share this folder with the machine, and no other."""
 # Between taking a lock and writing down who has it.

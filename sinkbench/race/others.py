@@ -10,8 +10,6 @@ from sinkbench.sinks import sinks_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.others import Others, written
 
-__all__ = ["also_there", "in_words", "refusal"]
-
 # So long others' records are counted; PostgreSQL tells of its tables once a second.
 LOOK_SECONDS = 1.5
 # What says less is no load: Connect's own topics, and a table that is used now and then.

@@ -25,8 +25,6 @@ from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import TopicLoad
 from sinkbench.trial.workloads.drain import Pilot, take_pilot
 
-__all__ = ["Pilots", "is_warm"]
-
 # A pilot's topic must not run dry before its time is over, at the highest rate that a pipeline may have.
 PILOT_RECORDS_PER_SECOND = 100_000
 # But large records would fill the disk with what is only a first look.

@@ -13,8 +13,6 @@ from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
-__all__ = ["check_disk", "create_named_targets", "preflight"]
-
 LEAST_FREE_BYTES = 4_000_000_000
 PARTITIONS = 24
 

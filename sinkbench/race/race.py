@@ -43,8 +43,6 @@ from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.rescale import LiveRescale
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 
-__all__ = ["Race"]
-
 # A search begins a little below what a full topic drains at: a pipeline that has to wait for records does no better.
 START_SHARE = 0.8
 # A trial that was too short is taken again so often.

@@ -9,8 +9,6 @@ from sinkbench.live.events import Events
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.cluster import Cluster
 
-__all__ = ["recover"]
-
 # How long a run waits for a service that is not its own to start again.
 RETURN_SECONDS = 60.0
 

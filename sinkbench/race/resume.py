@@ -25,8 +25,6 @@ from sinkbench.secrets import HIDDEN, redacted_values
 from sinkbench.summary.run import summary_of
 from sinkbench.summary.selftest import is_selftest
 
-__all__ = ["Unfinished", "as_kept", "changes", "load_unfinished", "plan_changes", "run_folder", "with_others"]
-
 # What cannot be seen, such as a service's CPU time, is none of the pipelines' business.
 _OF_NO_EFFECT = {"unmeasured", "unconfirmed_keys", ALSO_THERE}
 # A kernel takes a little more or less of the memory for itself each time that it starts.

@@ -44,8 +44,6 @@ from sinkbench.sinks import settable_of_sinks, sink_kinds
 from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
 
-__all__ = ["resume_run", "run_plan"]
-
 
 def run_plan(
     stack: Stack,

@@ -8,8 +8,6 @@ from sinkbench.plan.plan import PlanDrain
 from sinkbench.plan.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, records_for
 from sinkbench.results import TrialRecord
 
-__all__ = ["Sizes", "is_too_short"]
-
 # A trial that was too short is taken again with so many times the records at least.
 RETAKE_FACTOR = 4.0
 # What a cell is taken to store where its pilot stored nothing; its trials then show the same failure, quickly.

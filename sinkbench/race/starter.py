@@ -10,8 +10,6 @@ from loadgen.reading import parse_json, read_text
 from sinkbench.errors import StackError
 from sinkbench.stack import Stack
 
-__all__ = ["StarterNote"]
-
 
 class StarterNote:
     """A note next to the stack's lock: which race has started the stack. If no race holds the lock, it was killed."""

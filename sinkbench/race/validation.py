@@ -14,8 +14,6 @@ from sinkbench.services.connect import Validation
 from sinkbench.trial.cluster import VARIABLE, Cluster
 from sinkbench.trial.names import Names
 
-__all__ = ["validate_configs"]
-
 _REPORTED_AT_MOST = 5
 
 
