@@ -247,7 +247,7 @@ def main() -> None:
         parser.error(f"no such part: {', '.join(unknown)}")
     stack = LocalStack(load_settings())
     with only_race(stack.lock_file, CHECKOUT, PLAN.name):
-        running = stack.running()
+        running = stack.start_id() is not None
         try:
             stack.up(lambda line: None)
             with closing(Cluster(stack, PLAN, CHECKOUT)) as cluster:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block
-from sinkbench.metrics.standing import total_cpu_seconds
+from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.results import TrialRecord
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT, load_settings
