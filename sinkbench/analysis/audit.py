@@ -9,18 +9,15 @@ import numpy.typing as npt
 
 from sinkbench.results import Audit
 
-# A record keeps at most this many ranges: a line of trials.jsonl stays below a megabyte, however much was lost.
+# Limits the ranges in a record, so that a line of trials.jsonl stays below a megabyte whatever was lost.
 MOST_RANGES = 10_000
-# What follows the last range that a record keeps, if there are more.
+# Follows the last range in a record if there are more.
 _MORE = re.compile(r" and (\d+) more$")
 
 
 class SeqAudit:
-    """Counts the records of a load by their `seq`, from 0 to `expected_count - 1` without gaps.
-
-    It takes the sink's rows in any chunks and order, and keeps three bytes a record: a row is the first of its `seq` or
-    a duplicate, so the number of rows gives the duplicates exactly.
-    """
+    """Counts the records of a load by `seq`, from 0 to `expected_count - 1`, from rows in any chunks and order. It
+    uses three bytes per record. The first row of a `seq` is the record, every other row is a duplicate."""
 
     def __init__(self, expected_count: int) -> None:
         if expected_count < 0:
@@ -33,7 +30,7 @@ class SeqAudit:
         self._foreign = 0
 
     def add(self, seqs: npt.ArrayLike) -> None:
-        """Takes in the `seq` of some rows, all integers; ValueError for anything else."""
+        """Adds the `seq` of rows, all integers; ValueError for anything else."""
         chunk = np.asarray(seqs)
         if chunk.size == 0:
             return
@@ -47,22 +44,19 @@ class SeqAudit:
         self._foreign += int(chunk.size - ours.size)
 
     def add_dead(self, seqs: npt.ArrayLike) -> None:
-        """Takes in the `seq` of dead letters: records that the connector has put aside. Those of others are ignored."""
+        """Adds the `seq` of dead letters; those outside the load are ignored."""
         chunk = np.asarray(seqs, dtype=np.int64)
         self._dead[chunk[(chunk >= 0) & (chunk < self.expected_count)]] = True
 
     def add_foreign(self, rows: int) -> None:
-        """Takes in rows of another load, or without a `seq`."""
+        """Adds rows of another load, or without a `seq`."""
         if rows < 0:
             raise ValueError(f"rows must not be negative, found {rows}")
         self._stored += rows
         self._foreign += rows
 
     def result(self) -> Audit:
-        """The counts so far; duplicates are the rows beyond the first of their record.
-
-        A dead letter that is stored as well, since it was played back or read again, is a stored record.
-        """
+        """The counts so far. A dead letter that is also stored (replayed or read again) counts as stored."""
         seen = int(np.count_nonzero(self._seen))
         dead = int(np.count_nonzero(self._dead & ~self._seen))
         return Audit(
@@ -75,7 +69,7 @@ class SeqAudit:
         )
 
     def is_lost(self, seq: int) -> bool:
-        """Whether that record of the load is neither stored nor a dead letter."""
+        """Whether that record is neither stored nor a dead letter."""
         return 0 <= seq < self.expected_count and not (self._seen[seq] or self._dead[seq])
 
     def lost_ranges(self, limit: int = MOST_RANGES) -> str:
@@ -83,12 +77,12 @@ class SeqAudit:
         return ranges_of(~(self._seen | self._dead), limit)
 
     def duplicated_ranges(self, limit: int = MOST_RANGES) -> str:
-        """The same of the records that were stored more than once."""
+        """The first `limit` ranges of records stored more than once, in the same form."""
         return ranges_of(self._twice, limit)
 
 
 def few_ranges(kept: str, limit: int = 5) -> str:
-    """The first `limit` of the ranges that a record keeps, for a person, and where the others are."""
+    """The first `limit` ranges of a record as text, and where to find the others."""
     cut = _MORE.search(kept)
     ranges = _MORE.sub("", kept).split(", ")
     rest = max(len(ranges) - limit, 0) + (int(cut[1]) if cut else 0)
@@ -102,7 +96,7 @@ def few_ranges(kept: str, limit: int = 5) -> str:
 
 
 def ranges_of(which: npt.NDArray[np.bool_], limit: int = MOST_RANGES) -> str:
-    """The first `limit` ranges of places that are true, as "17-516, 900"; empty if none is."""
+    """The first `limit` ranges of true positions, as "17-516, 900"; empty if none is."""
     edges = np.diff(np.concatenate(([False], which, [False])).astype(np.int8))
     firsts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     pairs = zip(firsts[:limit].tolist(), (ends[:limit] - 1).tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Whether stored records are as they were sent, by the checksum that each of them bears."""
+"""Whether stored records equal what was sent, by the checksum in each record."""
 
 from __future__ import annotations
 
@@ -11,39 +11,34 @@ from loadgen.checksum import BENCH, SUM, checksum
 from sinkbench.analysis.audit import ranges_of
 from sinkbench.analysis.content import Content, Path
 
-# A check of this many takes one or two seconds of each trial.
+# Checking this many takes one or two seconds per trial.
 MOST_RECORDS, MOST_BYTES = 50_000, 32_000_000
 
 
 def bear_checksums(sent: Mapping[int, Any]) -> bool:
-    """Whether records of a topic, as `documents_of` gives them, bear checksums: none does if they are rows."""
+    """Whether the records of a topic, as `documents_of` gives them, have checksums. Rows have none."""
     benches = [document.get(BENCH) for document in sent.values()]
     return bool(benches) and all(isinstance(bench, dict) and SUM in bench for bench in benches)
 
 
 def one_in(records: int, record_bytes: float) -> int:
-    """Of how many records one is to be checked, so that it takes no longer than a few seconds."""
+    """N if one in N records is checked, so that the check takes at most a few seconds."""
     return max(1, -(-records // max(1, min(MOST_RECORDS, int(MOST_BYTES / record_bytes)))))
 
 
 class ChecksumAudit:
-    """Checks the stored records of a load, and adds what it finds to what a comparison with the topic has found."""
+    """Checks the stored records of a load and adds the result to a comparison with the topic."""
 
     def __init__(self, records: int, few: Content) -> None:
-        """
-        Args:
-            records: how many the load has, by their `seq` from 0 on.
-            few: what the comparison has found. A member that was added to its records alters none.
-        """
+        """Takes the number of records, with `seq` from 0, and the result of the comparison with the topic. A member
+        that the comparison found added does not count as an alteration."""
         self._few = few
         self._checked = np.zeros(records, dtype=np.bool_)
         self._altered = np.zeros(records, dtype=np.bool_)
 
     def add(self, documents: Iterable[Any]) -> None:
-        """Takes in stored documents, as `loadgen.checksum.parse` reads them.
-
-        What is no record of the load is passed by. One without a checksum is altered: it bore one when it was sent.
-        """
+        """Adds stored documents, as `loadgen.checksum.parse` reads them. Documents of other loads are ignored. A
+        record without a checksum is altered: it had one when it was sent."""
         checked, altered = [], []
         for document in documents:
             try:
@@ -62,7 +57,7 @@ class ChecksumAudit:
         self._altered[altered] = True
 
     def result(self, unchecked: str = "") -> Content:
-        """All that is known so far; `unchecked` says why some records were not checked, or none."""
+        """The result so far; `unchecked` says why records were not checked, for a person."""
         few = self._few
         compared, altered = self._checked.copy(), self._altered.copy()
         for marks, seqs in ((compared, few.compared_seqs), (altered, few.altered_seqs)):
@@ -78,7 +73,6 @@ class ChecksumAudit:
 
 
 def _without(document: dict[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
-    """The document without the members that the paths lead to."""
     for first, *rest in paths:
         if first not in document:
             continue

@@ -1,4 +1,4 @@
-"""Whether a sink holds what was sent: the documents of a few records, member by member."""
+"""Whether a sink stores what was sent: documents of a sample of records, compared member by member."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from loadgen.forms import DOCUMENT, Form, is_row, record_in
 
 Path = tuple[str, ...]
-"""The names of the members that lead to one."""
+"""The member names that lead to a member."""
 
 # A sentence names at most this many members of each kind.
 MOST_NAMED = 3
@@ -20,18 +20,14 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Content:
-    """What a comparison has found.
+    """The result of a comparison; records are identified by `seq`, and `checked` is by their checksum.
 
     Attributes:
-        compared: records that were compared with the topic, or with their own checksum.
-        altered: those of them that lack a member that was sent, or have another value in it.
-        how: which members, for a person; empty if none is altered, or if only checksums tell.
-        checked: records that were compared with their checksum.
-        altered_ranges: which are altered, by their `seq`.
-        unchecked: why records were not compared with their checksums, for a person; empty if all were, or evenly
-            chosen ones.
-        compared_seqs, altered_seqs: those that were compared with the topic, by their `seq`.
-        added: the members that the sink has, and the topic has not.
+        altered: compared records that lack a member that was sent, or have another value in it.
+        how: which members, for a person; empty if none is altered or only checksums differ.
+        unchecked: why records were not checked, for a person; empty if all were, or an even sample.
+        compared_seqs, altered_seqs: only records compared with the topic.
+        added: members in the sink that the topic does not have.
     """
 
     compared: int = 0
@@ -46,10 +42,11 @@ class Content:
 
 
 def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT) -> dict[int, Any]:
-    """The documents, or rows, of a topic's records by their `bench.seq`; what is none of the load `run` is left out."""
+    """The documents or rows of a topic's records by `bench.seq`; records that are not of the load `run` are left
+    out."""
     found: dict[int, Any] = {}
     for value in values:
-        # What other users have written to the topic: it may be nested too deep, or its number be infinite.
+        # Other users may have written anything: too deeply nested, or an infinite number.
         with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
             document = record_in(json.loads(value or b"null"), form)
             bench = document if is_row(form) else document["bench"]
@@ -60,10 +57,8 @@ def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT
 
 
 def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Content:
-    """Compares the documents of the records that both have, by their `seq`.
-
-    A member that the sink, or the connector, has added alters nothing. Members have no order, lists have one.
-    """
+    """Compares the documents of records that both have, by `seq`. A member added by the sink or connector is no
+    alteration. Members have no order, lists have one."""
     gone: Counter[str] = Counter()
     changed: Counter[str] = Counter()
     added: set[Path] = set()
@@ -84,7 +79,7 @@ def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Conte
 
 
 def _differences(sent: Any, stored: Any, path: str = "") -> Iterator[tuple[str, bool]]:
-    """The path of each member that differs, and whether it is gone."""
+    """The path of each member that differs, and whether it is missing."""
     if not (isinstance(sent, dict) and isinstance(stored, dict)):
         if sent != stored:
             yield path or "the whole document", False
@@ -98,7 +93,6 @@ def _differences(sent: Any, stored: Any, path: str = "") -> Iterator[tuple[str, 
 
 
 def _additions(sent: Any, stored: Any, path: Path = ()) -> Iterator[Path]:
-    """The path of each member that only the sink has."""
     if isinstance(sent, dict) and isinstance(stored, dict):
         for name, value in stored.items():
             if name in sent:

@@ -1,8 +1,5 @@
-"""Dead letters: what Connect says of a record that it could not store, and what many of them have in common.
-
-Connect adds headers to a dead letter if `errors.deadletterqueue.context.headers.enable` is true
-(https://kafka.apache.org/documentation/#connect_errorreporting and KIP-298).
-"""
+"""Dead letters by cause, from Connect's headers, which need `errors.deadletterqueue.context.headers.enable`
+(https://kafka.apache.org/documentation/#connect_errorreporting and KIP-298)."""
 
 from __future__ import annotations
 
@@ -15,32 +12,28 @@ from sinkbench.analysis.javatrace import causes_in
 QUEUE = "errors.deadletterqueue.topic.name"
 HEADERS = "errors.deadletterqueue.context.headers.enable"
 PREFIX = "__connect.errors."
-# The records of one cause differ in these alone.
+# Records with the same cause differ only in these.
 PARTICULAR = re.compile(r"""'[^']*'|"[^"]*"|\d+""")
 Header = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """One record of a dead letter queue.
-
-    Attributes:
-        key, value: as they came from the topic, before any converter.
-        headers: all of them, in order; Connect's own begin with `PREFIX`.
-    """
+    """One record of a dead letter queue; `key` and `value` are as in the topic, before any converter. `headers` are
+    in order; Connect's own begin with `PREFIX`."""
 
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
 
     def said(self, name: str) -> str:
-        """What Connect's header of that name says, such as `exception.message`; empty if it is not there."""
+        """The text of Connect's header with that name, such as `exception.message`; empty if missing."""
         found = next((value for key, value in self.headers if key == PREFIX + name), None)
         return (found or b"").decode(errors="replace")
 
     @property
     def source(self) -> tuple[str, int, int] | None:
-        """Topic, partition and offset of the record that could not be stored; None without Connect's headers."""
+        """Topic, partition and offset of the record that was not stored; None without Connect's headers."""
         topic, partition, offset = self.said("topic"), self.said("partition"), self.said("offset")
         if not topic or not partition.isdecimal() or not offset.isdecimal():
             return None
@@ -48,16 +41,13 @@ class DeadLetter:
 
     @property
     def own_headers(self) -> list[Header]:
-        """The headers that the record had before it became a dead letter."""
+        """The headers that the record had before Connect added its own."""
         return [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
 
     @property
     def reason(self) -> str:
-        """An exception's name without its package, and its message; empty without Connect's headers.
-
-        It is the innermost cause that has a message: what a sink or a check has said comes wrapped, and the wrappers'
-        messages hold the number of an exchange, or all of a script.
-        """
+        """The exception's name without its package, and its message; empty without Connect's headers. It is the
+        innermost cause with a message: wrappers' messages contain exchange ids or a whole script."""
         for cause in reversed(causes_in(self.said("exception.stacktrace"))[1:]):
             name, _, message = cause.partition(": ")
             if message:
@@ -69,13 +59,8 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Cause:
-    """Dead letters of one connector that failed at the same stage for the same reason.
-
-    Attributes:
-        reason: of the first of them.
-        stage: what Connect was at: VALUE_CONVERTER, TRANSFORMATION, TASK_PUT.
-        letters: in the order of the queue; never empty.
-    """
+    """Dead letters of one connector that failed at the same stage for the same reason; `letters` is never empty.
+    `reason` is that of the first letter; `stage` is Connect's: VALUE_CONVERTER, TRANSFORMATION, TASK_PUT."""
 
     connector: str
     stage: str
@@ -84,10 +69,7 @@ class Cause:
 
 
 def causes(letters: Iterable[DeadLetter]) -> list[Cause]:
-    """The letters by what befell them, the most frequent first.
-
-    Reasons that differ in numbers and quoted texts alone are one: each names the record that it is about.
-    """
+    """The letters by cause, the most frequent first. Reasons that differ only in numbers and quoted texts are one."""
     groups: dict[tuple[str, str, str], list[DeadLetter]] = {}
     for letter in letters:
         same = PARTICULAR.sub("*", letter.reason)
@@ -99,9 +81,9 @@ def causes(letters: Iterable[DeadLetter]) -> list[Cause]:
 
 
 def one_of_each(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
-    """The first letter of each record. A task that begins again puts aside once more what it had not committed."""
+    """The first letter of each record: a restarted task writes dead letters again for records it had not committed."""
     found: dict[tuple[object, bytes | None, bytes | None], DeadLetter] = {}
     for letter in letters:
-        # A topic that was made anew has other records at the same places.
+        # A recreated topic has other records at the same offsets.
         found.setdefault((letter.source, letter.key, letter.value), letter)
     return list(found.values())

@@ -1,4 +1,4 @@
-"""What is on how many nodes when a record counts as stored, from what the services say of their settings."""
+"""How many nodes have a record, in memory or on disk, when it counts as stored; from the services' settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 from sinkbench.analysis.replication import ReplicationState, waited_for
 
-# The WAL writer flushes what was committed after at most N of its rounds.
+# After an asynchronous commit the WAL writer flushes within at most N of its rounds.
 # Source: https://www.postgresql.org/docs/current/wal-async-commit.html
 ROUNDS_BEHIND = 3
 _TIME = re.compile(r"(\d+)(us|ms|s|min|h|d)")
@@ -18,15 +18,14 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86
 
 @dataclass(frozen=True)
 class Promise:
-    """What a sink promises of a record that it calls stored.
+    """What a sink guarantees for a record that it reports as stored; None is unknown.
 
     Attributes:
-        nodes: that have it by then; None if that depends on which are there, and that was not seen.
-        flushed: which of them have it on their disk, after an fsync: all, the one that was written to, or none.
-        most_nodes: that are to have it.
-        behind_seconds: by how much the disk may be behind, where none has it; None if that is not known.
-        how: the setting that makes it so, where the rest does not tell.
-        unsure: what makes nothing of this sure after a crash; empty if there is no such thing.
+        nodes, most_nodes: how many have it, and how many are configured to have it.
+        flushed: which of them have it on disk after an fsync: all, the one written to, or none.
+        behind_seconds: how late the disk may be if none has it.
+        how: the setting responsible, if the other fields do not show it.
+        unsure: why nothing is guaranteed after a crash; empty if there is no such reason.
     """
 
     nodes: int | None
@@ -38,23 +37,16 @@ class Promise:
 
     @property
     def on_disk(self) -> int | None:
-        """How many nodes have it on their disk; None if that is not known."""
+        """How many nodes have it on disk; None if unknown."""
         if self.unsure:
             return 0
         return {"all": self.nodes, "one": 1, "none": 0}[self.flushed]
 
 
 def database_promise(settings: Mapping[str, str | None], *, unlogged: bool = False) -> Promise | None:
-    """What PostgreSQL promises of a transaction that is committed; None if it does not tell its settings.
-
-    A commit waits for standbys only if `synchronous_standby_names` names some, and then until they answer, however long
-    that takes: N nodes have it, whether they were seen or not.
-
-    Args:
-        settings: by PostgreSQL's names: `fsync`, `full_page_writes`, `synchronous_commit`, `synchronous_standby_names`
-            ("none" if empty), `wal_writer_delay`.
-        unlogged: whether the table is UNLOGGED: it is emptied after a crash, and no standby has it.
-    """
+    """What PostgreSQL guarantees for a committed transaction (an UNLOGGED table is emptied after a crash and not
+    replicated); None if its settings are unknown. A commit waits for standbys only if `synchronous_standby_names` is
+    set, and then without a limit: N nodes have it."""
     off = ["UNLOGGED"] if unlogged else []
     off += [f"{name} off" for name in ("fsync", "full_page_writes") if settings.get(name) == "off"]
     if off:
@@ -74,15 +66,11 @@ def database_promise(settings: Mapping[str, str | None], *, unlogged: bool = Fal
 
 
 def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None) -> Promise | None:
-    """What Elasticsearch promises of a document that it has acknowledged; None if it does not tell its settings.
+    """What Elasticsearch guarantees for an acknowledged document; None if its settings are unknown.
 
-    All copies that are in sync have the document in their translog by then: on their disk where
-    `index.translog.durability` is request. Copies that are on no node are not asked, so how many have it is known only
-    of who has looked: see `as_replicated`.
-
-    Args:
-        settings: by Elasticsearch's names.
-        sync_seconds: `index.translog.sync_interval`.
+    All in-sync copies have it in their translog: on disk if `index.translog.durability` is request, else flushed every
+    `sync_seconds` (`index.translog.sync_interval`). Unassigned copies are not written, so `as_replicated` adds how many
+    there are.
     """
     durability, replicas = (settings.get(f"index.{name}") for name in ("translog.durability", "number_of_replicas"))
     if durability is None or replicas is None or not replicas.isdecimal():
@@ -95,7 +83,7 @@ def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None
 
 
 def as_replicated(promise: Promise, held: ReplicationState | None) -> Promise:
-    """A promise of as many nodes as were seen."""
+    """The promise for as many nodes as were observed."""
     if promise.nodes is not None or held is None or held.copies is None:
         return promise
     nodes = min(held.copies, promise.most_nodes)
@@ -116,20 +104,20 @@ def promise_in_words(promise: Promise) -> str:
 
 
 def acks_in_words(acks: str, held: ReplicationState | None) -> str:
-    """What Kafka has when it acknowledges a record, as `acks all, 3 of 3 in sync`; by what was seen of the topic."""
+    """What Kafka has when it acknowledges a record, as `acks all, 3 of 3 in sync`."""
     if acks != "all" or held is None or held.copies is None or held.asked is None:
         return f"acks {acks}"
     return f"acks all, {held.copies} of {held.asked} in sync"
 
 
 def acks_nodes(acks: str, held: ReplicationState | None) -> int | None:
-    """On how many brokers a record is when Kafka acknowledges it; None if that was not seen."""
+    """How many brokers have a record when Kafka acknowledges it; None if not observed."""
     if acks != "all":
         return int(acks)
     return None if held is None else held.copies
 
 
 def _times(count: int, text: str | None) -> float | None:
-    """So many times a time as PostgreSQL writes it, in seconds; None if it is none."""
+    """`count` times a PostgreSQL duration, in seconds; None if the text is not one."""
     found = _TIME.fullmatch(text or "")
     return None if found is None else round(count * int(found[1]) * _SECONDS[found[2]], 6)

@@ -1,4 +1,4 @@
-"""What the members of JSON records are, so that an index or a table can be proposed for them."""
+"""The fields of JSON records, from which an index or a table can be proposed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Path = tuple[str, ...]
 
 
 class Kind(StrEnum):
-    """What all values of a member are, null and absent ones left out."""
+    """The kind of all values of a member; null and missing values do not count."""
 
     WHOLE = "whole number"
     DECIMAL = "number"
@@ -26,22 +26,13 @@ class Kind(StrEnum):
     POINT = "GeoJSON point"
     SHAPE = "GeoJSON shape"
     UNLIKE = "values and objects"
-    """A value in some records, an object in others: no index can hold both."""
+    """A value in some records, an object in others: no index can store both."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A member of the records.
-
-    Attributes:
-        path: the names that lead to it.
-        kind: what it is.
-        records: in how many records it has a value.
-        in_list: whether it is, or is within, a list.
-        longest: characters of its longest text; 0 of what is none.
-        date_format: of a date, as `DATE_FORMATS` has it.
-        as_text: whether it is a number that is written as a text.
-    """
+    """A member of the records: `records` have a value in it, `longest` is the length of its longest text in
+    characters, `date_format` one of `DATE_FORMATS`, and `as_text` means a number written as text."""
 
     path: Path
     kind: Kind
@@ -53,7 +44,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        """Its path as a person writes it."""
+        """The dotted path."""
         return ".".join(self.path)
 
 
@@ -67,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found in N records: their members, the most frequent first, and places of two numbers."""
+    """The members of N records, the most frequent first, and pairs of numbers that are places."""
 
     records: int
     fields: Sequence[Field]
@@ -80,23 +71,21 @@ DATE_FORMATS = {
     "yyyy-MM-dd HH:mm:ss": re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
     "strict_date_optional_time": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?"),
 }
-"""The dates that are told from other texts, by the names that Elasticsearch has for them. All sort as texts do."""
+"""Recognized date formats by Elasticsearch's names. All sort as texts do."""
 
 _DECIMAL_TEXT = re.compile(r"-?(0|[1-9]\d{0,14})\.\d{1,15}")
-# Without a decimal point it may as well be a number in thousands.
+# Without a decimal point it could be a number with a thousands separator.
 _POINT_TEXT = re.compile(r"(-?\d{1,2}\.\d+), ?(-?\d{1,3}\.\d+)")
 _GEOMETRIES = {"LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"}
 _LATITUDES = ("lat", "latitude")
 _LONGITUDES = ("lon", "lng", "long", "longitude")
 _LARGEST_LONG = 2**63 - 1
-# A text with more words, or longer, is looked for by its words, and not as a whole.
+# A text with more words, or longer, is searched by its words and not as a whole.
 _MOST_WORDS, _LONGEST_WORD = 4, 256
 
 
 @dataclass
 class _Seen:
-    """What the values of one path were."""
-
     kinds: Counter[str] = field(default_factory=Counter)
     records: int = 0
     last_record: int = -1
@@ -108,7 +97,7 @@ class _Seen:
 
 
 def survey(records: Iterable[Mapping[str, Any]]) -> Survey:
-    """Looks at the members of records, which are as Python's json reads them."""
+    """The members of records, given as Python's json reads them."""
     seen: dict[Path, _Seen] = {}
     count = 0
     for number, record in enumerate(records):
@@ -166,7 +155,6 @@ def _see(seen: _Seen, record: int, value: Any, in_list: bool) -> None:
 
 
 def _kind(value: Any) -> str:
-    """What one value is: a date's format, or a word for all else."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
@@ -219,7 +207,7 @@ def _field(path: Path, seen: _Seen, *, unlike: bool) -> Field:
 
 
 def _places(paths: Sequence[Path], seen: Mapping[Path, _Seen]) -> list[Place]:
-    """Members of one object that are called latitude and longitude, and may be these."""
+    """Members of one object whose names and values are those of latitude and longitude."""
     found = []
     for path in paths:
         if path[-1].lower() not in _LATITUDES or not seen[path].latitude or seen[path].in_list:

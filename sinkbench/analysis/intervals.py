@@ -1,18 +1,12 @@
-"""95 % intervals of rates and ratios, by bootstrap over blocks.
+"""95 % intervals of the median of rates, and of ratios paired by block, by percentile bootstrap over blocks.
 
-Both are intervals of a median: of a cell's rates, or of the ratios of two cells, one a block. A stalled trial does not
-move a median, and the bootstrap of a median rests on ranks, so it holds for any distribution. Ratios are taken on the
-log scale, where A/B is as sure as B/A; both trials of a block ran within minutes, so what slows both cancels. The
-bounds are percentiles of the bootstrap, widened for few blocks (`widened_level`).
+Ratios are taken on the log scale, where A/B is as certain as B/A; what slows both trials of a block cancels. BCa (Efron
+1987) is not used: for a median its acceleration says nothing about the spread (Efron and Tibshirani 1993, section
+11.6), and for means it covers only 76 to 94 % of simulated ratios with 5 to 15 blocks.
 
-BCa (Efron 1987) is not used. Its acceleration leaves out one value at a time, and the medians of what remains are two
-or three numbers, which tell nothing of the spread (Efron and Tibshirani 1993, section 11.6). Of the mean it covers too
-little: of simulated ratios of 5 to 15 blocks 76 to 94 %, widened likewise 86 to 97 %.
-
-Coverage in 1,000 data sets each of normal values, values with stalls (exponential, to the left) and log-normal values
-(sigma 0.5): with 5 blocks 95 % of rates and 93 % of ratios, where no such method can have more than 93.75 % (all five
-lie on one side of the median with probability 2 x 0.5^5); with 6 to 8 blocks 96 to 99 %, with 10 to 20 blocks 95 to
-97 %. tests/unit/analysis/test_intervals.py simulates some of it again.
+Coverage in 1,000 data sets each of normal, stalled and log-normal values: with 5 blocks 95 % of rates and 93 % of
+ratios (the maximum of any such method is 1 - 2 x 0.5^5 = 93.75 %), with 6 to 8 blocks 96 to 99 %, with 10 to 20 blocks
+95 to 97 %. See tests/unit/analysis/test_intervals.py.
 """
 
 from __future__ import annotations
@@ -34,29 +28,23 @@ RESAMPLES = 9_999
 
 
 def interval_of_median(values: Sequence[float]) -> Interval | None:
-    """The interval of the median of a cell's valid trials, one value a block; None of fewer than 5.
-
-    The values seed the resampling, so the same ones in any order give the same interval. ValueError if one is not
-    finite.
-    """
+    """The interval of the median of valid trials, one value per block; None for fewer than 5 values. The values seed
+    the resampling, in any order. ValueError if one is not finite."""
     found = _bounds(sorted(values))
     return None if found is None else interval_of(*found, "percentile bootstrap of the median", len(values))
 
 
 def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, float]) -> RatioTo | None:
-    """How many times as fast one cell is as another, whose key is `to`, from their valid rates by block.
-
-    Returns:
-        The median of the ratios of the blocks that both have, on the log scale, with its interval if there are 5 such
-        blocks. None if there is none, or if a rate is 0: without its block the result would hide it.
-    """
+    """The ratio of two cells' valid rates by block, `above` to `below`; `to` is the key of the latter. It is the
+    median over shared blocks on the log scale, with an interval from 5 blocks on. None without shared blocks, or if
+    a rate is 0: leaving its block out would hide it."""
     shared = sorted(above.keys() & below.keys())
     if not shared or any(above[block] <= 0 or below[block] <= 0 for block in shared):
         return None
     logs = sorted(math.log(above[block]) - math.log(below[block]) for block in shared)
     method = "percentile bootstrap of the median of the log ratios, paired by block"
     inverse = [-log for log in reversed(logs)]
-    # The draws are those of one of the two directions, so that B/A is as sure as A/B to the last digit.
+    # Always draw for the same one of the two directions, so that B/A and A/B agree to the last digit.
     turned = inverse > logs
     found = _bounds(inverse if turned else logs)
     if found is not None and turned:
@@ -66,7 +54,7 @@ def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, floa
 
 
 def spread_of(by_block: Mapping[int, float]) -> Spread | None:
-    """Median, lowest, highest and interval of one figure by block; None of no values."""
+    """Median, lowest, highest and interval of a figure by block; None without values."""
     values = list(by_block.values())
     span = median_low_high(values)
     if span is None:
@@ -82,17 +70,16 @@ def spread_of(by_block: Mapping[int, float]) -> Spread | None:
 
 
 def relative_width(interval: Interval, estimate: float) -> float | None:
-    """The width of an interval as a share of its estimate; None for an estimate of 0."""
+    """The width of an interval as a share of its estimate; None if that is 0."""
     return (interval.high - interval.low) / estimate if estimate > 0 else None
 
 
 def widened_level(count: int, confidence: float = CONFIDENCE) -> float:
     """The level at which a bootstrap interval of `count` values has about the `confidence` wanted.
 
-    A bootstrap of few values is too narrow: it divides their spread by n instead of n - 1, and has a normal quantile
-    instead of a t. Hesterberg's expanded percentiles correct both; the tail is
-    Phi(-sqrt(n / (n - 1)) t(n - 1; 1 - alpha / 2)) (T. Hesterberg, "What Teachers Should Know About the Bootstrap",
-    The American Statistician 69, 2015, section 4.4). ValueError for fewer than 2 values.
+    A bootstrap of few values is too narrow: it divides by n instead of n - 1 and uses a normal quantile instead of t.
+    The tail is Phi(-sqrt(n / (n - 1)) t(n - 1; 1 - alpha / 2)) (T. Hesterberg, "What Teachers Should Know About the
+    Bootstrap", The American Statistician 69, 2015, section 4.4). ValueError for fewer than 2 values.
     """
     if count < 2:
         raise ValueError(f"a spread needs at least 2 values, found {count}")
@@ -104,14 +91,14 @@ def widened_level(count: int, confidence: float = CONFIDENCE) -> float:
 
 
 def interval_of(low: float, high: float, method: str, blocks: int) -> Interval:
-    """The interval of these bounds, with the confidence that all have."""
+    """The interval with these bounds and the confidence that all intervals have."""
     return Interval(low=low, high=high, confidence=CONFIDENCE, method=method, blocks=blocks)
 
 
 def percentile_bounds(
     samples: Sequence[Sequence[float]], statistic: Callable[..., Any], level: float
 ) -> tuple[float, float]:
-    """The percentile bootstrap's bounds of a statistic of samples, each resampled on its own; their values seed it."""
+    """Percentile bootstrap bounds of a statistic of samples, each resampled separately and seeded by its values."""
     from scipy import stats
 
     found = stats.bootstrap(
@@ -130,14 +117,14 @@ def seed_of(values: Sequence[float]) -> int:
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, float] | None:
-    """The bounds for the median of sorted values; None of fewer than 5."""
+    """The bounds of the median of sorted values; None for fewer than 5."""
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"only finite values have an interval, found {list(values)}")
     if len(values) < FEWEST_BLOCKS:
         return None
-    # scipy refuses data that do not vary.
+    # scipy refuses constant data.
     if values[0] == values[-1]:
         return values[0], values[-1]
     low, high = percentile_bounds([values], np.median, widened_level(len(values)))
-    # Interpolation between equal values rounds, and could put a bound beyond all values.
+    # Interpolation between equal values rounds, and could put a bound outside all values.
     return max(low, values[0]), min(high, values[-1])

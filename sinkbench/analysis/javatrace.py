@@ -1,4 +1,4 @@
-"""What a stack trace of Java says, as `Throwable.printStackTrace` writes it."""
+"""Java stack traces, as `Throwable.printStackTrace` writes them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ _CAUSED_BY = "Caused by: "
 
 
 def causes_in(trace: str) -> list[str]:
-    """The exception of a Java stack trace and its causes, the innermost last, each as `class: message`.
-
-    What was suppressed has causes of its own, which are indented, and left out.
-    """
+    """The exception of a Java stack trace and its causes, the innermost last, each as `class: message`. Causes of
+    suppressed exceptions are indented, and left out."""
     lines = trace.strip().splitlines()
     inner = (line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY))
     return [lines[0].strip(), *inner] if lines else []

@@ -1,10 +1,9 @@
-"""Whether a pipeline keeps up with a constant load: a verdict over the readings of its lag.
+"""Whether a pipeline keeps up with a constant load: a verdict from readings of its lag (records in the topic and not in
+the sink).
 
-Lag is the records in the topic that are not in the sink. Its readings are not independent, so they are not fitted
-directly: after the warm-up, which `steady.mser` cuts off, they are averaged over 10 to 20 batches of equal size, and a
-straight line is fitted to the means by least squares; its slope has the usual t interval (batch means: A. M. Law,
-"Simulation Modeling and Analysis", 5th ed. 2015, section 9.5.3). Growth below 1 % of the rate offered counts as
-bounded, since no run is long enough to exclude every growth.
+Readings are not independent, so after the warm-up (`steady.mser`) a line is fitted by least squares to the means of 10
+to 20 equal batches, with the usual t interval of its slope (batch means: A. M. Law, "Simulation Modeling and Analysis",
+5th ed. 2015, section 9.5.3).
 """
 
 from __future__ import annotations
@@ -24,17 +23,15 @@ BOUNDED: Literal["bounded"] = "bounded"
 GROWING: Literal["growing"] = "growing"
 UNCLEAR: Literal["cannot tell"] = "cannot tell"
 NEGLIGIBLE = 0.01
-"""Growth that counts as none, as a share of the rate offered."""
+"""Growth below this share of the offered rate counts as none, since no run is long enough to exclude all growth."""
 FEWEST_BATCHES, MOST_BATCHES = 10, 20
 
 Numbers = npt.NDArray[np.float64]
 
 
 def warm_from(times_seconds: Sequence[float], lags: Sequence[float]) -> float | None:
-    """When the lag had settled, on the readings' clock: after what MSER-5 cuts off, at most the first half.
-
-    None if there are too few readings for a verdict.
-    """
+    """When the lag had settled, on the readings' clock; MSER-5 cuts off at most the first half. None for too few
+    readings."""
     times, values = _known(times_seconds, lags)
     if times.size < 2 * FEWEST_BATCHES:
         return None
@@ -44,16 +41,11 @@ def warm_from(times_seconds: Sequence[float], lags: Sequence[float]) -> float | 
 def lag_of(
     times_seconds: Sequence[float], lags: Sequence[float], offered: float, from_seconds: float | None = None
 ) -> Lag:
-    """The verdict over the lag while `offered` records a second were offered.
+    """The verdict on readings of lag while `offered` records per second were offered.
 
-    Args:
-        times_seconds: of the readings, from the start of the load until its last record was due.
-        lags: records of lag at each of them; NaN is not known.
-        from_seconds: earlier readings are warm-up.
-
-    Returns:
-        "growing" if the interval of the slope lies above 1 % of the load, "bounded" if below, else, or for fewer than
-        20 readings, "cannot tell".
+    It is "growing" if the slope's interval lies above 1 % of the load, "bounded" if below, else or for fewer than 20
+    readings "cannot tell". Times run from the start of the load until its last record was due; NaN is an unknown lag;
+    readings before `from_seconds` are warm-up.
     """
     times, values = _known(times_seconds, lags)
     largest = None if not values.size else round(float(values.max()))
@@ -68,7 +60,7 @@ def lag_of(
     from scipy import stats
 
     fit = stats.linregress(middles, means)
-    # Of a perfect line rounding may make the square of the error negative, and the error NaN.
+    # For a perfect line rounding may make the squared error negative, and the error NaN.
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, batches - 2)) * float(np.nan_to_num(fit.stderr))
     slope, bound = float(fit.slope), NEGLIGIBLE * offered
     low, high = slope - reach, slope + reach

@@ -1,9 +1,6 @@
-"""Latency from when a record was due to when it was stored: histograms, and the quantiles that they support.
-
-It begins at `due_us`, when the schedule meant to send the record, not when it was sent, so a stall of the generator, a
-broker or a connector counts for all that was due meanwhile (no coordinated omission: G. Tene). Counted in an
-HdrHistogram of microseconds with three significant digits.
-"""
+"""Latency from `due_us`, when the schedule meant to send a record, to when it was stored. So a stall delays all
+records due meanwhile (no coordinated omission: G. Tene). In an HdrHistogram of microseconds with three significant
+digits."""
 
 from __future__ import annotations
 
@@ -20,28 +17,22 @@ from sinkbench.results import LatencyMs
 DIGITS = 3
 HIGHEST_US = 3_600_000_000
 BEYOND = 10
-"""A quantile needs at least this many samples beyond it."""
+"""The samples that must lie beyond a quantile."""
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def supports(count: int, quantile: float) -> bool:
     """Whether 10 of `count` samples lie beyond `quantile` (0 to 1): p50 needs 20, p95 200, p99 1,000, p999 10,000."""
-    # In millionths, since 0.001 has no exact binary form.
+    # In millionths: 0.001 has no exact binary form.
     return count * round((1 - quantile) * 1_000_000) >= BEYOND * 1_000_000
 
 
 def latency_of(
     latencies_us: npt.ArrayLike, one_in: int = 1, resolution_ms: float | None = None, unknown: int = 0
 ) -> LatencyMs:
-    """The distribution of latencies in microseconds.
-
-    Args:
-        latencies_us: one each record looked at. Those below 0 are counted as `negative` and are in no quantile: the
-            time of storing is not known well enough, or the clocks disagree.
-        one_in: one in N records was read.
-        resolution_ms: how well the time of storing is known.
-        unknown: records whose time of storing is not known.
-    """
+    """The distribution of latencies in microseconds, when one in `one_in` records was read; `resolution_ms` is that
+    of the time of storing, and `unknown` counts records without one. Negative latencies (imprecise times, or clocks
+    that disagree) are only counted."""
     values = np.asarray(latencies_us, dtype=np.float64)
     histogram = HdrHistogram(1, HIGHEST_US, DIGITS)
     positive = values[values >= 0]
@@ -59,7 +50,7 @@ def latency_of(
 
 
 def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
-    """The distribution over all records of several trials; None if none of them has one."""
+    """The distribution over all records of several trials; None if no trial has one."""
     known = [part for part in parts if part is not None and part.histogram is not None]
     if not known:
         return None
@@ -77,7 +68,6 @@ def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
 
 
 def _figures(histogram: Any) -> dict[str, Any]:
-    """The fields of a `LatencyMs` that a histogram holds."""
     count = int(histogram.get_total_count())
     return {
         **{

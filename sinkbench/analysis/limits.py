@@ -1,4 +1,4 @@
-"""The limits of a run: the names of those before the sink, the best one of a name, and one over its blocks."""
+"""The limits of a run: names of those before the sink, the best limit of a name, and a limit over its blocks."""
 
 from __future__ import annotations
 
@@ -10,39 +10,35 @@ from sinkbench.results import Limit, LimitInBlock
 
 KAFKA, CONNECT, GENERATOR = "kafka", "connect", "generator"
 CLIENT = "client"
-"""The name of the plain clients among the services whose CPU is counted."""
+"""The name of the plain clients among services whose CPU is counted."""
 
 
 def fastest(limits: Iterable[Limit], sink: str) -> Limit | None:
-    """The limit by the way of a sink, of `KAFKA` or of `CONNECT`, that was fastest when it was searched; None if none.
-
-    One that was disturbed in every block has no rate; a slower way does not stand in for it.
-    """
+    """The limit of a sink, `KAFKA` or `CONNECT` whose method was fastest in the search; None if there is none. If it
+    was disturbed in every block it has no rate; a slower method does not replace it."""
     return max((limit for limit in limits if limit.sink == sink and _searched(limit)), key=_searched, default=None)
 
 
 def best(limits: Iterable[Limit], sink: str) -> float | None:
-    """The records per second of `fastest`, if it has any."""
+    """The records per second of `fastest`, if any."""
     found = fastest(limits, sink)
     return None if found is None else found.records_per_second
 
 
 def _searched(limit: Limit) -> float:
-    """The records per second that the search has confirmed; of a limit without a search those that it has."""
+    """The records per second that the search confirmed; for a limit without a search its rate."""
     confirmed = [step.records_per_second for step in limit.path if step.confirms and step.records_per_second]
     return (confirmed[-1] if confirmed else limit.records_per_second) or 0.0
 
 
 def rates_by_block(limit: Limit) -> dict[int, float]:
-    """The records per second of a limit in each block that has a rate, by block."""
+    """The records per second of a limit by block, for blocks with a rate."""
     return {each.block: each.records_per_second for each in limit.in_blocks if each.records_per_second}
 
 
 def with_block(limit: Limit, found: LimitInBlock) -> Limit:
-    """The limit with one measurement more, and its figures over all blocks so far.
-
-    Without any block that has a rate it has none either: what the search has found was not confirmed.
-    """
+    """The limit with one more measurement, and its figures over all blocks so far. Without a block that has a rate
+    it has none: the result of the search was not confirmed."""
     in_blocks = [*limit.in_blocks, found]
     limit = limit.model_copy(update={"in_blocks": in_blocks})
     spread = spread_of(rates_by_block(limit))

@@ -1,4 +1,4 @@
-"""The memory of a trial: the most that each service held, out of what was read of it while the connector ran."""
+"""The peak memory of services in a trial, from readings taken while the connector ran."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from sinkbench.results import Memory
 from sinkbench.topology import service_of
 
 RESIDENT, HEAP = "_memory_bytes", "_heap_bytes"
-"""How the names of the signs end, after the service's: what its processes hold, and its JVMs' heaps in use."""
+"""Suffixes of signs after the service's name: resident memory of its processes, and used heap of its JVMs."""
 
 
 def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, Memory]:
-    """The highest reading of each service, all workers as "connect"; what was never read is None, or absent.
-
-    `path` has the services that the records pass: what runs idle meanwhile is left out.
-    """
+    """The peak of each service in `path` (the services that records pass), all workers as "connect". What was never
+    read is None or missing."""
     seen = {name for sample in samples for name in sample.signs}
     return {
         service: Memory(
@@ -28,15 +26,8 @@ def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, 
 
 
 def total_memory_peak(samples: Sequence[Sample], path: Collection[str]) -> float | None:
-    """The most bytes that the services of a record's path held together, at one moment.
-
-    Args:
-        samples: of the whole trial.
-        path: the services that the records pass; those that the stack does not have do not count.
-
-    Returns:
-        None if one of them could not be seen, or none of them is known.
-    """
+    """The most bytes that the services in `path` used together at one moment. Services that the stack does not have
+    are ignored. None if one could not be read, or none is known."""
     there = {service_of(name) for sample in samples for name in sample.cpu_seconds} & set(path)
     wanted = [service + RESIDENT for service in sorted(there)]
     sums = [

@@ -1,4 +1,4 @@
-"""What a connector's connections waited for in the pooler before its sink, out of the samples."""
+"""How long a connector's connections waited in the pooler before its sink, from the samples."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from sinkbench.analysis.samples import OTHER_POOL_CLIENTS, Sample, own_count
 from sinkbench.results import Pool
 
 POOL_WAITING, POOL_WORST_WAIT = "pool_waiting", "pool_max_wait_seconds"
-"""Signs of a pooler: clients that wait for a connection, and for how long the first of them has waited."""
+"""Signs of a pooler: clients waiting for a connection, and the longest current wait."""
 POOL_WAIT_SECONDS = "pool_wait_seconds_total"
-"""The sign that counts how long its clients have waited for connections, all together."""
+"""The sign that counts the total wait of all clients."""
 POOL_QUERIES, POOL_TRANSACTIONS = "pool_queries_total", "pool_transactions_total"
-"""The signs that count what it has passed on."""
+"""Signs that count what the pooler passed on."""
 
 
 def waits_in(samples: Sequence[Sample]) -> Pool | None:
-    """What the clients of a pooler waited for while these samples were taken; None if a trial has none in one.
-
-    Where others have clients there too, nothing tells whose the waits are: they are None.
-    """
+    """The waits of a pooler's clients during these samples; None without a pooler. If it has other clients too,
+    waits cannot be attributed and are None."""
     if not most(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples):
         return None
     if any(each.signs.get(OTHER_POOL_CLIENTS) for each in samples):
@@ -37,11 +35,10 @@ def waits_in(samples: Sequence[Sample]) -> Pool | None:
 
 
 def _counted(samples: Sequence[Sample], sign: str) -> float | None:
-    """By how much a count has grown; None if it was read less than twice, or has begun anew."""
+    """The increase of a count; None if it was read fewer than two times or was reset."""
     counts = [count for each in samples if (count := each.signs.get(sign)) is not None]
     return counts[-1] - counts[0] if len(counts) > 1 and counts == sorted(counts) else None
 
 
 def _each(seconds: float | None, count: float | None) -> float | None:
-    """Milliseconds for each; None of what was not counted, and of nothing."""
     return None if seconds is None or not count else round(1000 * seconds / count, 4)

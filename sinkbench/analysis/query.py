@@ -1,4 +1,4 @@
-"""A query, written once for all sinks, and whether two answers to it are the same."""
+"""A query, written once for all sinks, and whether two answers to it are equal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sinkbench.yamlfile import Section, mistake
 
 Value = str | int | float
 Row = Sequence[Value | None]
-# Of a mean: the sinks add in another order.
+# For a mean: sinks add in different orders.
 TOLERANCE = 1e-9
 _ONE_OF = ("is", "from", "before", "near", "words")
 
 
 class _Part(Section):
-    # `is` and `from` are words of Python.
+    # `is` and `from` are Python keywords.
     model_config = ConfigDict(populate_by_name=True)
 
 
@@ -32,7 +32,7 @@ class Near(_Part):
 
 
 class Condition(_Part):
-    """What a record's field must be like: one value, a range, near a place, or a text with all of some words."""
+    """A condition on a field: one value, a range, near a place, or a text that contains all of some words."""
 
     field: str = Field(min_length=1, description="path of a member; a number in it is a place in a list: data.0.t")
     equals: Value | None = Field(default=None, alias="is", description="its value")
@@ -55,19 +55,19 @@ class Condition(_Part):
 
     @property
     def numeric(self) -> bool:
-        """Whether its field is compared as a number."""
+        """Whether the field is compared as a number."""
         return any(isinstance(each, int | float) for each in (self.equals, self.start, self.before))
 
 
 class Newest(_Part):
-    """Which of the records that were found are returned."""
+    """Which of the matching records are returned."""
 
     by: str = Field(min_length=1, description="the field that says how new a record is, compared as text")
     most: Annotated[int, Field(gt=0, le=1_000)] = Field(default=20, description="how many are returned")
 
 
 class Groups(_Part):
-    """What is counted and averaged of the records that were found: a row for each key and hour."""
+    """What is counted and averaged over matching records: a row for each key and hour."""
 
     by: str = Field(min_length=1, description="the field whose values are keys")
     hour: str = Field(min_length=1, description='the field with a time, "YYYY-MM-DD HH:MM"')
@@ -75,7 +75,7 @@ class Groups(_Part):
 
 
 class Query(_Part):
-    """A question that both sinks must answer alike. Without `newest` and `groups` the records are only counted."""
+    """A question that both sinks must answer alike. Without `newest` and `groups` matching records are only counted."""
 
     name: str = Field(description="its name, which is that of its file")
     asks: str = Field(min_length=1, description="the question, for a person")
@@ -95,14 +95,8 @@ class Query(_Part):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a sink answers.
-
-    Attributes:
-        found: number of records that the conditions hold for.
-        rows: `bench.seq` of each record that is returned, the newest first; or of each group (key, hour, records,
-            least, greatest and mean value), by key and hour.
-        by_index: whether the sink can find the records without reading all of them; None if that is not known.
-    """
+    """A sink's answer; `by_index` is None if unknown. `rows` have the `bench.seq` of each returned record, newest
+    first, or each group (key, hour, records, minimum, maximum, mean), by key and hour."""
 
     found: int
     rows: Sequence[Row] = ()
@@ -110,14 +104,14 @@ class Answer:
 
 
 def same_answer(one: Answer, other: Answer) -> bool:
-    """Whether two answers are the same, but for the last digits of a mean and how they were found."""
+    """Whether two answers are equal, except for the last digits of a mean and how they were found."""
     if one.found != other.found or len(one.rows) != len(other.rows):
         return False
     return all(_same_row(*rows) for rows in zip(one.rows, other.rows, strict=True))
 
 
 def members(document: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Value]]:
-    """Each value of a part of a document, by its dotted path without places in lists."""
+    """Each value in a part of a document, by its dotted path without list positions."""
     for name, value in document.items():
         path = f"{above}.{name}" if above else str(name)
         for each in value if isinstance(value, list) else [value]:

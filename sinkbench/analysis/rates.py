@@ -1,4 +1,4 @@
-"""The rate of a drain, and of a cell the middle and the span of its trials."""
+"""The rate of a drain, and median and range of the rates of a cell."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class DrainRate:
-    """The rate of a drain over its window."""
-
     records_per_second: float
     window_seconds: float
 
@@ -32,13 +30,11 @@ def drain_rate(
 ) -> DrainRate | None:
     """The mean rate of a warm drain: records over time, until 90 % of its `total` records were stored.
 
-    The end is left out for the partitions that run dry one after the other, the start for the connector's start-up: all
-    before `from_seconds` (on the samples' clock), when the rate was steady, or else the first 10 %. Both ends are
-    interpolated linearly between samples, so the rate is 0.8 x total / (t90 - t10) without `from_seconds`, and its
-    error at most one sampling interval at either end. A least-squares slope would count a stall by where it falls and
-    how densely it was sampled.
-
-    None if an end was not seen, or if fewer than 4 samples within the window show progress.
+    It starts at `from_seconds` (samples' clock), when the rate was steady, else at 10 %, after connector start-up. It
+    ends at 90 %, since partitions run dry one by one. Both ends are interpolated linearly, so without `from_seconds`
+    the rate is 0.8 x total / (t90 - t10), with an error of at most one sampling interval at either end. (A
+    least-squares slope would weight a stall by its position.) None if an end was not seen, or fewer than 4 samples show
+    progress.
     """
     if total < 1:
         raise ValueError(f"total must be at least 1, found {total}")
@@ -56,23 +52,23 @@ def drain_rate(
 
 
 def median_low_high(values: Sequence[float]) -> tuple[float, float, float] | None:
-    """Median, lowest and highest; None of no values."""
+    """Median, lowest and highest; None without values."""
     return (statistics.median(values), min(values), max(values)) if values else None
 
 
 def most(values: Iterable[Number | None]) -> Number | None:
-    """The highest of the values that are known; None if none is."""
+    """The highest known value; None if none is known."""
     return max((value for value in values if value is not None), default=None)
 
 
 def median_known(values: Iterable[float | None]) -> float | None:
-    """The median of the values that are known; None if none is."""
+    """The median of known values; None if none is known."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
 def total_known(values: Iterable[int | None]) -> int | None:
-    """The sum of the values that are known; None if none is."""
+    """The sum of known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -84,12 +80,11 @@ def ratio_to_slowest(rates: Sequence[float | None]) -> list[float | None]:
 
 
 def usable_rate(cell: CellSummary) -> RatePerSecond | None:
-    """The rate of a cell; None if the cell is invalid, or was not warm and steady."""
+    """The rate of a cell; None if it is invalid, or was not warm and steady."""
     return None if cell.invalid or cell.at_least is not None else cell.records_per_second
 
 
 def usable_median(cell: CellSummary) -> float | None:
-    """The median of `usable_rate`."""
     rate = usable_rate(cell)
     return None if rate is None else rate.median
 
@@ -97,11 +92,8 @@ def usable_median(cell: CellSummary) -> float | None:
 def progress(
     times_seconds: npt.ArrayLike, stored: npt.ArrayLike
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Samples in order of time, without NaN, and never falling.
-
-    A sink loses no rows while it drains, so a count below an earlier one was read out of order or from a shard that
-    lags behind; it counts as no progress. ValueError if the two differ in length or have two dimensions.
-    """
+    """Samples ordered by time, without NaN, and never falling. ValueError if shapes differ or are two-dimensional. A
+    sink loses no rows in a drain, so a lower count was read out of order or from a lagging shard: no progress."""
     times = np.asarray(times_seconds, dtype=np.float64)
     counts = np.asarray(stored, dtype=np.float64)
     if times.ndim != 1 or times.shape != counts.shape:
@@ -112,7 +104,7 @@ def progress(
 
 
 def _crossing(times: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], level: float) -> float | None:
-    """When `counts` first reached `level`, interpolated; None if before the first sample, or never."""
+    """When `counts` first reached `level`, interpolated; None if before the first sample or never."""
     after = int(np.searchsorted(counts, level, side="left"))
     if after in (0, counts.size):
         return None

@@ -1,4 +1,4 @@
-"""Six counts of the same records, from the generator to the sink, compared."""
+"""Compares six counts of the same records, from the generator to the sink."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from sinkbench.results import Reconciliation
 
-# The counts in the order of a record's way.
+# In the order in which a record passes them.
 WORDS = {
     "sent": "sent",
     "acknowledged": "acknowledged",
@@ -20,19 +20,16 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two counts that differ, in words, and whether the trial is invalid by it."""
+    """Two counts that differ, in words, and whether that makes the trial invalid."""
 
     text: str
     invalid: bool
 
 
 def reconcile(counts: Reconciliation) -> list[Disagreement]:
-    """The disagreements of one trial: each count against the next one that is known, in the order of the record's way.
-
-    More puts than records read, and more records stored than put or read, are records that went twice after a task
-    began again from its last commit: the audit shows duplicates, and the trial is valid. Any other disagreement is
-    invalid: records lost between two counts, or a count of more than there can be.
-    """
+    """The disagreements of one trial: each count against the next known one. More puts than reads, or more stored
+    than put or read, come from a restarted task; the audit shows the duplicates and the trial is valid. Any other
+    disagreement makes it invalid."""
     known = [(name, value) for name in WORDS if (value := getattr(counts, name)) is not None]
     found = []
     for (before, earlier), (after, later) in pairwise(known):

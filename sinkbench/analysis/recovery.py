@@ -1,9 +1,5 @@
-"""What a fault did to a pipeline, out of the samples and the moment of the fault.
-
-Times count from that moment. They are known to within the interval of the samples; what Connect says, which is asked
-for every second, to within that. Rows that are written twice count as stored, so that after a replay the lag looks up
-to as many records smaller than it is.
-"""
+"""How a fault affected a pipeline: times count from the fault, exact to one sampling interval (Connect's status: 1
+s). Duplicate rows count as stored, so after a replay the lag appears smaller by their number."""
 
 from __future__ import annotations
 
@@ -19,38 +15,29 @@ from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.results import Recovery
 
 AS_BEFORE = 0.8
-"""A rate that is at least this share of the one before is as before: over so short a time rates scatter."""
+"""A rate of at least this share of the one before the fault is restored: over short windows rates scatter."""
 WINDOW_SECONDS = 3.0
-"""The time that such a rate is taken over, around each moment."""
-# How finely that window is moved.
+"""The window of such a rate, centred on each moment."""
+# The step by which the window moves.
 _STEP_SECONDS = 0.25
-# A shorter gap, or one of at most N usual ones, is how a pipeline writes.
+# A shorter gap, or one of at most N usual ones, is a normal write pattern.
 _SHORTEST_SECONDS, _USUAL_GAPS = 1.5, 5
-# What is seen so soon after a moment may have been stored before it.
+# A record seen this soon after a moment may have been stored before it.
 _SEEN_SECONDS = 0.5
-# The rate of a shorter time would be mostly what happened to lie between two samples.
+# Over a shorter time the rate is mostly sampling noise.
 _LEAST_BEFORE_SECONDS = 1.0
-# The end, in which the connections are counted.
+# The time at the end in which connections are counted.
 _LAST_SECONDS = 3.0
 
-# A pipeline that gathers records for its batches has them stored sooner.
+# Batching delays records by less.
 _LATE_SECONDS = 5.0
 
 Numbers = npt.NDArray[np.float64]
 
 
 def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, tasks: int, target: str = "") -> Recovery:
-    """What the samples of such a trial show.
-
-    Args:
-        samples: of the whole trial, oldest first.
-        began, ended: when the fault began and was undone, on the samples' clock; None: it lasted until all was stored.
-        tasks: how many the connector has.
-        target: what was broken.
-
-    Returns:
-        All that samples tell: neither whether the pipeline recovered, nor what became of its records.
-    """
+    """The recovery that the samples of a whole trial show, without its outcome and the audit. `began` and `ended`
+    are those of the fault on the samples' clock; without an end it lasted until all was stored."""
     times, counts = progress(*stored_counts(samples))
     rises = times[1:][np.diff(counts) > 0]
     since = _warm_since(samples, rises)
@@ -58,7 +45,7 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     gaps = _standstills(rises, since, began, _due_until(samples, rises, began))
     rate_seconds = None if before is None else _until_rate(times, counts, began, before)
     if rate_seconds is not None and gaps and rises.size and rises[-1] >= gaps[-1][1]:
-        # A window around the end of a standstill may hold enough records.
+        # A window around the end of a standstill may contain enough records.
         rate_seconds = round(max(rate_seconds, gaps[-1][1] - began), 3)
     end = float(rises[-1]) if rises.size else began
     ended = max(began, end) if ended is None else ended
@@ -87,15 +74,8 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
 
 
 def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | None, float | None]:
-    """How many records were stored more than 5 s after they were due, and how late the latest was, in seconds.
-
-    Args:
-        due_us, stored_us: of each record that was looked at, in microseconds; NaN where that is not known.
-        one_in: one in N records was read.
-
-    Returns:
-        None twice if of any of them it is not known, or if there are none.
-    """
+    """How many records were stored more than 5 s late, and the longest delay in seconds. Times are in microseconds,
+    NaN if unknown; one in `one_in` records was read. None twice if a time is unknown, or there are no records."""
     late = (stored_us - due_us) / 1e6
     if not late.size or not np.isfinite(late).all():
         return None, None
@@ -103,15 +83,13 @@ def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | Non
 
 
 def without_rates(found: Recovery) -> Recovery:
-    """The same of a drain, in which records are not stored as they come: there is no rate and no lag that could be as
-    before, and all records were due before the connector started."""
+    """The same for a drain, without rates and lag: there is no steady state before the fault to compare with."""
     unknown = ("rate_seconds", "lag_seconds", "late_records", "latest_seconds")
     rates = ("before_records_per_second", "during_records_per_second", "after_records_per_second")
     return found.model_copy(update=dict.fromkeys((*unknown, *rates)))
 
 
 def _warm_since(samples: Sequence[Sample], rises: Numbers) -> float:
-    """From when on records were stored as they came."""
     return float(rises[0]) if rises.size else (samples[0].seconds if samples else 0.0)
 
 
@@ -126,17 +104,15 @@ def _lag(sample: Sample) -> int | None:
 
 
 def _is_behind(samples: Sequence[Sample]) -> bool:
-    """Whether there was still something to read in the end, as far as the last commit that was seen tells."""
+    """Whether records were left to read at the end, by the last commit seen."""
     known = [each.uncommitted for each in samples if each.uncommitted is not None]
     return bool(known) and known[-1] > 0
 
 
 def _due_until(samples: Sequence[Sample], rises: Numbers, began: float) -> float | None:
-    """Until when records that were never stored were due; None if there are none.
-
-    Where all was read, and some lost, it is until the last came: what was committed later tells nothing of the sink.
-    If all had come before the fault, as of a backlog, it is the end if nothing was stored since, and else not known.
-    """
+    """When the last record that was never stored was due; None if there is none. If all was read and some lost, that
+    is when the last record arrived: later commits say nothing about the sink. If all had arrived before the fault,
+    as in a backlog, it is the end if nothing was stored since, else unknown."""
     seen = [each.seconds for each in samples if each.stored is not None]
     if not seen or _is_behind(samples):
         return seen[-1] if seen else None
@@ -151,7 +127,7 @@ def _due_until(samples: Sequence[Sample], rises: Numbers, began: float) -> float
 
 
 def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | None:
-    """Records stored a second between two times; None if these are less than a second apart."""
+    """Records stored per second between two times; None if they are less than a second apart."""
     if times.size < 2 or end - start < _LEAST_BEFORE_SECONDS:
         return None
     first, last = np.interp([start, end], times, counts)
@@ -159,10 +135,8 @@ def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | 
 
 
 def _standstills(rises: Numbers, since: float, began: float, still_to: float | None) -> list[tuple[float, float]]:
-    """The times in which nothing was stored though it was due, from the moment of the fault on.
-
-    Each is longer than the gaps that the pipeline usually has. `still_to` is `_due_until`.
-    """
+    """The times from the fault on in which nothing was stored though records were due (until `still_to`, see
+    `_due_until`). Each is longer than the pipeline's usual gaps."""
     usual = [to - at for at, to in pairwise(rises[(rises >= since) & (rises < began)].tolist())]
     shortest = max(_SHORTEST_SECONDS, _USUAL_GAPS * statistics.median(usual)) if usual else _SHORTEST_SECONDS
     moments = [began, *rises[rises > began].tolist(), *([] if still_to is None else [still_to])]
@@ -172,16 +146,14 @@ def _standstills(rises: Numbers, since: float, began: float, still_to: float | N
 def _first_record(gaps: Sequence[tuple[float, float]], rises: Numbers, began: float) -> float | None:
     if not gaps:
         return 0.0
-    # What nothing was stored of ends a gap, too.
+    # A moment after which nothing was stored ends a gap, too.
     return round(gaps[0][1] - began, 3) if rises.size and rises[-1] >= gaps[0][1] else None
 
 
 def _until_rate(times: Numbers, counts: Numbers, began: float, before: float) -> float | None:
-    """How long after the fault the rate fell short for the last time, to within half a window; 0 if it never did.
-
-    None if it still did when too few records were left to tell.
-    """
-    # From here on what is left is less than the window takes at the rate before.
+    """Seconds from the fault until the rate was last too low, to within half a window; 0 if it never was. None if it
+    still was when too few records were left to decide."""
+    # From here on fewer records are left than the window needs at the rate before.
     left = counts[-1] - before * WINDOW_SECONDS
     if before <= 0 or left <= float(np.interp(began, times, counts)):
         return None
@@ -195,11 +167,9 @@ def _until_rate(times: Numbers, counts: Numbers, began: float, before: float) ->
 
 
 def _until_lag(samples: Sequence[Sample], since: float, began: float, before: float) -> float | None:
-    """How long after the fault the lag was above that before for the last time; 0 if it never was.
-
-    That before is its largest then, and at least what comes in a second. What is lost stays in the lag for ever, and is
-    left out. None if the lag was still larger in the end.
-    """
+    """Seconds from the fault until the lag was last above its maximum before; 0 if it never was, None if it still
+    was at the end. That maximum is at least the records of one second. Lost records stay in the lag, and are left
+    out."""
     lags = [(each.seconds, lag) for each in samples if (lag := _lag(each)) is not None]
     late = [(at, lag) for at, lag in lags if at >= began]
     if not late:
@@ -221,14 +191,14 @@ def _told(samples: Sequence[Sample], began: float, tasks: int) -> float | None:
 
 
 def _stuck(samples: Sequence[Sample], start: float, end: float, tasks: int) -> float:
-    """How long from the start of a standstill Connect said nothing but that every task is RUNNING."""
+    """How long from the start of a standstill Connect reported every task as RUNNING."""
     inside = [each for each in samples if start <= each.seconds <= end and each.tasks_running is not None]
     said = next((place for place, each in enumerate(inside) if each.tasks_running != tasks), len(inside))
     return inside[said - 1].seconds - start if said else 0.0
 
 
 def _connections(samples: Sequence[Sample]) -> int | None:
-    """How many the connector had open, in the middle of these samples: to the pooler, if there is one in use."""
+    """The connector's median connections in these samples: to the pooler if one is used."""
     pooled = [each.pool_clients for each in samples if each.pool_clients]
     direct = [each.backends for each in samples if each.backends is not None]
     known = pooled or direct

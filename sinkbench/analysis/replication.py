@@ -1,4 +1,4 @@
-"""What must hold while a trial runs, by what the services say of themselves: copies are in sync, work is spread."""
+"""What must be true while a trial runs, by the services' own reports: copies are in sync, work is spread evenly."""
 
 from __future__ import annotations
 
@@ -14,22 +14,17 @@ from sinkbench.errors import ReasonCode
 MOST_NAMED = 3
 STARTED, RELOCATING, UNASSIGNED = "STARTED", "RELOCATING", "UNASSIGNED"
 _IN_SYNC = ("sync", "quorum")
-# FIRST 2 (a, b, c), ANY 1 (a, b), 2 (a, b), or a list alone, of which one is waited for.
+# FIRST 2 (a, b, c), ANY 1 (a, b), 2 (a, b), or a plain list: one is waited for.
 _WAITED_FOR = re.compile(r"\s*(?:(?:FIRST|ANY)\s+)?(\d+)\s*\(", re.IGNORECASE)
 
 Partition: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""The broker that leads a partition (below 0: none does), those that have a copy, and those whose copy is in sync."""
+"""A partition's leader (below 0: none), its replicas, and its in-sync replicas."""
 
 
 @dataclass(frozen=True)
 class Broken:
-    """Something that must hold and does not: a code for programs, and a text for a person.
-
-    Attributes:
-        found: what, as it was found.
-        mend: what to do.
-        figures: the numbers in the text, by name.
-    """
+    """A violated condition: a code for programs, texts for a person, and the numbers in these by name. `found` is
+    what was observed, `mend` what to do."""
 
     code: ReasonCode
     found: str
@@ -38,21 +33,14 @@ class Broken:
 
     @property
     def text(self) -> str:
-        """Both in one line."""
         return f"{self.found}; {self.mend}"
 
 
 @dataclass(frozen=True)
 class ReplicationState:
-    """What one look at a service has found.
-
-    Attributes:
-        broken: what does not hold; empty if all that was looked at does.
-        unchecked: what could not be looked at, and why, each for a person.
-        copies: on how many nodes each record is that is acknowledged now; None if that is not known.
-        asked: on how many it is to be; None if that is not known.
-        alone: whether one node holds all and nothing is copied, so that nothing of this can change in a trial.
-    """
+    """The result of one check of a service; None is unknown, and `unchecked` says what could not be checked and why.
+    `copies` is on how many nodes an acknowledged record is now, `asked` on how many it should be. `alone` is a
+    single node without copies: nothing of this can change during a trial."""
 
     broken: tuple[Broken, ...] = ()
     unchecked: tuple[str, ...] = ()
@@ -63,10 +51,8 @@ class ReplicationState:
 
 @dataclass(frozen=True)
 class Standby:
-    """A server that follows a PostgreSQL server, as `pg_stat_replication` has it; None is what is not shown to us.
-
-    `applies`: whether it applies what it receives, where commits wait for that; elsewhere it was not asked.
-    """
+    """A server that follows a PostgreSQL server, from `pg_stat_replication`; None is a value we may not see.
+    `applies`: whether it applies what it receives; only queried if commits wait for that."""
 
     name: str | None
     state: str | None
@@ -76,7 +62,7 @@ class Standby:
 
 @dataclass(frozen=True)
 class ShardCopy:
-    """A copy of a shard, as `_cat/shards` has it: on which node, if on any, and if not, why."""
+    """A copy of a shard, from `_cat/shards`: its node, or why it has none."""
 
     shard: int
     primary: bool
@@ -94,13 +80,8 @@ def waited_for(names: str) -> int:
 
 
 def database_replication(follows: bool, names: str, standbys: Sequence[Standby]) -> ReplicationState:
-    """Whether a PostgreSQL server takes writes, and has its synchronous standbys.
-
-    Args:
-        follows: `pg_is_in_recovery()` of the server that is written to.
-        names: its `synchronous_standby_names`; if empty, no standby is waited for and none must be there.
-        standbys: all that follow it.
-    """
+    """Whether a PostgreSQL server accepts writes and has its synchronous standbys. `follows` is its
+    `pg_is_in_recovery()`; `names` its `synchronous_standby_names`, if empty no standby is required."""
     if follows:
         text = (
             "the PostgreSQL that is written to is a standby (pg_is_in_recovery): primary and standby may have changed"
@@ -138,17 +119,14 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
 
 
 def most_copies(copies: Sequence[ShardCopy]) -> int:
-    """How many copies each shard is to have, the first one included; 0 without any shard."""
+    """How many copies each shard should have, including the primary; 0 without shards."""
     return max(Counter(each.shard for each in copies).values(), default=0)
 
 
 def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> ReplicationState:
-    """Whether all copies of an index's shards are there and rest, and whether its shards are spread.
-
-    Args:
-        copies: all copies of all of its shards, also those that are on no node.
-        nodes: the data nodes that may hold a shard of it; None if that is not known: then `unchecked` says so.
-    """
+    """Whether all copies of an index's shards are assigned and not moving, and the shards are spread evenly.
+    `copies` includes unassigned ones. `nodes` are the data nodes allowed for its shards; if None, `unchecked` says
+    so."""
     broken = []
     asked = most_copies(copies)
     there = [each for each in copies if each.state in (STARTED, RELOCATING)]
@@ -196,18 +174,12 @@ def _uneven_primaries(copies: Sequence[ShardCopy], nodes: Collection[str]) -> Br
 
 
 def _in_words(copy: ShardCopy) -> str:
-    """As `copy of shard 1 (node-2)`."""
     told = copy.node or copy.why
     return f"{'primary' if copy.primary else 'copy'} of shard {copy.shard}" + (f" ({told})" if told else "")
 
 
 def topic_replication(brokers: Collection[int], partitions: Mapping[int, Partition]) -> ReplicationState:
-    """Whether all copies of a topic's partitions are in sync, and its leaders are spread evenly.
-
-    Args:
-        brokers: all brokers that are up.
-        partitions: the topic's, by their numbers.
-    """
+    """Whether all replicas of a topic are in sync, and its leaders are spread evenly over the available `brokers`."""
     behind = {
         number: sorted(set(copies) - set(in_sync))
         for number, (leader, copies, in_sync) in sorted(partitions.items())

@@ -1,4 +1,4 @@
-"""The samples of a trial, and figures out of them."""
+"""The samples of a trial, and figures computed from them."""
 
 from __future__ import annotations
 
@@ -11,34 +11,29 @@ from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE, most, progress
 from sinkbench.topology import service_of
 
 MACHINE, STOLEN = "machine_cpu_seconds_total", "machine_stolen_seconds_total"
-"""Signs of the machine: CPU seconds in which its cores were busy, or stolen; and those that a hypervisor stole."""
+"""Signs of the machine: CPU seconds in which cores were busy or stolen, and those stolen by a hypervisor."""
 OTHER_CONNECTIONS, OTHER_POOL_CLIENTS = "other_connections", "other_pool_clients"
-"""Signs of a sink: those of its connections, and of its pooler's clients, that were open before a trial's connector."""
+"""Signs of a sink: its connections, and its pooler's clients, that were open before a trial's connector."""
 CONTROLLER = "controller"
-"""The name of sinkbench itself among the services whose CPU is counted."""
+"""sinkbench's own name among services whose CPU is counted."""
 MUCH_FOREIGN = 0.10
-"""Foreign load of a larger share of the cores makes rates hard to compare with those of another hour."""
-# Fields of a sample that are no single value, which have columns of their own.
+"""Above this share of the cores, foreign load makes rates hard to compare between runs."""
+# Fields of a sample with several values, which get separate columns.
 NOT_FLAT = ("cpu_seconds", "problems", "troubles", "signs")
-# Fewer are too few for another task's pool; two are sinkbench's own.
+# Fewer cannot serve another task's pool; two are sinkbench's own.
 UNSEEN_CONNECTIONS = 10
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One reading of everything; None could not be read.
+    """One reading of all probes; None could not be read.
 
     Attributes:
-        seconds: on the sampler's clock, when `stored` was read.
-        stored: records in the sink.
-        uncommitted: records in the topic that the connector's group has not committed; it commits every few seconds.
-        backends, pool_clients, pool_servers: connections, as in SinkReading.
-        tasks_running, tasks_failed: tasks in that state.
-        cpu_seconds: of each service since it started, and of `CONTROLLER`; None is gone, absent was not looked at.
-        troubles: what is wrong with services, by their names.
-        problems: what went wrong while reading.
-        signs: further readings by name, as in SinkReading, of the tasks and the machine, too; absent was not read.
-        in_topic: records in the topic, just after `stored` was read.
+        seconds: on the sampler's clock, when `stored` was read; `in_topic` was read just after it.
+        uncommitted: records that the connector's group has not committed; it commits every few seconds.
+        cpu_seconds: of each service since it started, and of `CONTROLLER`; None has ended, missing was not read.
+        troubles: what is wrong with services, by name.
+        signs: further readings by name, as in SinkReading, also of tasks and the machine; missing was not read.
     """
 
     seconds: float
@@ -77,10 +72,8 @@ def stored_counts(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:
 
 
 def window_seconds(samples: Sequence[Sample], records: int) -> float | None:
-    """Seconds from the first record stored to the last; None if not all were stored.
-
-    The resolution is a sampling interval at either end: the first record came after the last sample without any.
-    """
+    """Seconds from the first record stored to the last, to one sampling interval at either end; None if not all were
+    stored."""
     times, counts = progress(*stored_counts(samples))
     if counts.size == 0 or counts[-1] < records:
         return None
@@ -90,21 +83,16 @@ def window_seconds(samples: Sequence[Sample], records: int) -> float | None:
 
 
 def used_up(samples: Sequence[Sample], connection_limit: int | None) -> int | None:
-    """The most connections of the database at once, if these are all that it accepts but for a few; else None.
-
-    A task that gets no connection does not always say so. A few are never seen: sinkbench's own, those being refused,
-    and a rest too small for another task.
-    """
+    """The most database connections at once, if that nearly is its limit; else None. A task without a connection may
+    not report it. A few connections are never seen: sinkbench's own, refused ones, and a rest too small for another
+    task."""
     peak = most(sample.backends for sample in samples) or 0
     return peak if connection_limit is not None and peak >= connection_limit - UNSEEN_CONNECTIONS else None
 
 
 def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]:
-    """The most connections at once of clients, and of the database.
-
-    They differ with a pooler; without one, each connection of a client is one of the database. What was open before
-    the connector is not counted. Where it shares a pooler with others, nothing tells whose the pooler's own are: None.
-    """
+    """The most connections at once of clients, and of the database, without those open before the connector. They
+    are equal without a pooler. In a shared pooler its server connections cannot be attributed: None."""
     clients = most(own_count(sample.pool_clients, sample.signs, OTHER_POOL_CLIENTS) for sample in samples)
     if clients:
         shared = any(sample.signs.get(OTHER_POOL_CLIENTS) for sample in samples)
@@ -114,22 +102,20 @@ def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]
 
 
 def own_count(counted: int | None, signs: Mapping[str, float], others: str) -> int | None:
-    """What is left of a count without that of others, which is the sign of that name; None if it was not read."""
+    """A count without that of other users, which is the sign named `others`; None if not read."""
     return None if counted is None else max(counted - round(signs.get(others, 0)), 0)
 
 
 def rejected_writes(samples: Sequence[Sample], sign: str | None) -> int:
-    """Writes that the sink rejected during the samples, by the sign of that name; 0 if it does not count them."""
+    """Writes that the sink rejected, by the sign of that name; 0 if it does not count them."""
     counts = [count for sample in samples if (count := sample.signs.get(sign or "")) is not None]
-    # The count starts anew with its node.
+    # The count is reset when its node restarts.
     return max(0, round(counts[-1] - counts[0])) if counts else 0
 
 
 def by_service(values: Iterable[tuple[str, float | None]]) -> dict[str, float | None]:
-    """The sum over the nodes of each service, all workers as "connect".
-
-    None of a service of which one process could not be seen: a part of it would look like the whole.
-    """
+    """The sum over each service's nodes, all workers as "connect". A service with an unreadable process is None: a
+    part would look like the whole."""
     sums: dict[str, float | None] = {}
     for name, value in values:
         service = service_of(name)
@@ -148,12 +134,8 @@ def middle(samples: Sequence[Sample], records: int) -> tuple[float, float] | Non
 
 
 def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str, float | None]:
-    """CPU seconds of each service for a million records, over the `middle` of a drain of `records`.
-
-    Returns:
-        By service, all workers as "connect", with `CONTROLLER`; None could not be seen; empty if the drain did not
-        reach 90 %.
-    """
+    """CPU seconds per million records by service, over the `middle` of a drain, all workers as "connect", with
+    `CONTROLLER`. None could not be read; empty if the drain did not reach 90 %."""
     window = middle(samples, records)
     if window is None:
         return {}
@@ -162,10 +144,8 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
 
 
 def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float | None:
-    """Cores that monitoring took in the `middle` of a drain of `records`: the controller, and the workers' metrics.
-
-    What a sink spends on its own counts is not in it. None if the drain did not reach 90 %.
-    """
+    """Cores that monitoring used in the `middle` of a drain: the controller, and the workers' metrics. The sink's
+    cost of counting is not included. None if the drain did not reach 90 %."""
     window = middle(samples, records)
     if window is None:
         return None
@@ -176,10 +156,8 @@ def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float 
 
 
 def foreign_cores(samples: Sequence[Sample], records: int) -> tuple[float, float] | None:
-    """Cores that were busy with what is no part of the stack in the `middle` of a drain, and those stolen among them.
-
-    None if the machine, or one of the services, could not be seen.
-    """
+    """Cores used outside the stack in the `middle` of a drain, and the stolen ones among them. None if the machine
+    or one of the services could not be read."""
     window = middle(samples, records)
     if window is None:
         return None
@@ -192,12 +170,12 @@ def foreign_cores(samples: Sequence[Sample], records: int) -> tuple[float, float
 
 
 def per_million(seconds: float | None, records: int) -> float | None:
-    """What was used in the `middle` of a drain of `records`, for a million of them."""
+    """An amount used in the `middle` of a drain of `records`, per million of them."""
     return None if seconds is None else round(seconds / ((HIGH_SHARE - LOW_SHARE) * records / 1e6), 3)
 
 
 def cpu_between(samples: Sequence[Sample], start: float, end: float) -> dict[str, float | None]:
-    """CPU seconds of each process between two times of the samples' clock; None could not be seen."""
+    """CPU seconds of each process between two times of the samples' clock; None could not be read."""
     names = dict.fromkeys(name for sample in samples for name in sample.cpu_seconds)
     return {
         name: used_between([(each.seconds, each.cpu_seconds.get(name)) for each in samples], start, end)
@@ -206,12 +184,12 @@ def cpu_between(samples: Sequence[Sample], start: float, end: float) -> dict[str
 
 
 def risen(samples: Sequence[Sample], sign: str, start: float, end: float) -> float | None:
-    """By how much a sign that counts rises between two times of the samples' clock; None if it could not be seen."""
+    """The increase of a counter between two times of the samples' clock; None if it could not be read."""
     return used_between([(each.seconds, each.signs.get(sign)) for each in samples], start, end)
 
 
 def used_between(counts: Iterable[tuple[float, float | None]], start: float, end: float) -> float | None:
-    """By how much a count rises between two times, from readings of it at their times; None with fewer than two."""
+    """The increase of a counter between two times, from (time, count) readings; None with fewer than two."""
     known = [(at, count) for at, count in counts if count is not None]
     if len(known) < 2:
         return None

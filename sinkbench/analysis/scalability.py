@@ -2,15 +2,13 @@
 
     X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1))
 
-N tasks store X records per second; lambda is the rate of one, sigma the contention (the share of work that only one can
-do at a time, 0 to 1), kappa the coherency (pairs that must agree). Without sigma and kappa it is a straight line; with
+N tasks store X records per second; lambda is the rate of one, sigma the contention (0 to 1), kappa the coherency. With
 kappa it peaks at N* = sqrt((1 - sigma) / kappa). N. J. Gunther, Guerrilla Capacity Planning, Springer 2007, chapters 4
 to 6; with lambda: B. Schwartz, Practical Scalability Analysis with the Universal Scalability Law, 2015.
 
-Its inverse is linear, N / X = a + b N + c N (N - 1) with a + b = 1 / lambda, b = sigma / lambda and c = kappa / lambda.
-None is below 0, which keeps sigma between 0 and 1. So it is fitted by least squares with that constraint
-(`scipy.optimize.nnls`), of the residuals relative to the rate, (fitted inverse) x measured - 1: the noise of a rate
-grows with it, and no start value has to be guessed.
+Its inverse is linear: N / X = a + b N + c N (N - 1), with a + b = 1 / lambda, b = sigma / lambda, c = kappa / lambda,
+none below 0. It is fitted by constrained least squares (`scipy.optimize.nnls`) of residuals relative to the rate, since
+noise grows with the rate.
 """
 
 from __future__ import annotations
@@ -27,16 +25,16 @@ from sinkbench.results import Fit, Interval, Scaling, ScalingPoint
 
 FEWEST_POINTS = 4
 RESAMPLES = 1_000
-# A law nowhere further off than this describes the data, even level ones, of which R^2 tells nothing.
+# A law this close everywhere describes the data, even constant rates, for which R^2 says nothing.
 CLOSE = 0.10
-# Further off it must explain most of the differences, and be nowhere further off than FAR.
+# Otherwise it must explain most of the differences and be within FAR everywhere.
 LEAST_R_SQUARED = 0.95
 FAR = 0.25
 
 
 @dataclass(frozen=True)
 class Law:
-    """The law: lambda in records per second, sigma, and kappa."""
+    """The law: lambda in records per second, sigma, kappa."""
 
     one_task: float
     contention: float
@@ -48,12 +46,12 @@ class Law:
 
     @property
     def peak(self) -> float:
-        """The tasks with the highest rate: at least 1, infinite if the rate always rises."""
+        """The number of tasks with the highest rate: at least 1, infinite if the rate always rises."""
         return max(1.0, math.sqrt((1 - self.contention) / self.coherency)) if self.coherency > 0 else math.inf
 
 
 def fit(rates: Mapping[int, float]) -> Law | None:
-    """The law nearest to rates by tasks. None for fewer than 4, if one is 0, or none fits."""
+    """The law nearest to rates by tasks; None for fewer than 4 numbers of tasks, for a rate of 0, or if none fits."""
     if len(rates) < FEWEST_POINTS or any(rate <= 0 for rate in rates.values()):
         return None
     from scipy import optimize
@@ -69,19 +67,11 @@ def fit(rates: Mapping[int, float]) -> Law | None:
 
 
 def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]]) -> Scaling:
-    """How one pipeline scales, with intervals by bootstrap over blocks if there are at least 5.
+    """How one pipeline scales, from valid rates by tasks, then by block; with bootstrap intervals from 5 blocks on.
 
-    Args:
-        label: of the pipeline.
-        workers: tasks are a multiple of it.
-        rates: by tasks, then by block: the valid rates in records per second, which a number of tasks may lack.
-
-    Returns:
-        The fit. It is not `supported` with fewer than 4 numbers of tasks that have a rate above 0, or if the law does
-        not
-        describe the medians: one is more than 10 % off and R^2 is below 0.95, or one is more than 25 % off. A peak is
-        given if kappa's interval is above 0, sigma's below 1, and the peak not beyond the most tasks. Of level rates,
-        whose sigma is 1, kappa alone would claim a peak in 10 % of cases.
+    The fit is not `supported` with fewer than 4 numbers of tasks, or if a median is more than 10 % off and R^2 below
+    0.95, or one is more than 25 % off. A peak needs kappa's interval above 0, sigma's below 1, and must not exceed the
+    most tasks: for constant rates, where sigma is 1, kappa alone would claim a peak in 10 % of cases.
     """
     medians = {tasks: float(np.median(list(each.values()))) for tasks, each in sorted(rates.items()) if each}
     usable = {tasks: rate for tasks, rate in medians.items() if rate > 0}
@@ -125,17 +115,15 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
 
 
 def _intervals(rates: Mapping[int, Mapping[int, float]]) -> dict[str, Interval]:
-    """Percentile intervals of the law's numbers and its peak; empty for fewer than 5 blocks.
-
-    Whole blocks are drawn, since what slows a block slows it at every number of tasks. A peak that one resample in
-    forty puts at infinity has no interval.
-    """
+    """Percentile intervals of the law's parameters and peak; empty for fewer than 5 blocks. Whole blocks are
+    resampled, since a disturbance affects a block at every number of tasks. The peak has no interval if one resample
+    in forty puts it at infinity."""
     blocks = sorted(set.intersection(*(set(each) for each in rates.values())))
     if len(blocks) < FEWEST_BLOCKS:
         return {}
     values: npt.NDArray[np.float64] = np.array([[each[block] for block in blocks] for each in rates.values()])
     draw = np.random.default_rng(seed_of(values.ravel().tolist()))
-    # The order within a resample does not matter, and five blocks have no more than 126 resamples that differ.
+    # Order within a resample does not matter, and five blocks have at most 126 distinct resamples.
     drawn = np.sort(draw.integers(0, len(blocks), (RESAMPLES, len(blocks))), axis=1)
     distinct, times = np.unique(drawn, axis=0, return_counts=True)
     laws: list[Law] = []
@@ -148,7 +136,7 @@ def _intervals(rates: Mapping[int, Mapping[int, float]]) -> dict[str, Interval]:
     found = {}
     for name in ("one_task", "contention", "coherency", "peak"):
         numbers = [getattr(law, name) for law in laws]
-        # Values, not points between two: between a number and infinity there are none.
+        # No interpolation: between a number and infinity there are no values.
         low, high = np.quantile(numbers, tail, method="lower"), np.quantile(numbers, 1 - tail, method="higher")
         if math.isfinite(high):
             found[name] = interval_of(float(low), float(high), "percentile bootstrap over blocks", len(blocks))

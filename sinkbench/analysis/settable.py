@@ -1,4 +1,4 @@
-"""What a plan may set a sink's services to: the values that each setting takes. Pure."""
+"""Which settings of a sink's services a plan may change, and to which values. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Given = Mapping[str, Mapping[str, str]]
-"""Settings with their values, by the service."""
+"""Settings and their values by service."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The values that a setting may have, as text: whether it takes one, and in words which it takes."""
+    """The values allowed for a setting: a test of a text, and the values in words."""
 
     takes: Callable[[str], bool]
     in_words: str
@@ -20,13 +20,8 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Settable:
-    """What of one service can be set for the time of a trial.
-
-    Attributes:
-        settings: the values that each may have, by its own name.
-        shared: whether it touches no other user, so that it can be set on clusters of others, too.
-        lasts: whether it outlasts a restart of the service.
-    """
+    """The settings of one service that can be changed during a trial. `shared`: without effect on other users, so
+    that they may be set on shared clusters. `lasts`: they survive a restart."""
 
     settings: Mapping[str, Allowed]
     shared: bool = False
@@ -34,7 +29,6 @@ class Settable:
 
 
 def one_of(*values: str) -> Allowed:
-    """One of these words."""
     return Allowed(values.__contains__, f"one of {', '.join(values)}")
 
 

@@ -1,4 +1,4 @@
-"""A query as SQL, for whichever engine: what differs between engines is a dialect."""
+"""A query as SQL for any engine; a dialect covers the differences."""
 # ruff: noqa: S608 - values go by placeholders, and dialects quote the names of fields
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import Any, Protocol
 from sinkbench.analysis.query import Answer, Condition, Near, Query
 
 EARTH_METRES = 6_371_008.7714
-"""The mean radius of the earth (IUGG), which Elasticsearch's distances use, too."""
+"""The mean radius of the earth (IUGG), also used by Elasticsearch."""
 
 
 class Dialect(Protocol):
-    """How an engine writes what SQL leaves open. Each expression may be used in WHERE, SELECT and ORDER BY."""
+    """How an engine writes what SQL leaves open. Each expression is valid in WHERE, SELECT and ORDER BY."""
 
     placeholder: str
-    """Stands for the next value."""
 
     def text(self, field: str) -> str:
         """The field as text."""
@@ -32,20 +31,18 @@ class Dialect(Protocol):
         """Latitude and longitude of the field, in degrees."""
 
     def within(self, field: str, south: float, west: float, north: float, east: float) -> tuple[str, list[Any]]:
-        """A condition that an index can find: the place lies between these degrees; and its values."""
+        """A condition that an index supports: the place lies between these degrees; and its values."""
 
     def has_words(self, field: str, words: str) -> tuple[str, list[Any]]:
-        """A condition: the text holds all of these words; and its values."""
+        """A condition: the text contains all of these words; and its values."""
 
     def contains(self, part: dict[str, Any]) -> tuple[str, list[Any]]:
         """A condition: the document contains this part; and its values."""
 
 
 def select(query: Query, source: str, dialect: Dialect) -> tuple[str, list[Any]]:
-    """The statement that answers a query from the table or view `source`, and the values of its placeholders.
-
-    Its rows are (records found, what is returned); `answer_of` reads them.
-    """
+    """The statement that answers a query from the table or view `source`, and its parameter values. Its rows are
+    (records found, what is returned), for `answer_of`."""
     conditions = [_condition(each, dialect) for each in query.where]
     if query.member:
         conditions.append(dialect.contains(query.member))
@@ -63,7 +60,7 @@ def select(query: Query, source: str, dialect: Dialect) -> tuple[str, list[Any]]
 
 
 def answer_of(query: Query, rows: Sequence[Sequence[Any]], by_index: bool | None = None) -> Answer:
-    """The answer that the rows of `select` hold."""
+    """The answer in the rows of `select`."""
     if query.groups is not None:
         return Answer(sum(int(row[2]) for row in rows), sorted((tuple(row) for row in rows), key=_key), by_index)
     if query.newest is not None:
@@ -72,7 +69,7 @@ def answer_of(query: Query, rows: Sequence[Sequence[Any]], by_index: bool | None
 
 
 def _key(row: Sequence[Any]) -> tuple[str, str]:
-    # Engines order letters in their own ways.
+    # Engines have different collations.
     return str(row[0]), str(row[1])
 
 
@@ -88,9 +85,9 @@ def _condition(asked: Condition, dialect: Dialect) -> tuple[str, list[Any]]:
 
 
 def _near(field: str, near: Near, dialect: Dialect) -> tuple[str, list[Any]]:
-    """Not further away than N kilometres on a sphere: by a box that an index finds, then by the haversine."""
+    """Within N kilometres on a sphere: a box for the index, then the haversine formula."""
     degrees = math.degrees(near.km * 1000 / EARTH_METRES)
-    # A circle of longitude is smaller the nearer it is to a pole.
+    # Circles of longitude are smaller near a pole.
     widest = math.cos(math.radians(min(abs(near.lat) + degrees, 90.0)))
     wide = min(degrees / widest, 180.0) if widest > 1e-6 else 180.0
     box, values = dialect.within(field, near.lat - degrees, near.lon - wide, near.lat + degrees, near.lon + wide)

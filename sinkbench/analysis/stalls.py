@@ -1,4 +1,4 @@
-"""Gaps in a trial: no new record was seen in the sink, a service did not answer, or tasks did not run."""
+"""Gaps in a trial: no new record in the sink, a service that did not answer, or tasks that did not run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, middle, stored_counts
 
-# A shorter gap may be a large batch, a checkpoint or a collection of garbage.
+# A shorter gap may be a large batch, a checkpoint or garbage collection.
 SHORTEST_SECONDS = 3.0
-# A larger share of a drain changes its rate by more than trials differ of themselves.
+# Above this share a stall changes the rate by more than trials usually differ.
 MUCH_STALLED = 0.02
-# Whoever writes in bunches has gaps all the time; a stall is longer than N of them.
+# Writing in batches causes gaps all the time; a stall is longer than N usual ones.
 USUAL_GAPS = 5
 
 
 @dataclass(frozen=True)
 class Stall:
-    """A gap: its length and its beginning, in seconds after the first sample."""
+    """A gap: its length and its start, in seconds after the first sample."""
 
     began_seconds: float
     seconds: float
@@ -34,12 +34,9 @@ class Stall:
 
 
 def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
-    """The gaps in the `middle` of a drain of `records`, in their order.
-
-    A gap is the time between two samples that showed more records than the one before, whether those between showed no
-    more or could not be read. One of 3 s and more is a stall if it is also more than five times as long as the median
-    gap of the drain. None of a drain that did not reach 90 %.
-    """
+    """The gaps of at least 3 s in the `middle` of a drain of `records`, in order; none if it did not reach 90 %. A
+    gap lies between two samples with progress, whether those between showed none or could not be read. A stall is
+    also more than five times as long as the median gap."""
     window = middle(samples, records)
     if window is None:
         return []
@@ -77,7 +74,7 @@ _ANSWERS: tuple[tuple[str, Callable[[Sample], int | None]], ...] = (
 
 
 def silences(samples: Sequence[Sample]) -> list[Silence]:
-    """When Connect or Kafka could not be read for 3 s and more, once it had answered; a silent sink is a stall."""
+    """When Connect or Kafka could not be read for at least 3 s, after a first answer; a silent sink is a stall."""
     found = []
     for service, of_sample in _ANSWERS:
         last: float | None = None
@@ -95,7 +92,7 @@ def silences(samples: Sequence[Sample]) -> list[Silence]:
 
 @dataclass(frozen=True)
 class Idle:
-    """A time in which fewer tasks ran than were asked for, though all had run before and none had FAILED."""
+    """A time in which fewer tasks ran than requested, though all had run before and none had FAILED."""
 
     began_seconds: float
     seconds: float
@@ -110,7 +107,7 @@ class Idle:
 
 
 def idle_tasks(samples: Sequence[Sample], records: int, tasks: int) -> list[Idle]:
-    """When not all tasks of a drain ran, between the first sample that saw all of them and the last record stored."""
+    """When not all tasks of a drain ran, between the first sample with all of them and the last record stored."""
     known = [each for each in samples if each.tasks_running is not None]
     start = next((place for place, each in enumerate(known) if each.tasks_running == tasks), len(known))
     found: list[Idle] = []

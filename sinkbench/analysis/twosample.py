@@ -1,25 +1,18 @@
-"""Whether two independent samples of rates differ, by how much, and what difference they could have shown.
+"""Whether two independent samples of rates (one cell in two runs) differ, by how much, and what difference they could
+show.
 
-A sample is the valid rates of one cell in one run. Two runs share no blocks, so nothing is paired.
+The ratio of medians has the percentile bootstrap interval of the difference of log medians, not widened as in
+`intervals`: with 5 to 20 trials per run it covers the true ratio in 94 to 98 % of simulated cases; widened in 97 to 100
+%, and it would find about half as many differences.
 
-The ratio of the medians has the percentile bootstrap interval of the difference of the medians' logarithms, each run
-resampled on its own. It is not widened for few trials as in `intervals`: the difference of two bootstrapped medians
-spreads wide enough. Simulated with 5 to 20 trials in each run (5 to 10 and 5 to 20, too), of normal rates, rates with
-stalls and log-normal ones, it covers the true ratio in 94 to 98 % of 400 data sets each. Widened by `widened_level` it
-covers it in 97 to 100 %, and shows about half as many differences of 10 % of rates that scatter by as much.
+The test is that of Mann and Whitney (1947): one stalled trial moves it by one rank. A permutation test of medians has
+no p below 0.048 for 5 trials against 5; Student's t compares means, which a stall moves. Corrected by Holm (1979, "A
+simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6), the chance of any false
+claim in a table is at most 5 %.
 
-The test is that of Mann and Whitney (1947), which rests on ranks: exact for few trials of any distribution without
-ties, and one stalled trial moves it by one rank. A permutation test of the medians would be nearer to the estimate, but
-of 5 trials against 5 it gives no p below 0.048. Student's t compares means, which a stall moves.
-
-The p values of a table are corrected by Holm (1979, "A simple sequentially rejective multiple test procedure",
-Scandinavian Journal of Statistics 6), which holds the chance of even one false claim in the table at 5 %, whatever the
-cells have in common.
-
-Both together (`runs.compare`) claimed something in 0 to 5 % of 600 simulated tables each, of 1, 4 and 8 cells, 5 to 15
-trials in each run, normal rates and rates with stalls, where nothing differed. At 2 % noise 5 trials find a cell that
-is 10 % slower in 99 to 100 % of 300 tables of 1 and 4 cells; at 3 % noise in 99 and 89 %, 6 trials in at least 98 %.
-tests/unit/analysis/test_twosample.py and tests/unit/runs/test_compare.py simulate some of it again.
+Both together (`runs.compare`) claimed something in 0 to 5 % of 600 simulated tables without differences. At 2 % noise 5
+trials find a cell that is 10 % slower in 99 to 100 % of tables; at 3 % noise in 99 % (1 cell) and 89 % (4 cells). See
+tests/unit/analysis/test_twosample.py and tests/unit/runs/test_compare.py.
 """
 
 from __future__ import annotations
@@ -40,18 +33,16 @@ _HALVINGS = 16
 
 
 def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[float, Interval | None]:
-    """The median of the rates `above` divided by that of those `below`, and the interval of this ratio.
-
-    Both on the log scale. No interval if either has fewer than 5 rates. The order of the rates does not count.
-    ValueError if one is empty or has a rate that is not above 0 and finite.
-    """
+    """The median of `above` divided by that of `below`, on the log scale, and its interval; none for fewer than 5
+    rates. The order of rates does not matter. ValueError if one is empty or has a rate that is not above 0 and
+    finite."""
     high, low = _logs(above), _logs(below)
     estimate = statistics.median(high) - statistics.median(low)
     fewest = min(len(high), len(low))
     if fewest < FEWEST_BLOCKS:
         return math.exp(estimate), None
     least = most = estimate
-    # scipy refuses data that do not vary.
+    # scipy refuses constant data.
     if high[0] < high[-1] or low[0] < low[-1]:
         least, most = percentile_bounds([high, low], _difference, CONFIDENCE)
     # The estimate lies within even if the median of few values jumps.
@@ -61,10 +52,8 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[fl
 
 
 def p_value(one: Sequence[float], other: Sequence[float]) -> float:
-    """The two-sided p of Mann and Whitney's test.
-
-    Exact for up to 40 values in all without ties, else the normal approximation, corrected for ties.
-    """
+    """The two-sided p of Mann and Whitney's test: exact for up to 40 values without ties, else the corrected normal
+    approximation."""
     together = [*one, *other]
     if min(together) == max(together):
         return 1.0
@@ -86,12 +75,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def smallest_difference(
     above: Sequence[float], below: Sequence[float], interval: Interval, level: float
 ) -> float | None:
-    """The smallest difference, as a share of the rate, that rates which scatter like these would have shown.
-
-    Both samples are moved to one median and then apart, up and down, until `p_value` is at most `level` and the
-    interval, which moves with them, leaves out 1. The larger of the two moves is returned, as how much slower (0.1: 10
-    %). None if no move is enough: there are too few trials for this level.
-    """
+    """The smallest difference, as a share of the rate, that rates with this scatter would have shown. Both samples
+    are moved to one median, then apart in both directions, until `p_value` is at most `level` and the interval
+    excludes 1. The larger move counts, as a slowdown (0.1: 10 %). None if there are too few trials for this level."""
     high, low = _logs(above), _logs(below)
     estimate = statistics.median(high) - statistics.median(low)
     high = [value - estimate for value in high]
@@ -103,7 +89,7 @@ def smallest_difference(
 
 
 def _least_move(moved: Sequence[float], fixed: Sequence[float], level: float) -> float | None:
-    """By how much values must be moved up until their ranks are significant; None if no move is enough."""
+    """The smallest upward move of values that makes their ranks significant; None if there is none."""
 
     def enough(move: float) -> bool:
         raised = [value + move for value in moved]

@@ -1,4 +1,4 @@
-"""The audit of a load of changes: whether the sink holds the last version of every key, and none that was deleted."""
+"""The audit of a load of changes: whether the sink has the last version of every key, and none that was deleted."""
 
 from __future__ import annotations
 
@@ -10,28 +10,21 @@ import numpy.typing as npt
 from sinkbench.results import Audit
 
 STALE, MISSING, NOT_DELETED = "stale", "missing", "not_deleted"
-# So many keys of each kind are named.
 MOST_NAMED = 5
 
 
 class VersionAudit:
-    """Compares the rows of a sink, in any chunks and order, with what a load of changes should have left.
+    """Compares the rows of a sink, in any chunks and order, with the expected result of a load of changes.
 
-    A row belongs to a key and a version of it, by the record's `seq`. A key is stale if a row of it is not its last
-    version. A key that was deleted has no row; one that has is not deleted. Rows of a key beyond the
-    first are duplicates; rows of a key that no record had are foreign.
+    A row belongs to a key and, by its `seq`, to a version. A key is stale if a row is not its last version, and not
+    deleted if it has a row after its deletion. Further rows of a key are duplicates; rows of unknown keys are foreign.
     """
 
     def __init__(
         self, produced: int, keys: Sequence[str], last: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]
     ) -> None:
-        """
-        Args:
-            produced: how many records the load had.
-            keys: all keys, each once.
-            last: for each key the `seq` of its last record, -1 of one that no record had.
-            there: for each whether it is there in the end.
-        """
+        """Takes the number of records, all keys, and for each key the `seq` of its last record (-1: none) and
+        whether it exists in the end."""
         self._produced = produced
         self._keys = keys
         self._places = {key: place for place, key in enumerate(keys) if last[place] >= 0}
@@ -42,7 +35,7 @@ class VersionAudit:
         self._foreign = 0
 
     def add(self, keys: Sequence[str], seqs: npt.NDArray[np.int64]) -> None:
-        """Takes in some rows: the key of each, and its `seq`."""
+        """Adds rows: the key of each, and its `seq`."""
         found = np.array([self._places.get(key, -1) for key in keys], dtype=np.int64)
         ours = found >= 0
         places = found[ours]
@@ -51,7 +44,7 @@ class VersionAudit:
         self._foreign += len(found) - len(places)
 
     def add_foreign(self, rows: int) -> None:
-        """Takes in rows of another load. ValueError if these are less than none."""
+        """Adds rows of another load; ValueError for a negative number."""
         if rows < 0:
             raise ValueError(f"rows must not be negative, found {rows}")
         self._foreign += rows
@@ -61,7 +54,6 @@ class VersionAudit:
         return {STALE: self._stale, MISSING: self._there & ~seen, NOT_DELETED: seen & ~self._there}
 
     def result(self) -> Audit:
-        """The counts so far."""
         seen = self._rows > 0
         return Audit(
             produced=self._produced,
@@ -74,6 +66,6 @@ class VersionAudit:
         )
 
     def wrong_keys(self, limit: int = MOST_NAMED) -> dict[str, list[str]]:
-        """The first `limit` keys that are stale, missing and not deleted, by these words; what is none is left out."""
+        """The first `limit` keys that are stale, missing and not deleted, by these words; empty groups are left out."""
         places = {what: np.flatnonzero(which)[:limit].tolist() for what, which in self._wrong().items()}
         return {what: [self._keys[place] for place in found] for what, found in places.items() if found}
