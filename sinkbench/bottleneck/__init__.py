@@ -1,3 +1,2 @@
-"""What limits a trial: the evidence of its samples, the rules that look at it, and the verdict.
-
-All of it is pure; a rule that only one sink has stands with that sink in `sinks`."""
+"""What limits a trial: evidence from its samples, rules, and the verdict. Pure; rules of a single sink are in
+`sinks`."""

@@ -1,4 +1,4 @@
-"""The figures from a trial's samples that the rules look at."""
+"""The figures from a trial's samples that the rules use."""
 
 from __future__ import annotations
 
@@ -12,28 +12,17 @@ from sinkbench.analysis.samples import MACHINE, Sample, middle
 from sinkbench.analysis.stalls import Stall, stalls
 from sinkbench.topology import service_of
 
-# The suffix of a counter's name.
 COUNTED = "_total"
-# Signs of the tasks are running averages; the last value covers the longest time.
+# The tasks' signs are running averages; the last value covers the longest time.
 AVERAGED = "tasks_"
 DIVIDED = ("tasks_without_partitions", "tasks_without_records", "tasks_busiest_share")
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known of a trial besides its samples; None for what is unknown.
-
-    Attributes:
-        sink, mode: the cell's; a mode is drain or sustain.
-        placement: number of tasks by worker.
-        records_per_write: as measured at the sink.
-        used_connections: the most connections open at once, if that exhausted the database; else None.
-        connection_limit: connections that the database accepts.
-        offered_share: records sent by the load generator, of those due in that time, 0 to 1.
-        machine_cores: cores of the machine that all services share.
-        cpu_limits: cores that a service, or each worker, may use, by its name; absent without a limit.
-        usable_cores: cores that a service of the sink can use, and why, by its name; absent: as many as there are.
-    """
+    """What is known of a trial besides its samples; None is unknown, a missing limit is none. `used_connections` is
+    the maximum if that exhausted the database, `offered_share` that of due records that were sent (0 to 1),
+    `usable_cores` how many cores a service of the sink can use, and why."""
 
     sink: str = "sink"
     mode: str = "drain"
@@ -56,14 +45,10 @@ class Evidence:
     """A trial between 10 % and 90 % of its records; all of it if it stored fewer than 90 %.
 
     Attributes:
-        around: what is known besides the samples.
-        seconds: length of that window.
         levels: mean of each gauge; of the tasks' running averages the last value.
         rises: increase of each counter per second; names are without `_total`.
-        cores: CPU seconds per second of each service and worker ("connect" where only the workers' sum is known);
-            absent where unknown.
-        machine_busy: share of the machine's cores in use, 0 to 1; None if unknown.
-        stalls: the gaps in which nothing was stored.
+        cores: CPU seconds per second of each service and worker ("connect" if only the workers' sum is known).
+        machine_busy: share of the machine's cores in use, 0 to 1.
     """
 
     around: Circumstances = Circumstances()
@@ -75,7 +60,6 @@ class Evidence:
     stalls: Sequence[Stall] = ()
 
     def cores_by_service(self) -> dict[str, float]:
-        """Cores of each service, summed over all workers."""
         added: dict[str, float] = {}
         for name, cores in self.cores.items():
             service = service_of(name)
@@ -86,10 +70,8 @@ class Evidence:
 def evidence_of(
     samples: Sequence[Sample], records: int, around: Circumstances, last: Mapping[str, float] | None = None
 ) -> Evidence | None:
-    """Sums up the samples of a trial with `records` records in its topic; None if there are too few samples.
-
-    `last` holds the signs of the tasks, read after all records were stored.
-    """
+    """Summarizes the samples of a trial with `records` records; None if there are too few samples. `last` has the
+    tasks' signs, read after all records were stored."""
     if len(samples) < 2:
         return None
     whole = samples[0].seconds, samples[-1].seconds
@@ -113,9 +95,9 @@ def evidence_of(
                 rises[name.removesuffix(COUNTED)] = rise
         elif (level := _level(name, readings, start, end)) is not None:
             levels[name] = level
-    # How the records were divided among the tasks is certain only at the end.
+    # How records were divided among tasks is certain only at the end.
     levels |= {name: value for name, value in (last or {}).items() if name in DIVIDED}
-    # The CPU time of other users' workers is known only from their own metrics.
+    # For shared workers the CPU time is known only from their metrics.
     if "connect_cpu_seconds" in rises and not any(name.startswith("connect") for name in cores):
         cores["connect"] = rises["connect_cpu_seconds"]
     busy = rises.get(MACHINE.removesuffix(COUNTED))
@@ -126,7 +108,7 @@ def evidence_of(
 def _rise(readings: Sequence[tuple[float, float]], start: float, end: float) -> float | None:
     """Increase per second; None with too few readings, or if the counter was reset, as by a restarted process."""
     times, values = zip(*readings, strict=True)
-    # A counter that is read rarely may have no reading within the window: take the ones around it.
+    # A rarely read counter may have no reading within the window: take the ones around it.
     first = max((time for time in times if time <= start), default=times[0])
     last = min((time for time in times if time >= end), default=times[-1])
     if last <= first:

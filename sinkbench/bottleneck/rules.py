@@ -1,9 +1,5 @@
-"""The causes that can limit a trial, but for those within a sink: a function each, with its threshold and the reason.
-
-Each takes the evidence of a trial and returns a finding, or None: it is not this, or a figure that it needs was not
-measured, which proves nothing. In which order they count is up to `verdict`. Those
-within a sink stand with that sink, in `sinks`.
-"""
+"""The causes that can limit a trial outside the sink: a rule each, from evidence to a finding. None means that it
+does not apply, or lacks a figure, which proves nothing. `verdict` ranks them."""
 
 from __future__ import annotations
 
@@ -28,14 +24,8 @@ MAY_BE_SINK = 0.3
 
 @dataclass(frozen=True)
 class Finding:
-    """A cause that the evidence shows.
-
-    Attributes:
-        component: what limits: a service, or machine, connector, topic, generator.
-        cause: the same in two to four words, always the same ones.
-        evidence: the figures that show it, for a person.
-        share: of the time, or of the tasks or cores, that it accounts for: 0 to 1, by which findings are compared.
-    """
+    """A cause that the evidence shows: a `component` (a service, or machine, connector, topic, generator), a `cause`
+    from a fixed set, and the `share` of time, tasks or cores that it accounts for, by which findings are compared."""
 
     component: str
     cause: str
@@ -47,18 +37,18 @@ Rule = Callable[[Evidence], Finding | None]
 
 
 def may_be_sink(seen: Evidence) -> bool:
-    """Whether the sink may be what the tasks wait for; where their time in `put` is not known, it may."""
+    """Whether tasks may be waiting for the sink; if their time in `put` is unknown, they may."""
     return seen.levels.get("tasks_put_share", 1.0) >= MAY_BE_SINK
 
 
 def share_of_tasks(seen: Evidence, sign: str) -> float | None:
-    """A number of waiting backends or clients as a share of the tasks: each task works through one at a time."""
+    """The number of waiting backends or clients as a share of the tasks: each task uses one at a time."""
     found = seen.levels.get(sign)
     return None if found is None else min(found / max(seen.around.tasks, 1), 1.0)
 
 
 def connections_used_up(seen: Evidence) -> Finding | None:
-    """Tasks FAILED while all connections of the database were open, but for those too few to serve another task."""
+    """Tasks FAILED while all connections of the database were open, except for too few to serve another task."""
     around = seen.around
     if not around.failed_tasks or around.used_connections is None:
         return None
@@ -70,10 +60,7 @@ def connections_used_up(seen: Evidence) -> Finding | None:
 
 
 def failed_tasks(seen: Evidence) -> Finding | None:
-    """Tasks FAILED: Kafka gives their partitions to the others, which then do the work of all.
-
-    Where they found no connection left, that says more.
-    """
+    """Tasks FAILED, and Kafka gives their partitions to the others. `connections_used_up` is more specific."""
     around = seen.around
     if not around.failed_tasks or connections_used_up(seen) is not None:
         return None
@@ -82,7 +69,7 @@ def failed_tasks(seen: Evidence) -> Finding | None:
 
 
 def generator(seen: Evidence) -> Finding | None:
-    """The generator sent less than 99.5 % of what it was asked for: the pipeline was never given the load."""
+    """The generator sent less than 99.5 % of the load, so the pipeline never received it."""
     share = seen.around.offered_share
     if share is None or share >= LEAST_OFFERED:
         return None
@@ -90,11 +77,9 @@ def generator(seen: Evidence) -> Finding | None:
 
 
 def request_a_record(seen: Evidence) -> Finding | None:
-    """Tasks spend half of their time and more in `put`, and the sink counted fewer than 1.5 records a write.
-
-    Then a round trip is paid for each record, one after the other; neither a faster sink nor more CPU saves that. Half
-    is enough: a put of many such records takes so long that the group's rebalances, and other tasks, wait for it.
-    """
+    """Tasks spend at least half of their time in `put`, with fewer than 1.5 records per write: one round trip per
+    record, which neither a faster sink nor more CPU saves. Half is enough, since rebalances and other tasks wait for
+    such long puts."""
     put, per_write = seen.levels.get("tasks_put_share"), seen.around.records_per_write
     if put is None or put < ONE_BY_ONE or per_write is None or per_write > FEW_RECORDS_PER_WRITE:
         return None
@@ -110,7 +95,7 @@ def _ms_a_record(seen: Evidence) -> float | None:
 
 
 def machine_saturated(seen: Evidence) -> Finding | None:
-    """90 % and more of the machine's cores are in use: whoever waits, waits for CPU in the end."""
+    """At least 90 % of the machine's cores are in use: every wait is in the end a wait for CPU."""
     busy, cores = seen.machine_busy, seen.around.machine_cores
     if busy is None or busy < SATURATED or not cores:
         return None
@@ -125,10 +110,8 @@ def machine_saturated(seen: Evidence) -> Finding | None:
 
 
 def service_saturated(seen: Evidence) -> Finding | None:
-    """A service uses 90 % and more of the CPU that it can: its limit, or one core for each thread that works.
-
-    In a worker each task is one thread; how many a service of the sink can use, the sink says.
-    """
+    """A service uses at least 90 % of the CPU that it can: its limit, or one core per working thread. In a worker
+    each task is one thread; for services of the sink, the sink says how many cores they can use."""
     found = []
     for name, cores in seen.cores.items():
         service = service_of(name)
@@ -153,15 +136,15 @@ def _limits(seen: Evidence, name: str, service: str) -> list[tuple[float, str]]:
 
 
 def idle_tasks(seen: Evidence) -> Finding | None:
-    """A tenth of the tasks and more have no partition, or none with records in it: too few partitions, or keys."""
+    """At least a tenth of the tasks have no partition, or none with records: too few partitions, or keys."""
     around = seen.around
     if around.failed_tasks:
-        # They had some, until then.
+        # They had some before they failed.
         return None
     unassigned = seen.levels.get("tasks_without_partitions", 0.0)
     idle = seen.levels.get("tasks_without_records")
     if idle is not None and _enough_partitions(around):
-        # The topic has one for these: they never asked.
+        # The topic has a partition for these: they never asked for it.
         idle, unassigned = idle - unassigned, 0.0
     if idle is None and around.partitions_with_records is not None:
         # Without metrics of the tasks: at least this many.
@@ -177,10 +160,8 @@ def idle_tasks(seen: Evidence) -> Finding | None:
 
 
 def absent_tasks(seen: Evidence) -> Finding | None:
-    """A tenth of the tasks and more have no partition, though there is one for each: they never asked for it.
-
-    Such a task waits in its start, for a connection to the sink for instance, and Connect calls it RUNNING.
-    """
+    """At least a tenth of the tasks have no partition, though there is one for each. Such a task waits in its start,
+    for instance for a connection to the sink, and Connect reports it as RUNNING."""
     around = seen.around
     absent = seen.levels.get("tasks_without_partitions", 0.0)
     if around.failed_tasks or not _enough_partitions(around) or absent < 1 or absent / around.tasks < IDLE:
@@ -194,10 +175,8 @@ def _enough_partitions(around: Circumstances) -> bool:
 
 
 def uneven_records(seen: Evidence) -> Finding | None:
-    """One task has half as many records again as an even share would be: too few keys, or partitions, to divide.
-
-    Where tasks have none at all, or FAILED, that says it better.
-    """
+    """One task has at least 1.5 times an even share of the records: too few keys or partitions. Tasks without
+    records, or FAILED ones, are covered by more specific rules."""
     share, tasks = seen.levels.get("tasks_busiest_share"), seen.around.tasks
     if seen.around.failed_tasks or share is None or tasks < 2 or share * tasks < UNEVEN:
         return None
@@ -208,7 +187,7 @@ def uneven_records(seen: Evidence) -> Finding | None:
 
 
 def uneven_placement(seen: Evidence) -> Finding | None:
-    """A worker has two tasks more than another: the workers with most of them end last."""
+    """A worker has at least two tasks more than another: the workers with the most tasks finish last."""
     placed = seen.around.placement
     if len(placed) < 2 or max(placed.values()) - min(placed.values()) < 2:
         return None
@@ -218,7 +197,7 @@ def uneven_placement(seen: Evidence) -> Finding | None:
 
 
 def stalled(seen: Evidence) -> Finding | None:
-    """For 10 % of the time and more no new record was seen in the sink, in gaps of 3 s and more."""
+    """For at least 10 % of the time no new record was seen in the sink, in gaps of at least 3 s."""
     share = min(sum(each.seconds for each in seen.stalls) / seen.seconds, 1.0) if seen.seconds else 0.0
     if share < STALLED:
         return None
@@ -227,7 +206,7 @@ def stalled(seen: Evidence) -> Finding | None:
 
 
 def waits_for_sink(seen: Evidence) -> Finding | None:
-    """Tasks spend 80 % of their time and more in `put`, whatever holds it up there."""
+    """Tasks spend at least 80 % of their time in `put`, whatever the reason."""
     put = seen.levels.get("tasks_put_share")
     if put is None or put < PUT_BOUND:
         return None
@@ -239,11 +218,8 @@ def waits_for_sink(seen: Evidence) -> Finding | None:
 
 
 def waits_for_records(seen: Evidence) -> Finding | None:
-    """In a drain, with all records there from the start, tasks wait half of their time and more for some to arrive.
-
-    The share is a mean over polls, short and long alike, and the first waits for partitions: where `put` takes half of
-    the time, this is no more than that.
-    """
+    """In a drain, tasks wait at least half of their time for records, though all are available. The share is a mean
+    over polls, and the first one waits for partitions: if `put` takes half of the time, this is at most the rest."""
     poll = seen.levels.get("tasks_poll_share")
     if poll is None or poll < POLLING or seen.around.mode != "drain":
         return None

@@ -1,4 +1,4 @@
-"""The verdict on what limits a trial, and a cell: which of the findings counts."""
+"""The verdict on what limits a trial, and a cell: which finding counts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ NOT_IDENTIFIED = "not identified"
 
 
 def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
-    """All rules, with those of the sink, the ranks that count most first.
-
-    Within a rank the finding with the largest share counts.
-    """
+    """All rules, with those of the sink, by descending rank; within a rank the finding with the largest share
+    counts."""
     return (
-        # None of them is mended by anything that the others name.
+        # Fixing anything that the others name does not fix these.
         (rules.connections_used_up, rules.failed_tasks, rules.generator),
-        # What the CPU is spent on comes before that it is spent.
+        # What the CPU is used for explains more than that it is used up.
         (rules.request_a_record,),
-        # With no CPU left, whatever else waits does so for that reason.
+        # Without free CPU everything else waits for that reason.
         (rules.machine_saturated,),
         (
             rules.service_saturated,
@@ -34,29 +32,21 @@ def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
             rules.uneven_records,
             rules.uneven_placement,
         ),
-        # These are true of most of the above, and left where nothing explains it.
+        # These are true of most of the above, and count only if nothing explains them.
         (rules.stalled,),
         (rules.waits_for_sink, rules.waits_for_records),
     )
 
 
 def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck | None:
-    """What limits a trial: the largest finding of the first rank that has one.
-
-    Args:
-        seen: the trial's evidence; None if it has none.
-        of_sink: the rules that its sink declares.
-
-    Returns:
-        The component, the cause and the figures that show it, with what else was found; "not identified", with the
-        figures that there are, if no rule applies; None without evidence.
-    """
+    """What limits a trial: the largest finding of the first rank that has one, with its evidence and the other
+    findings. "not identified" if no rule applies; None without evidence. `of_sink` are the rules of its sink."""
     if seen is None:
         return None
     found: list[Finding] = []
     for rank in ranks(of_sink):
         in_rank = [finding for rule in rank if (finding := rule(seen)) is not None]
-        # Where shares are equal, the order of the rules stays.
+        # The sort is stable: equal shares keep the order of the rules.
         found += sorted(in_rank, key=lambda finding: -finding.share)
     if not found:
         return Bottleneck(component=NOT_IDENTIFIED, cause=NOT_IDENTIFIED, evidence=_figures(seen))
@@ -70,10 +60,8 @@ def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck 
 
 
 def shared_cause(trials: Iterable[Bottleneck | None]) -> Bottleneck | None:
-    """The verdict that most trials of a cell share, with the evidence of the first of these; None if none has one.
-
-    Where only some share it, the evidence says how many. Of verdicts that equally many share, the earliest counts.
-    """
+    """The most frequent verdict of a cell's trials (the earliest of equals), with its first evidence; None without
+    verdicts. If only some trials share it, the evidence says how many."""
     known = [each for each in trials if each is not None]
     if not known:
         return None
