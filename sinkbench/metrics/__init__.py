@@ -1,8 +1,5 @@
-"""One module a figure: how trials become a cell's figure, where it is shown, and the sentence that says what it means.
-
-To add a figure, write a module with its `METRICS` and add it to the list below; tables, reports, exports and summaries
-follow.
-"""
+"""One module per figure. To add one, write a module with its `METRICS` and add it to the list below; tables,
+reports, exports and summaries follow."""
 
 from __future__ import annotations
 
@@ -72,7 +69,7 @@ METRICS: Sequence[Metric] = (
 """All figures, in the order of docs/methods.md."""
 
 MEANINGS: Mapping[str, str] = {each.heading: each.meaning for each in METRICS if each.meaning}
-"""What a figure is, by its heading in docs/methods.md: the first sentence there. A report is opened far from it."""
+"""The first sentence of each heading in docs/methods.md, so that a report explains its figures by itself."""
 
 COLUMNS: Mapping[str, str] = {
     head: each.heading
@@ -80,10 +77,10 @@ COLUMNS: Mapping[str, str] = {
     for each in reversed(METRICS)
     for head in (*(one_line(column.head) for column in each.columns if isinstance(column.head, str)), *each.heads)
 }
-"""The heading of each column that has a figure, by the column's own head in one line."""
+"""The heading of each column's figure, by the column's head in one line."""
 
 
 def anchor(heading: str) -> str:
-    """The end of a heading's address, as GitHub and GitLab make it: `records-per-second`."""
+    """The anchor of a heading on GitHub and GitLab: `records-per-second`."""
     kept = (letter for letter in heading.lower() if letter.isalnum() or letter in " -_")
     return "".join(kept).replace(" ", "-")

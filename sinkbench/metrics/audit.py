@@ -1,4 +1,4 @@
-"""Records that were lost or stored more than once, and trials of which that is not known."""
+"""Records lost or duplicated, and trials without an audit."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken, was_interrupted
 from sinkbench.results import Audit, CellSummary, TrialRecord
 
-# At most this many trials say in notes which records they lost or doubled.
+# Notes list the lost and duplicated records of at most this many trials.
 MOST_NAMED = 3
 
 
 def counted(cell: CellSummary) -> tuple[str, str]:
-    """Records lost, and records duplicated; with the trials of which that is not known, as `0 (1 of 3 not audited)`."""
+    """Records lost, and records duplicated; with the number of trials without an audit, as `0 (1 of 3 not audited)`."""
     return _counted(cell, lambda audit: audit.lost), _counted(cell, lambda audit: audit.duplicates)
 
 
 def _counted(cell: CellSummary, records: Callable[[Audit], int]) -> str:
     if cell.audit is None:
         return NOT_MEASURED
-    # One word a line: the columns are narrow.
+    # One word per line: the columns are narrow.
     rest = f"\n({cell.not_audited} of {cell.trials}\nnot\naudited)" if cell.not_audited else ""
     return f"{records(cell.audit):,}{rest}"
 
@@ -38,7 +38,7 @@ def count_columns(table: str, duplicates: str = "dupl.", place: int = 100) -> li
 
 
 def audit_notes(taken: Taken) -> list[str]:
-    """Which trials were not audited, and why, and which records the others have lost or doubled."""
+    """Which trials were not audited, and why, and which records the others have lost or duplicated."""
     notes, trials = [], taken.trials
     if unaudited := [trial for trial in trials if trial.audit is None]:
         why = "; ".join(dict.fromkeys(trial.not_audited for trial in unaudited if trial.not_audited))
@@ -51,7 +51,7 @@ def audit_notes(taken: Taken) -> list[str]:
 
 
 def _ranges(trial: TrialRecord) -> str:
-    """Which records a trial has lost or doubled, by their `seq`; empty if none."""
+    """The `seq` ranges that a trial lost or duplicated; empty if none."""
     if trial.audit is None:
         return ""
     kinds = [
@@ -78,6 +78,6 @@ METRICS = (
         place=190,
         exports=[count(name, f"audit.{name}") for name in ("produced", "stored", "lost", "duplicates", "foreign")],
     ),
-    # Its column stands after those of changes.
+    # Its column comes after those of changes.
     Metric("Lost and duplicated records", place=210, exports=[count("not_audited")]),
 )

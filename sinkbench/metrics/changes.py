@@ -1,4 +1,4 @@
-"""Whether changes of keys have come to what they should, and what they have left in the sink."""
+"""Whether changes of keys had the expected result, and what they left in the sink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def changes_keys(cell: CellSummary) -> bool:
 
 
 def _of_cell(taken: Taken) -> Fields:
-    """What changes left in the sink, over the trials that are used, and what went wrong in all; None if none tells."""
+    """What changes left in the sink, over the trials that are used, and the errors over all; None without data."""
     wrong = [trial.bloat for trial in taken.trials if trial.bloat is not None]
     if not wrong:
         return {}
@@ -33,7 +33,7 @@ def _of_cell(taken: Taken) -> Fields:
 
 
 def deadlock_notes(taken: Taken) -> list[str]:
-    """That tasks have deadlocked, in how many of all trials, and what to do; nothing if none did."""
+    """In how many of all trials tasks deadlocked, and what to do; empty if none did."""
     found = [trials for trial in taken.trials if trial.bloat is not None and (trials := trial.bloat.deadlocks)]
     if not found:
         return []

@@ -13,20 +13,20 @@ LOADS = "loads"
 
 
 def connections(cell: CellSummary) -> str:
-    """As `clients/server`, or the one number that there is; `not known: 2 others` where others hid it."""
+    """As `clients/server`, or the only number; `not known: 2 others` if other users' connections hide it."""
     if others := cell.connections.others:
         return f"not known:\n{others} {'other' if others == 1 else 'others'}"
     return "/".join(map(str, connection_counts(cell.connections))) or NOT_MEASURED
 
 
 def connection_counts(found: Connections) -> list[int]:
-    """The most connections of clients and of the server if they differ, as with a pool; else one number, or none."""
+    """The most connections of clients and of the server if they differ, as with a pooler; else one number, or none."""
     known = (count for count in (found.clients_peak, found.server_peak) if count is not None)
     return list(dict.fromkeys(known))
 
 
 def _of_cell(taken: Taken) -> Fields:
-    """The most of all trials; a peak is not known if others' connections hid it in one of them."""
+    """The maximum over all trials; unknown if other users' connections hide it in one of them."""
     found = [trial.connections for trial in taken.trials]
     others = max((each.others for each in found), default=0)
     peaks = {

@@ -1,4 +1,4 @@
-"""What a cell's records cost, from what it takes of cores, memory and disk, and from a user's prices."""
+"""The cost of a cell's records, from its use of cores, memory and disk, and the user's prices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _GB = 1e9
 
 
 def with_prices(summary: RunSummary, prices: Prices | None) -> RunSummary:
-    """A stored run with other prices: without any cost if there are none."""
+    """A stored run with other prices, or without costs."""
     costs = [None if prices is None else cost_of(cell, prices) for cell in summary.cells]
     cells = [cell.model_copy(update={"cost": cost}) for cell, cost in zip(summary.cells, costs, strict=True)]
     return summary.model_copy(update={"prices": prices, "cells": cells})
 
 
 def cost_of(cell: CellSummary, prices: Prices) -> Cost | None:
-    """The cost of a million records of a cell; None if it did not pass, was re-scaled, or has no rate to be quoted."""
+    """The cost of a million records; None for a cell that did not pass, was re-scaled, or has no quotable rate."""
     rate = usable_median(cell)
     if not cell.passed or cell.rescale is not None or not rate:
         return None
@@ -38,11 +38,10 @@ def cost(rate: float, cpu_seconds: float | None, memory: float | None, disk: flo
     """The cost of a million records, in the currency of the prices.
 
         cpu    = core_hour x CPU seconds of all services for a million records / 3600
-        memory = memory_gb_hour x peak memory in bytes / 10^9 x seconds for a million records / 3600
+        memory = memory_gb_hour x peak memory in bytes / 10^9 x (10^6 / records per second) / 3600
         disk   = disk_gb_month x bytes on disk of a million records / 10^9 x kept_months
 
-    where the seconds for a million records are 10^6 / (records per second), and each figure is the median of the cell's
-    trials. The cost is the sum of the parts that have a price; None if one of these was not measured.
+    Each figure is the median of the cell's trials. The sum covers the parts with a price; None if one was not measured.
     """
     hours = _MILLION / rate / _HOUR_SECONDS
     asked = [

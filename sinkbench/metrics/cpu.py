@@ -1,4 +1,4 @@
-"""The CPU time of each service for its records, and the share of it that JVMs spend on themselves."""
+"""The CPU time of each service per million records, and the share that JVMs use for JIT and GC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sinkbench.results import CellSummary, JvmCpu, TrialRecord
 
 
 def total_cpu_seconds(trial: TrialRecord) -> float | None:
-    """CPU seconds of all services together for a million records, without sinkbench's own; None if one was not seen."""
+    """CPU seconds of all services per million records, without sinkbench; None if one could not be read."""
     used = [seconds for name, seconds in trial.cpu_seconds_per_million.items() if name != CONTROLLER]
     return sum(seconds for seconds in used if seconds is not None) if used and None not in used else None
 
@@ -43,7 +43,7 @@ def _jvms(taken: Taken) -> Fields:
 
 
 def _all_and_each(cell: CellSummary, _: View) -> str:
-    """CPU seconds of all services together, then of each, the largest first, as far as they are not 0.0."""
+    """CPU seconds of all services together, then of each that is not 0.0, the largest first."""
     known = [(seconds, name) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None]
     busy = sorted((-seconds, name) for seconds, name in known if seconds >= 0.05)
     total = cell.total_cpu_seconds_per_million
@@ -73,7 +73,7 @@ METRICS = (
         of_trial=lambda seen: {"cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records)},
         of_cell=_cpu,
         columns=[
-            # It alone may wrap: rich takes room from every column that may, names and verdicts included.
+            # Only this column may wrap: rich shrinks every column that may, including names and verdicts.
             Column(
                 CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list", shown=lambda view: view.width >= ROOMY
             )

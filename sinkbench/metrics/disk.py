@@ -1,4 +1,4 @@
-"""What a stored record takes on the sink's disk, and what of it came from Kafka."""
+"""The size of a stored record on the sink's disk, and the part of it that came from Kafka."""
 
 from __future__ import annotations
 

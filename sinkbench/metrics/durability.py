@@ -1,4 +1,4 @@
-"""What is on how many nodes when a record counts as stored."""
+"""How many nodes have a record, in memory or on disk, when it counts as stored."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ DURABILITY = "durability"
 
 
 def durability_in_words(cell: CellSummary) -> str:
-    """As `2 nodes, disk`; `not known` of a sink that does not tell."""
+    """As `2 nodes, disk`; `not known` if the sink does not report it."""
     return find(cell, "durability.text") or "not known"
 
 
 def alike(cells: Sequence[CellSummary]) -> bool | None:
-    """Whether cells are equally durable; None if that is known of some of them only.
-
-    Cells of which nothing is known are alike.
-    """
+    """Whether cells are equally durable; None if that is known of only some of them. Without any data they are."""
     found = [None if cell.durability is None or not cell.durability.text else cell.durability for cell in cells]
     if None in found:
         return None if any(found) else True
@@ -30,7 +27,7 @@ def alike(cells: Sequence[CellSummary]) -> bool | None:
 
 
 def is_worth_telling(cells: Sequence[CellSummary]) -> bool:
-    """Whether cells differ in it, or one of them is not as usual: on the disk of one node."""
+    """Whether cells differ in durability, or one of them differs from the default: on the disk of one node."""
     known = [cell.durability for cell in cells if cell.durability is not None]
     unusual = {(each.nodes, each.on_disk) for each in known} - {(1, 1)} or {each.kafka_nodes for each in known} - {
         1,
@@ -40,13 +37,13 @@ def is_worth_telling(cells: Sequence[CellSummary]) -> bool:
 
 
 def durability_notes(trials: Sequence[TrialRecord]) -> list[str]:
-    """That the trials of a cell were not equally durable, if so."""
+    """A note if the trials of a cell were not equally durable."""
     texts = list(dict.fromkeys(each.text or "not known" for each in _known(trials)))
     return [f"its trials were not equally durable: {'; '.join(texts)}"] if len(texts) > 1 else []
 
 
 def _of_cell(taken: Taken) -> Fields:
-    """What all trials that tell it agree on."""
+    """The durability that all trials with data agree on."""
     found = _known(taken.valid or taken.trials)
     return {"durability": found[0] if len({_promised(each) for each in found}) == 1 else None}
 

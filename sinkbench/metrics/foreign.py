@@ -1,4 +1,4 @@
-"""CPU time that is no pipeline's: of other programs, of other machines, and of sinkbench itself."""
+"""CPU time outside the pipeline: other programs, other machines, and sinkbench itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = ("foreign_cores", "stolen_cores", "monitoring_overhead_cores")
 
 
 def much_foreign(cell: CellSummary, summary: RunSummary) -> float | None:
-    """Cores that others took during a cell, if that is more than `MUCH_FOREIGN` of the machine; else None."""
+    """Cores used by others during a cell, if above `MUCH_FOREIGN` of the machine; else None."""
     cores = summary.environment.get("cpu_count")
     if cell.foreign_cores is None or not isinstance(cores, int | float) or not cores:
         return None

@@ -1,4 +1,4 @@
-"""Numbers as tables and reports show them; `NOT_MEASURED` stands for None."""
+"""Numbers as tables and reports show them; None is `NOT_MEASURED`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_MEASURED = "-"
 
 
 def formatted(value: float | None, form: str) -> str:
-    """As Python's own format, such as `.3f`, shows it."""
+    """In a format of Python's, such as `.3f`."""
     return NOT_MEASURED if value is None else f"{value:{form}}"
 
 
@@ -36,8 +36,8 @@ def how_many(count: int, what: str) -> str:
 
 
 def whole(value: float | None) -> str:
-    """As 12,345; `NOT_MEASURED` of NaN, too."""
-    # Rounded first, since -0 is no number to show.
+    """As 12,345; NaN is `NOT_MEASURED`, too."""
+    # Rounded first, to avoid -0.
     return NOT_MEASURED if value is None or math.isnan(value) else f"{round(value):,}"
 
 
@@ -62,12 +62,12 @@ def milliseconds(value: float | None) -> str:
 
 
 def megabytes(count: float | None) -> str:
-    """Bytes as 10^6 of them: 1,234, 12.3."""
+    """Bytes in units of 10^6: 1,234, 12.3."""
     return whole(None) if count is None else tenths(count / 1e6, 99.5)
 
 
 def money(amount: float | None) -> str:
-    """As 123.45, 1.23, 0.123 and 0.000123: with two decimals, or three digits of what is less than 1."""
+    """As 123.45, 1.23, 0.123 and 0.000123: two decimals, or three digits below 1."""
     if amount is None:
         return NOT_MEASURED
     decimals = 2 if amount >= 1 or amount <= 0 else min(2 - math.floor(math.log10(amount)), 12)
@@ -80,5 +80,5 @@ def span(low: float, high: float) -> str:
 
 
 def share_span(low: float, high: float) -> str:
-    """Of shares, in percent: as 52-64."""
+    """Shares in percent: as 52-64."""
     return "-".join(percent(share).removesuffix(" %") for share in (low, high))

@@ -1,4 +1,4 @@
-"""How long after it was due a record was stored, and found."""
+"""The time from when a record was due to when it was stored, and when it could be found."""
 
 from __future__ import annotations
 

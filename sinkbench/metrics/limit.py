@@ -1,4 +1,4 @@
-"""The limits of a run, and what they say of its cells: their share of the sink's limit, and the time of each stage."""
+"""The limits of a run, a cell's share of its sink's limit, and the time of each stage."""
 
 from __future__ import annotations
 
@@ -23,14 +23,8 @@ _US = 1e6
 
 @dataclass(frozen=True)
 class Stages:
-    """How much of the time of one record each stage of a cell's path takes, in microseconds.
-
-    Attributes:
-        whole: one second divided by the cell's rate.
-        before: `stages_before`.
-        sink: one second divided by its limit.
-        connector: what the others leave; None if they leave nothing, since they overlap.
-    """
+    """The time of one record in each stage of a cell's path, in microseconds: one second divided by a rate or a
+    limit. `connector` is the remainder, None if nothing remains, since stages overlap."""
 
     whole: float
     before: Mapping[str, float]
@@ -39,14 +33,14 @@ class Stages:
 
     @property
     def most(self) -> str:
-        """The name of the stage that takes most: one of `before`, `SINK` or `CONNECTOR`."""
+        """The name of the longest stage: one of `before`, `SINK` or `CONNECTOR`."""
         taken = {**self.before, SINK: self.sink, CONNECTOR: self.connector or 0.0}
         return max(taken, key=lambda name: taken[name])
 
 
 def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
-    """The stages of a cell; None without a rate or a sink's limit, under a constant load, if its tasks change, or if it
-    has a target of its own or a sink that the plan sets otherwise, whose limit is not known."""
+    """The stages of a cell; None without a rate or a sink's limit, under a constant load, if its tasks change, or if
+    its target or sink settings differ from those of the measured limit."""
     rate = usable_median(cell)
     sink = best(limits, cell.sink)
     other = cell.target is not None or cell.settings.get(cell.sink)
@@ -58,10 +52,8 @@ def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
 
 
 def stages_before(limits: Sequence[Limit]) -> dict[str, float]:
-    """Microseconds a record in Kafka and in Connect: one second divided by their limits, Connect's without Kafka's.
-
-    They are one stage if Kafka alone is not faster.
-    """
+    """Microseconds per record in Kafka and in Connect: one second divided by their limits, Connect's without
+    Kafka's. They are one stage if Kafka alone is not faster."""
     kafka, connect = best(limits, KAFKA), best(limits, CONNECT)
     if connect is None:
         return {} if kafka is None else {KAFKA: _US / kafka}
@@ -71,7 +63,7 @@ def stages_before(limits: Sequence[Limit]) -> dict[str, float]:
 
 
 def efficiency_and_spread(cell: CellSummary) -> list[str]:
-    """The share of the sink's limit; and, of several blocks, its interval, or in brackets the lowest and highest."""
+    """The share of the sink's limit; for several blocks also its interval, or in brackets its range."""
     if cell.efficiency is None:
         return [NOT_MEASURED]
     shares = cell.efficiency_by_block
@@ -83,13 +75,9 @@ def efficiency_and_spread(cell: CellSummary) -> list[str]:
 
 
 def _of_cell(taken: Taken) -> Fields:
-    """The sink's limit, and the cell's share of it.
-
-    Where the limit was measured in blocks, the efficiency is the median of the ratios by block, on the log scale, with
-    its interval; where it was measured once, it is the cell's median rate divided by that. A constant load stores what
-    is offered, a re-scaled cell's rate may be that of a short part of its drain, and a cell with a target or settings
-    of its own writes to another sink than that whose limit was measured: these have none.
-    """
+    """The sink's limit, and the cell's share of it: the median of ratios by block, or for a limit measured once a
+    single ratio. None for a constant load, a re-scaled cell, and a target or settings that differ from the measured
+    ones."""
     cell, limit = taken.cell, fastest(taken.limits, taken.cell.sink)
     if limit is None or not limit.records_per_second or cell.mode == "sustain" or cell.before is not None:
         return {}
@@ -105,18 +93,17 @@ def _of_cell(taken: Taken) -> Fields:
 
 
 def _by_block(to: str, rates: Mapping[int, float], limits: Mapping[int, float]) -> Spread | None:
-    """The ratios of the blocks that have both; None if there is none."""
+    """The ratios of the blocks that both have; None without any."""
     ratio = ratio_by_block(to, rates, limits)
     shares = spread_of({block: rate / limits[block] for block, rate in rates.items() if block in limits})
     if ratio is None or shares is None:
         return None
-    # Back from the log scale, the median of equal values may lie beyond them.
+    # Rounding on the log scale can put the median of equal values outside their range.
     median = min(max(ratio.estimate, shares.low), shares.high)
     return shares.model_copy(update={"median": median, "interval": ratio.interval})
 
 
 def _limit(cell: CellSummary, run: RunSummary) -> object:
-    """How the limit that the cell's rate is divided by scatters."""
     return None if cell.limit_records_per_second is None else find(fastest(run.limits, cell.sink), "spread")
 
 

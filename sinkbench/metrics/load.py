@@ -1,4 +1,4 @@
-"""What is offered under a constant load, what is stored of it, the lag, and the capacity that a search has found."""
+"""The offered constant load, how much of it is stored, the lag, and the capacity found by a search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sinkbench.results import CellSummary, Lag
 
 
 def worst(lags: Iterable[Lag | None]) -> Lag | None:
-    """The lag of the worst verdict, and of these the one that grew most; None if there is none."""
+    """The lag with the worst verdict, among these the fastest growing one; None without any."""
     ranks = {GROWING: 2, UNCLEAR: 1, BOUNDED: 0}
     known = [lag for lag in lags if lag is not None]
     return max(known, key=lambda lag: (ranks[lag.verdict], lag.growth_per_second or 0.0), default=None)

@@ -1,4 +1,4 @@
-"""What a figure is: what it reads of a trial, how trials become a cell's, what it is called, and where it is shown."""
+"""The definition of a figure: its input, how trials become a cell's figure, its name, and where it is shown."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sinkbench.results import CellSummary, RunSummary
 
 Value = str | int | float | bool | None
 Fields = Mapping[str, Any]
-"""Fields of a TrialRecord or a CellSummary, by name."""
+"""Fields of a TrialRecord or a CellSummary by name."""
 ROOMY, WIDE = 100, 132
-"""Columns of a terminal from which on a table has all figures, and intervals in a column of their own."""
+"""Terminal widths from which a table has all figures, and a separate column for intervals."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A run that is shown in tables of at most `width` columns."""
+    """A run shown in tables of at most `width` columns."""
 
     summary: RunSummary
     width: int = 140
@@ -34,7 +34,7 @@ class View:
         return marked_name(cell, self.summary)
 
     def any(self, has: Callable[[CellSummary], object]) -> bool:
-        """Whether a cell of the run has something."""
+        """Whether any cell of the run satisfies the condition."""
         return any(has(cell) for cell in self.summary.cells)
 
 
@@ -43,16 +43,8 @@ Head = str | Callable[[View], str]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table with a row for each cell, see `sinkbench.tables.percell`.
-
-    Attributes:
-        table: the table's name.
-        place: where it stands in it: the smallest first.
-        head: a line end is where a narrow column breaks.
-        text: what it shows of a cell.
-        kind: numbers are aligned right; a list may wrap.
-        shown: whether a view has the column.
-    """
+    """A column of a table with one row per cell, see `sinkbench.tables.percell`. `place` orders columns, a line
+    break in `head` is where a narrow column wraps, and `shown` says whether a view has the column."""
 
     table: str
     place: int
@@ -64,7 +56,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Export:
-    """A column of exports: its type in SQL, and its value; None for what was not measured."""
+    """A column of exports: its SQL type, and its value; None if not measured."""
 
     name: str
     sql: Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"]
@@ -73,7 +65,7 @@ class Export:
 
 @dataclass(frozen=True)
 class ByService:
-    """Columns of exports, one for each service: `name.service`."""
+    """Columns of exports, one per service: `name.service`."""
 
     name: str
     of: Callable[[CellSummary], Mapping[str, float | None]]
@@ -84,13 +76,10 @@ class Metric:
     """A figure.
 
     Attributes:
-        heading: in docs/methods.md.
-        meaning: the first sentence below it; empty: a report does not show the figure.
-        of_trial: fields of a TrialRecord, from what was seen of it.
-        of_cell: fields of a CellSummary, from the cell's trials.
-        columns: of tables with a row for each cell.
-        heads: columns of other tables that show it, each in one line.
-        place: where `exports` stand among all: the smallest first.
+        heading, meaning: in docs/methods.md, the latter its first sentence; empty: reports do not show the figure.
+        of_trial, of_cell: fields of a TrialRecord, and of a CellSummary from the cell's trials.
+        columns: of tables with one row per cell; `heads` are columns of other tables that show it.
+        place: the order of `exports` among all.
     """
 
     heading: str
@@ -105,12 +94,11 @@ class Metric:
 
 
 def one_line(head: str) -> str:
-    """A column's head without its breaks."""
     return " ".join(head.replace("-\n", "").replace("/\n", "/").replace("\n/", "/").split())
 
 
 def find(record: object, path: str) -> Any:
-    """The field or key at a dotted path; None where there is nothing on the way."""
+    """The field or key at a dotted path; None if part of the path is missing."""
 
     def below(found: Any, name: str) -> Any:
         return found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
@@ -119,7 +107,7 @@ def find(record: object, path: str) -> Any:
 
 
 def number(name: str, path: str = "") -> Export:
-    """A real number, at a path in the summary of a cell; the name itself if none is given."""
+    """A real number at a path (default: the name) in a cell's summary."""
     return Export(name, "DOUBLE", lambda cell, _: find(cell, path or name))
 
 
@@ -154,11 +142,9 @@ def scalar(
     column: tuple[str, int, str, Callable[[float | None], str]],
     place: int = 500,
 ) -> Metric:
-    """A figure that is one number of a trial, and the median of those that a cell's rate is made of.
-
-    It is kept below `figures` in trials.jsonl and summary.json. `column` has the table, the place in it, the head and
-    how the number is shown; the table has it if a cell has the number.
-    """
+    """A figure that is one number per trial, with the median over the trials used for the cell's rate. It is stored
+    below `figures` in trials.jsonl and summary.json. `column` is the table, the position, the head and the format;
+    it is shown if a cell has the number."""
     table, place_in_table, head, shown = column
     path = f"figures.{name}.median"
 
@@ -181,7 +167,7 @@ def scalar(
 
 
 def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict[str, Any]:
-    """What all figures give together; `figures` are joined."""
+    """The fields of all figures together; `figures` are merged."""
     found = [of(metric) for metric in metrics]
     joined = {name: value for fields in found for name, value in fields.items()}
     figures = {name: value for fields in found for name, value in fields.get("figures", {}).items()}
@@ -189,10 +175,8 @@ def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict
 
 
 def over(statistic: Callable[[Iterable[Any]], Any], *names: str, of: str = "used") -> Callable[[Taken], Fields]:
-    """Fields that a trial and its cell have by the same names: a statistic of the trials' values.
-
-    `of`: those that are "used", all that are "valid", or all "trials".
-    """
+    """Fields with the same name in a trial and its cell: a statistic over the trials that are "used", "valid", or
+    all "trials"."""
 
     def fields(taken: Taken) -> Fields:
         trials = getattr(taken, of)

@@ -1,4 +1,4 @@
-"""How a cell is called in a table: by its label, with what tells it from other cells of that label."""
+"""Names of cells in tables: the label, and what distinguishes cells with the same label."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, RunSummary
 
 SHORT_NAMES = {"elasticsearch": "es", "postgres": "pg", "pgbouncer": "pgb"}
-"""What services are called where a column has several of them."""
+"""Short names of services for columns with several of them."""
 UNREADY = {
     ReasonCode.NOT_WARM: "warming",
     ReasonCode.RISING: "warming",
@@ -17,7 +17,7 @@ UNREADY = {
     ReasonCode.SHARED: "shared",
     ReasonCode.CONTENT_NOT_CHECKED: "not checked",
 }
-"""What a cell is whose rate may not be quoted, in a word."""
+"""Why a cell's rate is not quotable, in a word."""
 _FAULTS = {
     ReasonCode.TASKS_FAILED: "FAILED",
     ReasonCode.LOST: "LOST",
@@ -57,12 +57,12 @@ def marked_name(cell: CellSummary, summary: RunSummary) -> str:
 
 
 def in_short(cell: CellSummary) -> str:
-    """The verdict in as few words as a column has room for, one a line; a star for notes."""
+    """The verdict, shortened for a column; a star means notes."""
     return "\n".join(_short(cell)) + (" *" if cell.notes else "")
 
 
 def folded(name: str, longest: int) -> str:
-    """A name on as many lines as it needs, since rich would cut it off in a narrow table."""
+    """A name on as many lines as it needs, since rich would truncate it in a narrow table."""
     return "\n".join(textwrap.wrap(name, longest, break_on_hyphens=False)) or name
 
 

@@ -1,4 +1,4 @@
-"""Figures of a whole run, or of two runs, which no single cell has."""
+"""Figures of a whole run, or of two runs."""
 
 from __future__ import annotations
 

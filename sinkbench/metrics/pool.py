@@ -1,4 +1,4 @@
-"""What the connections of connectors waited for in a pooler."""
+"""How long connectors' connections waited in a pooler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POOLS = "pools"
 
 
 def _of_trial(seen: Seen) -> Fields:
-    # A pooler that was started again has counted anew, and is set as its file says.
+    # A restarted pooler has reset its counts, and has the settings of its file.
     pool = waits_in(seen.counted)
     return {"pool": pool if pool is None else pool.model_copy(update=dict(seen.pooling))}
 

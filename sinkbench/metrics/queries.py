@@ -1,4 +1,4 @@
-"""What an index or table answers after a load, and how long queries take during one."""
+"""Query results after a load, and query times during one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READS = "reads"
 
 
 def job_of(cell: CellSummary) -> frozenset[str] | None:
-    """The queries that a cell answers rightly and by an index; None if it was asked nothing, or that is not known."""
+    """The queries that a cell answers correctly using an index; None if none was asked, or that is unknown."""
     answers = [each for each in cell.queries if not each.problem]
     if not cell.queries or any(each.right is None or each.by_index is None for each in answers):
         return None
@@ -23,7 +23,7 @@ def job_of(cell: CellSummary) -> frozenset[str] | None:
 
 
 def _queries(taken: Taken) -> Fields:
-    """What came of each query over the trials of a cell that were asked: wrong once is wrong."""
+    """The outcome of each query over the trials that asked it: wrong in one trial is wrong."""
     by_query: dict[str, list[Asked]] = {}
     for trial in taken.valid:
         for each in trial.queries:
@@ -43,7 +43,6 @@ def _merged(query: str, asked: Sequence[Asked]) -> Asked:
 
 
 def _as_known(values: Iterable[bool | None]) -> bool | None:
-    """False if one is, else True if one is, else not known."""
     found = set(values)
     return False if False in found else True if True in found else None
 

@@ -1,4 +1,4 @@
-"""The rate of a cell, whether it may be quoted, and how sure it is."""
+"""The rate of a cell, its uncertainty, and whether it is quotable."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LONGEST_NAME = 28
 
 
 def at_least_in_words(cell: CellSummary) -> str | None:
-    """As `at least 1,308`; None of a cell whose rate may be quoted, or that is invalid."""
+    """As `at least 1,308`; None for a cell that is invalid or whose rate is quotable."""
     if cell.at_least is None or cell.invalid or "records_per_second" not in cell.at_least.figures:
         return None
     return f"at least {whole(cell.at_least.figures['records_per_second'])}"
 
 
 def rate_and_spread(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
-    """The rate, and its interval or its lowest and highest trial, the latter in brackets if so asked."""
+    """The rate, and its interval or its range; the latter in brackets on request."""
     rate = usable_rate(cell)
     if rate is None:
         return at_least_in_words(cell) or NOT_MEASURED, NOT_MEASURED
@@ -36,7 +36,7 @@ def rate_and_spread(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
 
 
 def has_interval(cell: CellSummary) -> bool:
-    """Whether the rate of a cell may be quoted, and has an interval."""
+    """Whether the rate of a cell is quotable and has an interval."""
     return find(usable_rate(cell), "interval") is not None
 
 
@@ -45,7 +45,7 @@ def is_narrow(view: View) -> bool:
 
 
 def name_in_cells(cell: CellSummary, view: View) -> str:
-    """A label on as many lines as it needs; in a narrow table the sink has its own."""
+    """A label on as many lines as it needs; in a narrow table the sink has a separate line."""
     parts = cell.label.replace("/", "/\n", 1).split("\n") if is_narrow(view) else [cell.label]
     return "\n".join(line for part in parts for line in textwrap.wrap(part, _LONGEST_NAME) or [part])
 

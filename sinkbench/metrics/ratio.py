@@ -1,4 +1,4 @@
-"""How many times as fast a cell is as the slowest one of its run."""
+"""The ratio of a cell's rate to that of the slowest cell of its run."""
 
 from __future__ import annotations
 

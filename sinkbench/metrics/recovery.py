@@ -1,4 +1,4 @@
-"""What became of a pipeline in which something was broken on purpose."""
+"""How a pipeline recovered from an injected fault."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sinkbench.metrics.metric import Column, Export, Metric, View, count, find, 
 from sinkbench.results import CellSummary, Recovery
 
 RECOVERIES, STATUS = "recoveries", "status"
-# Until something was as before. A trial that has not seen it is no fast one.
+# Times until recovery. A trial that did not see the end is not a fast one.
 _ENDS = ("first_record_seconds", "rate_seconds", "lag_seconds")
 _RATES = ("before_records_per_second", "during_records_per_second", "after_records_per_second")
 _MEDIANS = (*_RATES, "standstill_seconds", "failed_seconds", "told_seconds", "stuck_seconds", "latest_seconds")
@@ -22,11 +22,8 @@ _MOST = (
 
 
 def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
-    """Medians of times and rates, the most of what was counted; None of no trial.
-
-    A time until something was as before is None if one of the trials has not seen that. It recovered if it did so in
-    each trial.
-    """
+    """Medians of times and rates, maxima of counts; None without trials. A time until recovery is None if one trial
+    did not see it; `recovered` needs every trial."""
     found = [each for each in recoveries if each is not None]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""What it took to give a running connector another number of tasks."""
+"""The time and effect of changing the number of tasks of a running connector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEDIANS = ("rebalance_seconds", "standstill_seconds", "before_records_per_secon
 
 
 def _of_cell(taken: Taken) -> Fields:
-    """The medians of what the valid trials say of their change of tasks, and the ratio to the cold start."""
+    """Medians over the valid trials' changes of tasks, and the ratio to the cold start."""
     if taken.cell.tasks_before is None:
         return {}
     done = [trial.rescale for trial in taken.valid if trial.rescale is not None]

@@ -1,4 +1,4 @@
-"""What was seen of a trial: what its figures are made of."""
+"""The readings of a trial from which its figures are computed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from sinkbench.analysis.samples import Sample
 
 @dataclass(frozen=True)
 class Seen:
-    """What a trial's probes have read, and what is known of the trial.
+    """What a trial's probes read, and what is known of the trial.
 
     Attributes:
-        samples: read while the connector ran, oldest first; readings that have no field of their own are `signs`.
-        records: to be stored.
         path: services that the records pass.
-        counters_go_on: whether counters of services and tasks hold for the whole trial; those that were started again
-            begin anew.
-        drained: whether the topic was full, and the connector watched while it emptied it.
+        counters_go_on: whether counters of services and tasks cover the whole trial; a restart resets them.
+        drained: whether the topic was full, and the connector was monitored while it emptied it.
         read_all: whether the connector has committed every record.
-        task_metrics: last signs of the tasks that were there all the time.
-        pooling: how a pooler was set: fields of `Pool`.
-        records_per_write: by the sink's own counts.
+        task_metrics: last signs of the tasks that existed all the time.
+        pooling: a pooler's settings: fields of `Pool`.
         disk_bytes_per_record: after a flush.
     """
 

@@ -1,4 +1,4 @@
-"""Figures of each service of a cell."""
+"""Figures per service of a cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Figures = TypeVar("_Figures", JvmCpu, Memory)
 
 
 def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]) -> dict[str, _Figures]:
-    """The medians of what the trials say of each service, figure by figure."""
+    """The medians over trials for each service, figure by figure."""
     seen = {name: [each[name] for each in trials if name in each] for name in dict.fromkeys(chain(*trials))}
     return {
         name: figures(**{field: median_known(getattr(each, field) for each in found) for field in figures.model_fields})
@@ -25,6 +25,6 @@ def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]
 
 
 def megabytes_by_service(figures: Iterable[tuple[str, float | None]]) -> str:
-    """As `connect:2,897 es:1,200`, the most first, as far as it is not 0."""
+    """As `connect:2,897 es:1,200`, largest first, without zeros."""
     known = sorted((-value, name) for name, value in figures if value is not None and value >= _LEAST_BYTES)
     return " ".join(f"{SHORT_NAMES.get(name, name)}:{megabytes(-less)}" for less, name in known) or NOT_MEASURED

@@ -1,5 +1,5 @@
-"""Whether a cell's rate may be quoted: its trials were warm, steady and alone, did not rise one after the other, and
-stored what was sent, as far as that was checked."""
+"""Whether a cell's rate is quotable: its trials were warm, steady, not shared, not rising one after the other, and
+passed the content check if there was one."""
 
 from __future__ import annotations
 
@@ -15,35 +15,26 @@ FEWEST_THAT_RISE, RISE = 3, 1.25
 
 
 def rated(valid: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """Those of a cell's valid trials whose rate may be used: they were warm, or that is not known, and alone.
-
-    A constant load is the same for who is not alone, and so is what is stored of it.
-    """
+    """The valid trials whose rate may be used: warm, or unknown, and not shared. What is stored of a constant load
+    does not depend on sharing."""
     return [trial for trial in valid if trial.warm is not False and not is_shared(trial)]
 
 
 def is_shared(trial: TrialRecord) -> bool:
-    """Whether others used the workers, the brokers or the sink, so that a pipeline's own rate may be higher."""
+    """Whether others used the workers, the brokers or the sink, so that the pipeline alone may be faster."""
     return bool(trial.others) and trial.mode not in ("sustain", "faults")
 
 
 def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
-    """Why the rate of a cell may not be quoted; None if it may.
-
-    Args:
-        valid: the cell's valid trials, in the order in which they were taken.
-
-    Returns:
-        A reason whose text names what was seen, with the `records_per_second` that the pipeline surely reaches: the
-        highest of trials that still became faster, the lowest of those whose rate fell or rose for other reasons, or
-        whose content was not checked.
-    """
+    """Why the rate of a cell is not quotable; None if it is. `valid` has its valid trials in the order in which they
+    were taken. The reason has the `records_per_second` that the pipeline reaches at least: the highest of trials
+    that still became faster, the lowest if rates fell, rose for other reasons, or the content was not checked."""
     taken = [trial for trial in valid if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in taken]
     unknown = [trial for trial in valid if trial.audit is not None and trial.audit.content_unknown]
     if unknown:
         text = f"content not checked: no record was compared with what was sent in {_of(len(unknown), valid)}"
-        # Where something is broken there is no rate.
+        # With an injected fault there is no rate.
         figures = {"records_per_second": min(rates)} if rates else {}
         return Reason(code=ReasonCode.CONTENT_NOT_CHECKED, text=text, figures=figures)
     shared = [trial for trial in taken if is_shared(trial)]

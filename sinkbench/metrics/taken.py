@@ -1,4 +1,4 @@
-"""What was taken of a cell: its trials, those that are valid, and those whose figures are used."""
+"""The trials of a cell: all, the valid ones, and those whose figures are used."""
 
 from __future__ import annotations
 
@@ -17,16 +17,9 @@ from sinkbench.results import Audit, Limit, Prices, Reason, Spread, TrialRecord
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """The trials of a cell, without pilots, and what else its figures are made of.
-
-    Attributes:
-        all_trials: every one; `trials` are those that count.
-        search: of a capacity.
-        run: what was taken of each cell of the run, by its key.
-        with_pilots: trials of the cell that may have lost records: also pilots, and the steps of a search.
-        limits: of the run.
-        prices: None without any.
-    """
+    """The trials of a cell, without pilots, and other input of its figures; `trials` are those of `all_trials` that
+    count. `with_pilots` may have lost records: also pilots and the steps of a search. `run` has each cell of the run
+    by key."""
 
     cell: Cell
     all_trials: Sequence[TrialRecord]
@@ -38,30 +31,29 @@ class Taken:
 
     @cached_property
     def capacity(self) -> float | None:
-        """In records a second; None if none was searched, or found."""
+        """In records per second; None if there was no search, or it found none."""
         found = None if self.search is None else self.search.capacity
         return None if found is None else round(found, 1)
 
     @cached_property
     def trials(self) -> Sequence[TrialRecord]:
-        """Valid or not; of a capacity that was searched, those that confirmed it."""
+        """Valid or not; of a capacity, those that confirmed it."""
         if self.search is None:
             return self.all_trials
         return [trial for trial in self.all_trials if trial.offered_records_per_second == self.capacity]
 
     @cached_property
     def valid(self) -> Sequence[TrialRecord]:
-        """Those without a reason against them."""
         return [trial for trial in self.trials if not reasons_of(trial)]
 
     @cached_property
     def early(self) -> Reason | None:
-        """Why the cell's rate may not be quoted; None if it may."""
+        """Why the cell's rate is not quotable; None if it is."""
         return at_least(self.valid)
 
     @cached_property
     def used(self) -> Sequence[TrialRecord]:
-        """Those whose figures are used: valid, and without single ones that were not warm."""
+        """Valid trials, without single ones that were not warm."""
         return self.valid if self.early is not None else rated(self.valid)
 
     @cached_property
@@ -72,12 +64,12 @@ class Taken:
 
     @cached_property
     def audit(self) -> Audit | None:
-        """The sum over all that were audited."""
+        """The sum over `audited`."""
         return sum_of(self.audited)
 
     @cached_property
     def median(self) -> float | None:
-        """The rate that may be quoted, in records a second; of a capacity, what the search has found."""
+        """The quotable rate in records per second; of a capacity, the result of the search."""
         known = median_known(trial.records_per_second for trial in self.used)
         if known is None or self.early is not None or not self.valid:
             return None
@@ -85,16 +77,15 @@ class Taken:
 
     @cached_property
     def rates(self) -> dict[int, float]:
-        """The rates that may be quoted, by block."""
+        """The quotable rates by block."""
         return {each.block: each.records_per_second or 0.0 for each in self.used} if self.early is None else {}
 
     def spread(self, values: Iterable[float | None]) -> Spread | None:
-        """A figure of the trials that are used; None if one of them lacks it."""
+        """A figure over the used trials; None if one of them lacks it."""
         known = self._known(values)
         return None if known is None else spread_of(known)
 
     def median_of_all(self, values: Iterable[float | None]) -> float | None:
-        """The median of `spread`."""
         return median_known((self._known(values) or {}).values())
 
     def _known(self, values: Iterable[float | None]) -> dict[int, float] | None:
@@ -105,14 +96,14 @@ class Taken:
 
 def reasons_of(trial: TrialRecord) -> list[Reason]:
     """Why a trial's numbers must not be used."""
-    # Where something was broken the rates are those of its `recovery`.
+    # After an injected fault the rates are those of `recovery`.
     if trial.reasons or trial.records_per_second is not None or trial.recovery is not None:
         return trial.reasons
     return [Reason(code=ReasonCode.NO_RATE, text="no rate could be measured")]
 
 
 def was_interrupted(trial: TrialRecord) -> bool:
-    """Whether a service died in a trial, or could not be asked, so that its tasks may have begun again."""
+    """Whether a service died or was unreachable in a trial, so that its tasks may have restarted."""
     return any(reason.code in INTERRUPTIONS for reason in trial.reasons)
 
 
@@ -130,5 +121,5 @@ def quotable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 
 def valid_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
-    """The rates of the `quotable` trials of one cell in records per second, by block."""
+    """Rates of one cell's `quotable` trials in records per second, by block."""
     return {trial.block: trial.records_per_second or 0.0 for trial in quotable(trials)}

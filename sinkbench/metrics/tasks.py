@@ -1,4 +1,4 @@
-"""The tasks of a cell, and on which workers they ran."""
+"""The tasks of a cell, and their workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the numbers of a cell may be used, whether everything that is checked held, and what else must be known."""
+"""Whether the numbers of a cell may be used, all checks passed, and further notes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,9 @@ from sinkbench.results import Reason, TrialRecord
 
 
 def faults_of(taken: Taken) -> list[Reason]:
-    """All that is wrong with a cell, the cause before its consequences; none if it passed.
-
-    Records that were stored more than once are no fault but a figure where the number of tasks was changed, and where
-    a service died or was broken: a task that begins again from its last commit delivers at least once, not exactly
-    once.
-    """
+    """All faults of a cell, causes before consequences; empty if it passed. Duplicates are no fault but a figure
+    where tasks were re-scaled, or a service died or was broken: a restarted task delivers at least once, not exactly
+    once."""
     recovery = recovery_over(trial.recovery for trial in taken.valid)
     reasons, failed = _reasons(taken), max((trial.failed_tasks for trial in taken.trials), default=0)
     wrong = []
@@ -43,7 +40,7 @@ def faults_of(taken: Taken) -> list[Reason]:
         undisturbed = sum_of(trial for trial in taken.audited if not was_interrupted(trial))
         expected = taken.cell.before is not None or (recovery is not None and recovery.target)
         duplicates = 0 if undisturbed is None or expected else undisturbed.duplicates
-        # Bad records of a fault are none of the load's.
+        # Bad records injected by a fault are not foreign records.
         foreign = 0 if recovery is not None and recovery.poison_stored is not None else audit.foreign
         counts = [
             (ReasonCode.LOST, "LOST", audit.lost),
@@ -68,14 +65,14 @@ def faults_of(taken: Taken) -> list[Reason]:
         grows = lag.verdict == GROWING
         code, word = (ReasonCode.NOT_SUSTAINED, "NOT SUSTAINED") if grows else (ReasonCode.UNCLEAR, "UNCLEAR")
         wrong.append(Reason(code=code, text=f"{word}: {lag_in_words(lag)}"))
-    # Failed tasks are why such a trial is invalid; to say so again, in other words, would only blur the cause.
+    # The failed tasks are the reason that the trial is invalid; a second text would hide the cause.
     if reasons and not failed:
         wrong.append(Reason(code=ReasonCode.INVALID, text=f"invalid: {reasons[0].text}"))
     return wrong
 
 
 def _reasons(taken: Taken) -> list[Reason]:
-    """Why none of a cell's trials may be used; empty if one may."""
+    """Why no trial of a cell may be used; empty if one may."""
     search = taken.search
     if not taken.trials and (search is None or not search.path):
         return [Reason(code=ReasonCode.NO_TRIAL, text="no trial was taken")]
@@ -85,7 +82,6 @@ def _reasons(taken: Taken) -> list[Reason]:
 
 
 def _distinct(reasons: Iterable[Reason]) -> list[Reason]:
-    """Each text once, in order."""
     return list({reason.text: reason for reason in reasons}.values())
 
 
@@ -102,7 +98,7 @@ def _verdict(taken: Taken) -> Fields:
 
 
 def _of_trials(taken: Taken) -> list[str]:
-    """Which trials were left out, or are otherwise unlike, and why."""
+    """Which trials were left out or differ from the others, and why."""
     notes, valid = [], taken.valid
     left_out = [reasons for trial in taken.trials if (reasons := reasons_of(trial))]
     if left_out:
@@ -126,7 +122,7 @@ def _of_trials(taken: Taken) -> list[str]:
 
 
 def _of_others(taken: Taken) -> list[str]:
-    """Who else was there in which of the trials; what `at_least` says of most of them is not said twice."""
+    """Other users in the trials; without repeating `at_least`."""
     shared = [trial for trial in taken.valid if trial.others]
     if not shared or (taken.early is not None and taken.early.code == ReasonCode.SHARED):
         return []
@@ -142,7 +138,7 @@ def _of_search(taken: Taken) -> list[str]:
 
 
 def _own_notes(valid: Sequence[TrialRecord]) -> list[str]:
-    """What the trials note, each text once, and of which block it is if not of all."""
+    """The trials' notes, each text once, with its block if not all trials have it."""
     blocks: dict[str, list[int]] = {}
     for trial in valid:
         for note in trial.notes:
@@ -154,7 +150,7 @@ def _own_notes(valid: Sequence[TrialRecord]) -> list[str]:
 
 
 def _of_connections(trials: Sequence[TrialRecord]) -> list[str]:
-    """Why the peak of the connections is not known, if others' hid it."""
+    """Why the peak of connections is unknown, if other users' connections hide it."""
     others = max((trial.connections.others for trial in trials), default=0)
     opened = "1 connection was" if others == 1 else f"{others} connections were"
     why = f"peak connections not known: {opened} opened by others while a connector ran; race without them"

@@ -1,4 +1,4 @@
-"""How many records a connector sends in one write."""
+"""Records per write of a connector."""
 
 from __future__ import annotations
 
