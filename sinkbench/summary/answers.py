@@ -1,4 +1,4 @@
-"""What a run answers: which of its cells are compared, how much faster one is, and what is missing from the answer."""
+"""The answers of a run: which cells are compared, how much faster one is, and what is missing from the comparison."""
 
 from __future__ import annotations
 
@@ -12,20 +12,15 @@ from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RatePerSecond, RatioTo, RunSummary
 
 BEST, EQUAL, PUBLISHED, ENDS = "best of each sink", "equal jobs", "as published", "fastest and slowest"
-# The pipelines of the published comparison: one request a record there, batches here.
+# The published comparison: one request per record with Elasticsearch, batches with PostgreSQL.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Two cells that are compared.
-
-    Attributes:
-        about: `BEST`, `EQUAL`, `PUBLISHED` or `ENDS`: why these two.
-        ratio: of the faster to the slower by block, which is None if no block has both.
-        of_medians, least: the ratio of the medians, and of the lowest trial of the faster to the highest of the slower.
-        jobs: the queries that the faster and the slower answer, see `job_of`; None if one was not asked.
-    """
+    """Two compared cells, faster to slower; `about` says why these two: `BEST`, `EQUAL`, `PUBLISHED` or `ENDS`.
+    `ratio` is by block, None if no block has both; `of_medians` that of the medians, `least` that of the faster's
+    lowest to the slower's highest trial."""
 
     about: str
     faster: CellSummary
@@ -37,12 +32,11 @@ class Answer:
 
 
 def answers_of(summary: RunSummary) -> list[Answer]:
-    """What can be said of a run's cells that passed and have a rate that may be quoted.
+    """The comparisons between a run's cells that passed and have a quotable rate.
 
-    The best cell of each sink against each other's best, then the two pipelines of the published comparison at as many
-    tasks; with a single sink its fastest against its slowest. Where cells were asked queries, only those are set
-    against each other that answer the same ones: a pair for each such job, the largest first. Under a constant load a
-    cell stores what is offered, not what it could, so there is nothing to say.
+    The best cells of each two sinks, then the two published pipelines at equal tasks; with a single sink its fastest
+    and slowest. Where queries were asked, only cells that answer the same ones are compared, a pair for each such job.
+    Cells under a constant load store what is offered, so they have no answer.
     """
     cells = [cell for cell in compared_cells(summary) if is_usable(cell)]
     if len({cell.sink for cell in compared_cells(summary)}) < 2:
@@ -58,10 +52,8 @@ def answers_of(summary: RunSummary) -> list[Answer]:
 
 
 def unmatched(summary: RunSummary) -> list[CellSummary]:
-    """The best cell of each sink, of those that may be quoted, where queries were asked and no two sinks do one job.
-
-    None if two do it, though one of them may not be quoted: that one is missing, and its job is there.
-    """
+    """The best quotable cell of each sink if queries were asked and no two sinks do the same job; else none. A job
+    counts even if one of its cells is not quotable: `left_out` has that cell."""
     cells = [cell for cell in compared_cells(summary) if job_of(cell) is not None]
     sinks: dict[frozenset[str] | None, set[str]] = {}
     for cell in cells:
@@ -75,13 +67,11 @@ def _was_asked(summary: RunSummary) -> bool:
 
 
 def _jobs(cells: Sequence[CellSummary]) -> list[frozenset[str]]:
-    """The jobs of the cells, the largest first."""
     found = {job for cell in cells if (job := job_of(cell)) is not None}
     return sorted(found, key=lambda job: (-len(job), sorted(job)))
 
 
 def _best(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary]]:
-    """The best cells of each two sinks."""
     best: dict[str, CellSummary] = {}
     for cell in sorted(cells, key=_rate, reverse=True):
         best.setdefault(cell.sink, cell)
@@ -89,18 +79,18 @@ def _best(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary]]
 
 
 def left_out(summary: RunSummary) -> list[CellSummary]:
-    """The cells that are in no answer: they did not pass, or were not warm and steady, or their job is not known."""
+    """The cells in no answer: they did not pass, were not warm and steady, or their job is unknown."""
     asked = _was_asked(summary)
     return [cell for cell in compared_cells(summary) if not is_usable(cell) or (asked and job_of(cell) is None)]
 
 
 def compared_cells(summary: RunSummary) -> list[CellSummary]:
-    """The cells that an answer could be about: no re-scales and no constant loads."""
+    """The cells that answers can compare: no re-scales and no constant loads."""
     return [cell for cell in summary.cells if cell.rescale is None and cell.mode not in ("sustain", "faults")]
 
 
 def is_usable(cell: CellSummary) -> bool:
-    """Whether a cell passed and has a rate above 0 that may be quoted."""
+    """Whether a cell passed and has a quotable rate above 0."""
     return cell.passed and bool(usable_median(cell))
 
 
@@ -116,7 +106,7 @@ def _known(cell: CellSummary) -> RatePerSecond:
 
 
 def _published(cells: Sequence[CellSummary]) -> Iterator[tuple[CellSummary, CellSummary]]:
-    """The pair of the published pipelines at the fewest tasks that both have, unchanged."""
+    """The published pipelines, unchanged, at the fewest tasks that both have."""
     published = (cell for cell in cells if cell.pipeline in _PUBLISHED)
     theirs = [cell for cell in published if not cell.overrides and not cell.settings and cell.target is None]
     pairs = [(one, two) for one, two in combinations(theirs, 2) if one.sink != two.sink and one.tasks == two.tasks]
@@ -126,11 +116,11 @@ def _published(cells: Sequence[CellSummary]) -> Iterator[tuple[CellSummary, Cell
 def _answer(about: str, one: CellSummary, other: CellSummary) -> Answer:
     faster, slower = sorted((one, other), key=_rate, reverse=True)
     fast, slow = _known(faster), _known(slower)
-    # A capacity is one search: the rates that confirm it do not scatter.
+    # A capacity is one search: its confirming rates are no sample of it.
     drained = faster.mode == "drain"
     ratio = ratio_by_block(slower.cell, fast.by_block(), slow.by_block()) if drained else None
     if drained and ratio is None and faster.ratio is not None and faster.ratio.to == slower.cell:
-        # Of a run that kept its rates without their blocks.
+        # For a run that stored its rates without blocks.
         ratio = faster.ratio
     jobs = job_of(faster), job_of(slower)
     known = None if jobs[0] is None or jobs[1] is None else (jobs[0], jobs[1])

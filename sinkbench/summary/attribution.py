@@ -1,8 +1,5 @@
-"""How much of the difference between two pipelines is the sink's, and how much the connector's.
-
-Two pipelines with another connector and another sink differ in both. A third one, with the connector of one and the
-sink of the other, parts the two: on the way over it only the sink changes, and then only the connector.
-"""
+"""The shares of sink and connector in the difference between two pipelines, by a third pipeline with the connector
+of one and the sink of the other: each step changes only one."""
 
 from __future__ import annotations
 
@@ -16,18 +13,14 @@ from sinkbench.analysis.shares import Share, share_of_first
 from sinkbench.results import CellSummary, RatioTo, RunSummary
 from sinkbench.summary.answers import compared_cells, is_usable
 
-# A connector that sends its records one by one makes a little more or less than one write of each: others write, too.
+# A connector that writes record by record shows slightly more or fewer than one, because of other writes.
 _ONE_BY_ONE = 1.5
 
 
 @dataclass(frozen=True)
 class Step:
-    """From one cell to another that differs in the sink alone, or in the connector alone.
-
-    Attributes:
-        ratio: of the second to the first by block; None if no block has both.
-        of_medians: the ratio of their medians.
-    """
+    """From one cell to another that differs only in the sink, or only in the connector; `ratio` is by block, None if
+    no block has both."""
 
     first: CellSummary
     second: CellSummary
@@ -37,14 +30,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Attribution:
-    """The way from a cell to a faster one with another sink and another connector.
-
-    Attributes:
-        batched: whether all three write many records at once, or each record alone.
-        first, second: the steps.
-        sink_first: whether the first step changes the sink, and the second one the connector.
-        share: what the sink accounts for, and the connector for the rest; None if there is no clear difference.
-    """
+    """The two steps from a cell to a faster one with another sink and another connector. `batched`: all three write
+    many records at once. `sink_first`: the first step changes the sink. `share` is the sink's, the rest the
+    connector's; None without a clear difference."""
 
     batched: bool
     first: Step
@@ -59,11 +47,9 @@ class Attribution:
 
 
 def attributions_of(summary: RunSummary) -> list[Attribution]:
-    """What can be said of a run's drains that passed and have a rate that may be quoted, first of those one by one.
-
-    All cells of a way write records in the same manner, one by one or many at once, with equally many tasks: the fewest
-    that a whole way has. Of each connector on each sink the fastest cell counts.
-    """
+    """The attributions between a run's drains that passed and have a quotable rate; those that write record by
+    record first. All three cells write in the same way and have equally many tasks, the fewest possible. The fastest
+    cell of each connector and sink counts."""
     usable = [cell for cell in _drains(summary) if is_usable(cell)]
     return [
         _attribution(batched, *way)
@@ -73,15 +59,13 @@ def attributions_of(summary: RunSummary) -> list[Attribution]:
 
 
 def unattributed(summary: RunSummary) -> list[tuple[bool, list[CellSummary]]]:
-    """Of each manner (whether it is batched) in which nothing can be said, the cells that are missing for it.
-
-    Only where the run has them, but they did not pass or have no rate that may be quoted.
-    """
+    """For each way of writing (batched or not) without an attribution, the run's cells that it lacks because they
+    did not pass or have no quotable rate."""
     cells = _drains(summary)
     done = {each.batched for each in attributions_of(summary)}
     found = []
     for batched in {False, True} - done:
-        # How a cell without a valid trial writes is not known.
+        # How a cell without a valid trial writes is unknown.
         wanted = [cell for cell in cells if _is_batched(cell) in (batched, None)]
         known = any(_is_batched(cell) is batched for cell in wanted)
         ways = _at_fewest_tasks(wanted) if known else []
@@ -100,7 +84,7 @@ def _is_batched(cell: CellSummary) -> bool | None:
 
 
 def _at_fewest_tasks(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary, CellSummary]]:
-    """The ways among cells of one manner, at the fewest tasks that have any."""
+    """The triples among cells that write alike, at the fewest tasks that have any."""
     for tasks in sorted({cell.tasks for cell in cells}):
         corners: dict[tuple[str, str | None], CellSummary] = {}
         for cell in sorted((each for each in cells if each.tasks == tasks), key=_rate, reverse=True):
@@ -113,7 +97,7 @@ def _at_fewest_tasks(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, Ce
 def _ways(
     corners: Mapping[tuple[str, str | None], CellSummary],
 ) -> Iterator[tuple[CellSummary, CellSummary, CellSummary]]:
-    """Each pair of cells with another sink and another connector, the slower one first, and what lies between them."""
+    """Each pair of cells that differ in sink and connector, the slower one first, with the cell in between."""
     for pair in combinations(corners.values(), 2):
         slower, faster = sorted(pair, key=_rate)
         if slower.sink == faster.sink or slower.connector == faster.connector:
@@ -133,7 +117,7 @@ def _attribution(batched: bool, slower: CellSummary, between: CellSummary, faste
 
 
 def _by_block(*cells: CellSummary) -> list[dict[int, float]]:
-    """The rates by block; of a run that kept no blocks, the medians as if they were one."""
+    """The rates by block; for a run without blocks the medians as one block."""
     found = [rate.by_block() for cell in cells if (rate := usable_rate(cell)) is not None]
     return found if all(found) else [{1: _rate(cell)} for cell in cells]
 

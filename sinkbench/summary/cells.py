@@ -1,4 +1,4 @@
-"""From the trials of a run to one summary a cell, with a verdict."""
+"""From the trials of a run to one summary per cell, with a verdict."""
 
 from __future__ import annotations
 
@@ -24,15 +24,12 @@ def summarize(
     prices: Prices | None = None,
     metrics: Sequence[Metric] = METRICS,
 ) -> list[CellSummary]:
-    """One summary for each of the plan's cells, in their order; pilots are left out.
+    """One summary for each of the plan's cells, in order; pilots are left out.
 
-    Rates, records per write and CPU seconds are medians over the valid trials. Counts of what went wrong (lost,
-    duplicated, failed tasks) and peaks of connections are taken over all trials, so that an invalid one hides none.
-    A cell without a valid trial is invalid. Every cell but the slowest has its ratio to that one, from the blocks in
-    which both are valid. ValueError if a trial is of none of the cells.
-
-    Of a constant load there is no ratio, and no interval: what is stored of it follows from what was offered. Of a
-    capacity that was searched, only the trials count that confirmed it; `searches` has the search of each cell's key.
+    Rates and CPU seconds are medians over valid trials; losses, duplicates, failed tasks and peaks of connections count
+    all trials, so that an invalid trial hides none. Every cell but the slowest has its ratio to that one, from shared
+    valid blocks; constant loads have no ratio, since their rate follows the offered load. Of a capacity only the trials
+    that confirmed it count; `searches` is by the cell's key. ValueError if a trial is of none of the cells.
     """
     trials, searches = list(trials), searches or {}
     taken: dict[str, Taken] = {}
@@ -43,7 +40,7 @@ def summarize(
 
 
 def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scaling]:
-    """How each label that was measured at several numbers of tasks scales, in the plan's order."""
+    """The scaling of each label measured at several numbers of tasks, in the plan's order."""
     taken = _by_cell(cells, trials)
     by_label: dict[str, list[Cell]] = {}
     for cell in (cell for cell in cells if cell.before is None):
@@ -56,7 +53,7 @@ def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scali
 
 
 def cpu_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
-    """The CPU seconds of the `quotable` trials of one cell for a million records, by block."""
+    """CPU seconds per million records of one cell's `quotable` trials, by block."""
     found = ((trial.block, total_cpu_seconds(trial)) for trial in quotable(trials))
     return {block: seconds for block, seconds in found if seconds is not None}
 

@@ -1,4 +1,4 @@
-"""A run's plan and trials made its summary, for the race and for readers of an unfinished run."""
+"""Summarizes a run from its plan and trials, for the race and for readers of an unfinished run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,10 @@ def summary_of(
     limits: Sequence[Limit] = (),
     resumed: Sequence[str] = (),
 ) -> RunSummary:
-    """The summary of a run with these trials, pilots included, in the order in which they were taken.
-
-    `plan` has its seed, `cells` are on the workers of the run, and `complete` means that no trial is left. ValueError
-    if a trial is of none of the cells, or does not follow from those before it.
-    """
-    # With `until` or a deadline only the end tells their number.
+    """The summary of a run with these trials, pilots included, in the order in which they were taken. `complete`
+    means that no trial is left. ValueError if a trial is of none of the cells, or does not follow from those before
+    it."""
+    # With `until` or a deadline their number is known only at the end.
     taken = max((trial.block for trial in trials), default=0) if complete else plan.trials
     prices = None if plan.prices is None else plan.prices.as_kept()
     return RunSummary(

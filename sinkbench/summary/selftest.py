@@ -1,11 +1,8 @@
-"""The benchmark's own figures: false claims of a pipeline raced against itself, and the cost of probes.
+"""The selftest's figures: false claims for a pipeline compared with itself, and the overhead of probes.
 
-Noise: A and B are the same pipeline, so every claim is false, and 95 % allow about one in twenty. A comparison takes a
-subset of the run's blocks and, in each, names the two trials A and B at random, since their order was drawn. Many
-comparisons of one run share its blocks, so the binomial interval of their share is narrower than that of as many runs.
-
-Overhead: the same pipeline with all probes and with none, both rates by the times that the sink keeps, which need no
-probe.
+Noise: A and B are the same pipeline, so 95 % allow about one false claim in twenty. Comparisons share blocks, so the
+binomial interval is narrower than that of separate runs. Overhead: with and without probes, both rates are by the
+sink's own timestamps.
 """
 
 from __future__ import annotations
@@ -29,16 +26,13 @@ WARM_UP_SECONDS = 30.0
 
 
 def noise_plan(pipeline: str, minutes: float) -> Plan:
-    """A plan that races a pipeline against itself, with more blocks than fit into these minutes."""
+    """A plan that compares a pipeline with itself, with more blocks than fit into these minutes."""
     return _pairs(NOISE, minutes, *({"pipeline": pipeline, "label": label} for label in LABELS))
 
 
 def overhead_plan(pipeline: str, minutes: float, stamping: Collection[str]) -> Plan:
-    """A plan that races one pipeline with and without probes, with more blocks than fit into these minutes.
-
-    PlanError if the pipeline's sink is not among the `stamping`, which keep the time of every insertion: nothing else
-    tells an unwatched rate.
-    """
+    """A plan that compares one pipeline with and without probes, with more blocks than fit into these minutes.
+    PlanError if its sink is not among the `stamping`, which store insertion times: a rate without probes needs them."""
     if pipeline.split("/")[0] not in stamping:
         raise PlanError(
             f"{pipeline}: without probes only a sink that keeps the time of every insertion tells the rate"
@@ -66,18 +60,14 @@ def _pairs(name: str, minutes: float, *entries: Mapping[str, object]) -> Plan:
 
 
 def noise_of(first: Mapping[int, float], second: Mapping[int, float]) -> Noise | None:
-    """What the blocks of such a run show, from the valid rates of A and B by block.
-
-    Returns:
-        How many of 200 comparisons claimed a difference, and the smallest difference that the whole run would show.
-        None of fewer than 5 blocks in which both are valid, or if a rate is 0. The same rates give the same outcome.
-    """
+    """How many of 200 comparisons claimed a difference, and the smallest difference that the whole run would show;
+    from valid rates by block. None for fewer than 5 shared blocks, or if a rate is 0. The result is deterministic."""
     whole = ratio_by_block(LABELS[0], second, first)
     if whole is None or whole.interval is None:
         return None
     shared = sorted(first.keys() & second.keys())
     draw = np.random.default_rng(seed_of([rate for block in shared for rate in (first[block], second[block])]))
-    # All of the blocks would give nearly the same comparison each time.
+    # All blocks would give nearly the same comparison each time.
     size = max(FEWEST_BLOCKS, len(shared) // 2)
     claimed = 0
     for _ in range(COMPARISONS):
@@ -122,7 +112,7 @@ def noise_lines(noise: Noise, pipeline: str) -> list[str]:
 
 
 def overhead_of(trials: Iterable[TrialRecord]) -> Overhead | None:
-    """What the trials of such a run show; None of fewer than 5 blocks in which both are valid."""
+    """The overhead that such a run shows; None for fewer than 5 blocks in which both are valid."""
     on, off = PROBES
     rates: dict[str, dict[int, float]] = {on: {}, off: {}}
     for trial in trials:

@@ -1,8 +1,5 @@
-"""Thresholds for a run: what you ask of pipelines, in one YAML file, and whether a run has shown it.
-
-A figure is compared by its estimate: the median of the trials, or the ratio paired by block. The outcome tells its
-interval, and whether that holds the threshold, since then more trials may decide otherwise.
-"""
+"""Thresholds for a run from one YAML file, and whether a run meets them, by the estimate of each figure. If the
+interval contains the threshold, more trials may change the result."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from sinkbench.yamlfile import Section, YamlFile, mistake
 
 
 class Bound(Section):
-    """What is asked of a figure."""
+    """The limits for a figure."""
 
     at_least: float | None = Field(default=None, description="the figure must not be below this")
     at_most: float | None = Field(default=None, description="the figure must not be above this")
@@ -46,13 +43,13 @@ class Bound(Section):
 
 
 class RatioBound(Bound):
-    """What is asked of the ratio of two pipelines' rates."""
+    """The limits for the ratio of two pipelines' rates."""
 
     to: str = Field(description="label of the pipeline that is divided by, or the key of its cell")
 
 
 class CellThresholds(Section):
-    """What is asked of one cell."""
+    """The thresholds of one cell."""
 
     cell: str = Field(description="label of a pipeline of the plan or, at several multiples, the key of its cell")
     ratio: RatioBound | None = Field(default=None, description="of its rate to another pipeline's, paired by block")
@@ -89,7 +86,7 @@ class Thresholds(Section):
 
 @dataclass(frozen=True)
 class Check:
-    """One figure of one cell, and what is asked of it."""
+    """One figure of one cell, and its limits."""
 
     cell: str
     figure: str
@@ -104,7 +101,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a check holds, and a line that says why."""
+    """Whether a check passes, and a line that says why."""
 
     passed: bool
     line: str
@@ -119,16 +116,8 @@ class _Figure:
 
 
 def load_thresholds(path: Path, connectors: Path, stamping: Collection[str] | None = None) -> tuple[Plan, list[Check]]:
-    """Reads a file of thresholds and the plan that it names.
-
-    Args:
-        path: the file.
-        connectors: the folder of the pipelines that a plan may name.
-        stamping: as in `load_plan`.
-
-    Raises:
-        PlanError: a line for each mistake in either file: the file, the line, and what to do.
-    """
+    """Reads a file of thresholds and the plan that it names; `connectors` and `stamping` are as in `load_plan`.
+    PlanError has a line for each mistake in either file: the file, the line, and what to do."""
     source = YamlFile(path, "file of thresholds", PlanError)
     try:
         wanted = Thresholds.model_validate(source.content)
@@ -153,10 +142,7 @@ def load_thresholds(path: Path, connectors: Path, stamping: Collection[str] | No
 
 
 def outcome(check: Check, summary: RunSummary, trials: Sequence[TrialRecord]) -> Outcome:
-    """Whether a run, with all its `trials`, shows what a check asks.
-
-    A figure that was not measured does not: a failure to measure proves nothing.
-    """
+    """Whether a run, with all its `trials`, meets a check. A figure that was not measured does not."""
     try:
         cell = _cell(check.cell, summary)
         other = _cell(check.bound.to, summary) if isinstance(check.bound, RatioBound) else None
@@ -180,12 +166,12 @@ def outcome(check: Check, summary: RunSummary, trials: Sequence[TrialRecord]) ->
 
 
 def _is_too_much(value: float | None, bound: Bound) -> bool:
-    """Whether a count that may still grow is beyond its bound already."""
+    """Whether a count that may still grow already exceeds its bound."""
     return value is not None and bound.at_most is not None and value > bound.at_most
 
 
 def _cell(name: str, summary: RunSummary) -> CellSummary:
-    """The one cell of that label or key; LookupError says why there is not one."""
+    """The one cell of that label or key; LookupError says why there is not exactly one."""
     found = [cell for cell in summary.cells if name in (cell.cell, cell.label)]
     if len(found) == 1:
         return found[0]
@@ -199,7 +185,7 @@ def _rate(cell: CellSummary) -> _Figure:
 
 
 def _spread(cell: CellSummary, found: Spread | None, unit: float = 1.0) -> _Figure:
-    """A figure over the trials of a cell, in so large a unit; none of a cell whose rate may not be quoted."""
+    """A figure over the trials of a cell, in this unit; empty if the cell's rate is not quotable."""
     if found is None or cell.invalid or cell.at_least is not None:
         return _Figure(None)
     interval = found.interval
@@ -214,7 +200,7 @@ def _efficiency(cell: CellSummary) -> _Figure:
         return _Figure(None)
     if (shares := cell.efficiency_by_block) is not None:
         return _Figure(shares.median, shares.interval, (shares.low, shares.high))
-    # Of a limit that was measured once: its own scatter is not in it.
+    # For a limit that was measured once: without its own scatter.
     interval = rate.interval and rate.interval.model_copy(
         update={"low": rate.interval.low / limit, "high": rate.interval.high / limit}
     )
@@ -239,14 +225,14 @@ def _connections(cell: CellSummary) -> _Figure:
     return _Figure(seen.server_peak if seen.server_peak is not None else seen.clients_peak)
 
 
-# What a cell that was not warm and steady does not have.
+# A cell that was not warm and steady does not have these.
 _OF_RATES = {
     *("ratio", "efficiency", "records_per_second", "cpu_seconds_per_million"),
     *("memory_mb", "disk_bytes_per_record", "cost_per_million"),
 }
 _OF_AUDITS = {"lost", "duplicates"}
 _FIGURES: dict[str, Callable[[CellSummary], _Figure]] = {
-    # Of two cells, so `outcome` itself finds it.
+    # It needs two cells, so `outcome` computes it.
     "ratio": lambda cell: _Figure(None),
     "efficiency": _efficiency,
     "records_per_second": _rate,
