@@ -1,3 +1,1 @@
-"""A run, or a comparison, as text: tables and sentences for a terminal, Markdown and exports for other programs.
-
-Nothing is computed here that another room decides: figures come from `summary` and `runs`."""
+"""A run or a comparison as text: for a terminal, as Markdown, and exports. Figures come from `summary` and `runs`."""

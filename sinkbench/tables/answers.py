@@ -1,4 +1,4 @@
-"""The answers of a run in sentences, each of them true when it is quoted alone."""
+"""The answers of a run in sentences, each of them correct when quoted alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Missing:
-    """A cell that is in no answer: its name, why, and what to do to have it, if anything is known to help."""
+    """A cell that is in no answer: its name, why, and what to do if that is known."""
 
     name: str
     why: str
@@ -36,7 +36,7 @@ class Missing:
 
 
 def answer_lines(summary: RunSummary) -> list[str]:
-    """A sentence for each answer, and one for what is missing from them; empty if nothing is there to be compared."""
+    """A sentence for each answer, and one for what is missing from them; empty without cells to compare."""
     found, missing = answer_sentences(summary), missing_line(summary)
     if not found and missing is not None:
         missing = f"No answer. {missing}"
@@ -44,7 +44,7 @@ def answer_lines(summary: RunSummary) -> list[str]:
 
 
 def answer_sentences(summary: RunSummary) -> list[str]:
-    """A sentence for each answer, then what of a difference is the sink's and what the connector's; may be empty."""
+    """A sentence for each answer, then the shares of sink and connector in the difference; may be empty."""
     return [
         *_no_equals(summary),
         *(
@@ -56,12 +56,12 @@ def answer_sentences(summary: RunSummary) -> list[str]:
 
 
 def missing_cells(summary: RunSummary) -> list[Missing]:
-    """The cells that are in no answer, in the plan's order."""
+    """The cells in no answer, in the plan's order."""
     return [Missing(cell_name(cell, summary), _why(cell), _advice(cell)) for cell in left_out(summary)]
 
 
 def missing_line(summary: RunSummary) -> str | None:
-    """Which cells are in no answer, why, and what to do; None if all are."""
+    """Which cells are in no answer, why, and what to do; None if there are none."""
     cells = missing_cells(summary)
     if not cells:
         return None
@@ -72,7 +72,7 @@ def missing_line(summary: RunSummary) -> str | None:
 
 
 def unattributed_lines(summary: RunSummary) -> list[str]:
-    """Which cells are missing to part what is the sink's from what is the connector's, a sentence for each manner."""
+    """Which cells are missing to separate the sink's share from the connector's, a sentence per way of writing."""
     return [
         f"{_manner(batched)}: not known without {' and '.join(cell_name(cell, summary) for cell in cells)}."
         for batched, cells in unattributed(summary)
@@ -129,7 +129,7 @@ def _job(found: Answer) -> str:
 
 
 def _unlike(found: Answer, summary: RunSummary) -> str:
-    """That cells of two sinks do not do the same job, or that it is not known; nothing where they do."""
+    """A sentence if cells of two sinks do not do the same job, or that is unknown; else empty."""
     if found.about == EQUAL or found.faster.sink == found.slower.sink:
         return ""
     if not (found.faster.queries or found.slower.queries):
@@ -142,7 +142,7 @@ def _unlike(found: Answer, summary: RunSummary) -> str:
 
 
 def _no_equals(summary: RunSummary) -> list[str]:
-    """That no two cells do the same job, so that nothing is compared."""
+    """A sentence if no two cells do the same job, so that nothing is compared."""
     best = unmatched(summary)
     return [f"No two sinks do the same job: {_answers_how_many(best, summary)}."] if best else []
 
@@ -157,7 +157,6 @@ def _answers_how_many(cells: Sequence[CellSummary], summary: RunSummary) -> str:
 
 
 def _shares(found: Attribution, summary: RunSummary) -> str:
-    """How a way goes, and what its two steps account for."""
     steps = f"{_way(found.first, found.sink_first, summary)}, {_way(found.second, not found.sink_first, summary)}"
     begun = f"{_manner(found.batched)}: {steps}."
     slowest, _, fastest = (cell_name(cell, summary) for cell in found.cells)
@@ -185,7 +184,7 @@ def _way(step: Step, is_sink: bool, summary: RunSummary) -> str:
 
 
 def _factor(ratio: float) -> str:
-    """As 0.87, 1.4 and 117: what is near 1 keeps two decimals, so that it is seen on which side it is."""
+    """As 0.87, 1.4 and 117: two decimals near 1 show on which side it is."""
     return f"{ratio:.2f}" if ratio < 1.95 else times(ratio)
 
 
@@ -194,13 +193,13 @@ def _span(interval: Interval) -> str:
 
 
 def _unfair(cells: Sequence[CellSummary], summary: RunSummary) -> str:
-    """What makes a comparison of cells unfair: unlike durability, and what others took meanwhile."""
+    """What makes a comparison of cells unfair: different durability, and foreign load."""
     durability = _unlike_durability(cells, [cell_name(cell, summary) for cell in cells])
     return f"{durability}{_disturbance(cells, summary)}"
 
 
 def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> str:
-    """A sentence that compared cells are not equally durable, or that it is not known; empty where they are."""
+    """A sentence if compared cells are not equally durable, or that is unknown; else empty."""
     equal = alike(cells)
     if equal is True:
         return ""
@@ -217,7 +216,7 @@ def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> st
 
 
 def _disturbance(cells: Iterable[CellSummary], summary: RunSummary) -> str:
-    """What others took of the machine during cells, which makes these slower than they are; mostly nothing."""
+    """How much CPU others used during cells, which makes these slower; usually empty."""
     taken = [(cell, much_foreign(cell, summary)) for cell in cells]
     words = [f"{cores:.1f} cores during {cell_name(cell, summary)}" for cell, cores in taken if cores is not None]
     if not words:

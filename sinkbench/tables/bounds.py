@@ -1,4 +1,4 @@
-"""What is left to gain between a pipeline's rate and its sink's limit, in words and as rows."""
+"""How much a pipeline can gain up to its sink's limit, in words and as rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BOUND_HEADERS = (
 
 
 def bound_lines(summary: RunSummary) -> list[str]:
-    """A line for each cell whose bound is known: what it reached of its sink's limit, and what its CPU time allows."""
+    """A line for each cell with a known bound: its share of the sink's limit, and what its CPU time allows."""
     return [f"{name}: {_in_words(found)}" for name, found in _known(summary)]
 
 
 def bound_rows(summary: RunSummary) -> list[tuple[str, ...]]:
-    """The same as rows below `BOUND_HEADERS`, with what the limit itself took, if that is known."""
+    """The same as rows below `BOUND_HEADERS`, with the CPU time of the limit itself if known."""
     return [
         (
             name,

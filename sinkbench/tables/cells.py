@@ -1,7 +1,4 @@
-"""A run as a table of its cells, with its answer and remarks in sentences.
-
-All text is ASCII apart from names that users chose, so that pipes and logs can hold it.
-"""
+"""A run as a table of its cells, with answers and remarks. Text is ASCII except for names chosen by users."""
 
 from __future__ import annotations
 
@@ -43,17 +40,17 @@ from sinkbench.tables.scaling import scaling_line, scaling_table
 from sinkbench.tables.stages import limit_line, stage_table
 from sinkbench.tables.text import plain_text, printed
 
-# What services say, which has no common form.
+# Messages of services, which have no common form.
 _OF_MANY_KINDS = {ReasonCode.UNKNOWN, ReasonCode.SERVICE_ERROR, ReasonCode.CONNECT_REFUSED}
 _PIPE_WIDTH = 140
 
 
 def show(summary: RunSummary, file: TextIO | None = None) -> None:
-    """Prints a run: heading, tables, answer and remarks; as wide as the terminal, or in 140 columns without colour."""
+    """Prints a run: heading, tables, answers and remarks; in the terminal's width, or in 140 columns without colour."""
     out = sys.stdout if file is None else file
     console = Console(file=out)
     text = printed(_parts(summary, console.width), console) if out.isatty() else render(summary)
-    # A name in letters that the output's encoding lacks must not end the command that measured it.
+    # A name that the output's encoding lacks must not end the command that measured it.
     encoding = getattr(out, "encoding", None) or "utf-8"
     out.write(text.encode(encoding, "replace").decode(encoding))
 
@@ -80,7 +77,7 @@ def heading(summary: RunSummary) -> list[str]:
 
 
 def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
-    """The lines below the table: in full what is wrong with a cell, or must be known of it."""
+    """The lines below the table: faults and notes of each cell in full."""
     lines = []
     for cell in summary.cells:
         name = cell_name(cell, summary)
@@ -119,7 +116,7 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
 
 
 def machine_in_words(environment: Mapping[str, JsonValue]) -> str:
-    """As `Intel Xeon, 2 cores`, as far as it is known."""
+    """As `Intel Xeon, 2 cores`, as far as known."""
     model, cores = environment.get("cpu_model"), environment.get("cpu_count")
     return ", ".join([*([str(model)] if model else []), *([f"{cores} cores"] if cores else [])])
 
@@ -130,7 +127,6 @@ def resumed_in_words(summary: RunSummary) -> str:
 
 
 def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
-    """Its tables and its lines, in their order."""
     yield from (*heading(summary), "")
     for block in _blocks(summary, width):
         yield from (*block, "") if block else ()
@@ -144,7 +140,7 @@ def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
 
 
 def _blocks(summary: RunSummary, width: int) -> Iterator[Sequence[str | Table]]:
-    """The tables, and the lines that stand between them; empty of what the run does not have."""
+    """The tables, and the lines between them; blocks without data are empty."""
     resources: Sequence[Table | None] = ()
     if is_faults(summary):
         first: Sequence[Table | None] = (
@@ -163,15 +159,15 @@ def _blocks(summary: RunSummary, width: int) -> Iterator[Sequence[str | Table]]:
 
 
 def _wrong(cell: CellSummary) -> list[str]:
-    """The verdict of a cell that did not pass, then the first of each kind of reason that it does not say."""
+    """The verdict of a failed cell, then the first of each kind of reason not in the verdict."""
     if cell.passed:
         return []
-    # The verdict says the first reason, or why tasks failed.
+    # The verdict has the first reason, or why tasks failed.
     left = [reason for reason in cell.reasons if reason.code != ReasonCode.TASKS_FAILED]
     left = left if cell.failed_tasks else left[1:]
     kinds: dict[str, list[str]] = {}
     for reason in left:
-        # Of a reason without a code only its text tells the kind.
+        # A reason without a code is identified by its text.
         kinds.setdefault(reason.text if reason.code in _OF_MANY_KINDS else reason.code, []).append(reason.text)
     more = {first: len(others) for first, *others in kinds.values()}
     return [cell.verdict, *(f"{text} (and {count} more like it)" if count else text for text, count in more.items())]

@@ -1,4 +1,4 @@
-"""A comparison of two runs as text and as Markdown: what differs besides the figures, then the cells."""
+"""A comparison of two runs as text and as Markdown: other differences first, then the cells."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ def _run(summary: RunSummary) -> str:
 
 
 def row(cell: Compared) -> tuple[str, ...]:
-    """The texts of a cell, one below each of `HEADERS`."""
+    """A cell's texts below `HEADERS`."""
     return _row(cell, whole)
 
 
 def cost_row(cell: Compared) -> tuple[str, ...]:
-    """The texts of a cell's CPU time, one below each of `COST_HEADERS`."""
+    """A cell's CPU time below `COST_HEADERS`."""
     return _row(cell, lambda seconds: tenths(seconds, 99.95))
 
 
 def more_rows(comparison: Comparison) -> list[tuple[Sequence[str], list[tuple[str, ...]]]]:
-    """The headers and the rows of each table after that of rates: CPU time, memory, disk, as far as it was measured."""
+    """Headers and rows of the tables after that of rates: CPU time, memory and disk, if measured."""
     found = [
         (COST_HEADERS, [cost_row(cell) for cell in costs_shown(comparison)]),
         (MEMORY_HEADERS, [_row(cell, megabytes) for cell in _known(comparison.memory)]),
@@ -123,8 +123,8 @@ def _verdict(cell: Compared) -> str:
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    """The lines below the table: why a cell has no verdict, and what the verdicts hold for."""
-    # What cannot be compared at all is said once.
+    """The lines below the table: why a cell has no verdict, and the scope of the verdicts."""
+    # What cannot be compared at all is listed once.
     others = (comparison.costs, comparison.memory, comparison.disk)
     shown = [*comparison.cells, *chain.from_iterable(map(_known, others))]
     whys = dict.fromkeys((cell.name, cell.why) for cell in shown if cell.why)
@@ -140,7 +140,7 @@ def remarks(comparison: Comparison) -> list[str]:
 
 
 def _unaudited(side: str, summary: RunSummary) -> list[str]:
-    """The cells of a run of which it is not known what some trials have lost, a line each."""
+    """The cells of a run with trials that were not audited, a line each."""
     return [
         f"run {side}: {cell.cell}: not audited in {cell.not_audited} of {cell.trials} trials, so what is lost there is"
         " not known"

@@ -16,7 +16,7 @@ LONGEST_REASON = 140
 
 
 def dead_letter_table(causes: Sequence[Cause]) -> str:
-    """One row a cause, then a record of each."""
+    """One row per cause, then an example record of each."""
     table = new_table("connector", words("stage"), "records", words("first from"), words("reason"))
     for cause in causes:
         row = [
@@ -42,7 +42,7 @@ def _source(letter: DeadLetter) -> str:
 
 
 def _shown(value: bytes | None) -> str:
-    """The beginning of a record; whatever is no text is shown as Python writes bytes."""
+    """The beginning of a record; binary data is shown as Python bytes."""
     if value is None:
         return "a tombstone (no value)"
     try:

@@ -1,4 +1,4 @@
-"""A run for other programs: its cells as CSV, Parquet and Markdown, its summary as JSON. docs/format.md tells more."""
+"""A run for other programs: cells as CSV, Parquet and Markdown, the summary as JSON. See docs/format.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sinkbench.tables.markdown import escaped, markdown_table
 
 
 def export(summary: RunSummary, form: str) -> str | bytes:
-    """The run in one of `FORMATS`, as bytes if that is no text; ResultsError for any other format."""
+    """The run in one of `FORMATS`, as bytes if the format is binary; ResultsError for any other format."""
     if form not in FORMATS:
         raise ResultsError(f"--format {form}: is not a format of exports; known: {', '.join(FORMATS)}")
     return FORMATS[form](summary)
@@ -42,9 +42,9 @@ _OF_RUN = (
 )
 _IN_ORDER = sorted(METRICS, key=lambda metric: metric.place)
 COLUMNS = {each.name: each for each in (*_OF_RUN, *(each for metric in _IN_ORDER for each in metric.exports))}
-"""The columns of every run, in their order; `_columns` has those of its services, too."""
+"""The columns of every run, in order; `_columns` adds those of its services."""
 BY_SERVICE = {each.name: each for metric in METRICS for each in metric.services}
-"""Columns with one for each service."""
+"""Columns with one per service."""
 
 
 def _columns(summary: RunSummary) -> dict[str, Export]:
@@ -76,8 +76,8 @@ def _csv(summary: RunSummary) -> str:
 
 
 def _parquet(summary: RunSummary) -> bytes:
-    """The same rows; a column has its type even if nothing was measured."""
-    # Imported here, since no other format needs it.
+    """The same rows; each column has its type even if nothing was measured."""
+    # Imported here: no other format needs it.
     import duckdb
 
     columns = _columns(summary)

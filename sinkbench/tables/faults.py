@@ -1,4 +1,4 @@
-"""What became of pipelines in which something was broken on purpose: all of it as a matrix, and each cell in full."""
+"""How pipelines recovered from injected faults: a matrix, and each cell in full."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sinkbench.metrics.format import NOT_MEASURED, how_many, tenths, whole
 from sinkbench.results import CellSummary, Recovery, RunSummary
 from sinkbench.tables.text import new_table, words
 
-# A shorter standstill that Connect does not report is not worth a line.
+# A shorter standstill that Connect does not report gets no line.
 _LONG_STUCK_SECONDS = 3.0
-# What the words of the matrix mean, by what such a word looks like.
+# The legend of the matrix, by patterns of its words.
 _LEGEND = (
     (r"(?m)^back ", "back: until the rate was as before."),
     (r"(?m)^flows ", "flows: until records came again."),
@@ -28,15 +28,13 @@ _LEGEND = (
 
 
 def is_faults(summary: RunSummary) -> bool:
-    """Whether the run broke something on purpose: mode faults."""
+    """Whether the run injected faults: mode faults."""
     return bool(summary.cells) and summary.cells[0].mode == "faults"
 
 
 def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[str, str], CellSummary]]:
-    """The faults and the pipelines in the plan's order, and the cell of each pair of them that the plan has.
-
-    Of several loads or numbers of tasks each makes a pipeline of its own, by the cell's key without the fault.
-    """
+    """The faults and the pipelines in the plan's order, and the cell of each pair. Each load or number of tasks is a
+    separate pipeline, named by the cell's key without the fault."""
     found: dict[tuple[str, str], CellSummary] = {}
     places = dict.fromkeys(_place(cell) for cell in summary.cells)
     labels = [cell.label for cell in {_place(each): each for each in summary.cells}.values()]
@@ -47,7 +45,7 @@ def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[
 
 
 def matrix_table(summary: RunSummary) -> Table:
-    """A row for each fault, a column for each pipeline."""
+    """A row per fault, a column per pipeline."""
     (first, *pipelines), rows = matrix_texts(summary)
     table = new_table(first, *(words(each.replace("/", "/\n", 1)) for each in pipelines))
     for row in rows:
@@ -56,14 +54,14 @@ def matrix_table(summary: RunSummary) -> Table:
 
 
 def matrix_texts(summary: RunSummary) -> tuple[list[str], list[list[str]]]:
-    """The headers of the matrix, and its rows; a text may have several lines."""
+    """The headers and rows of the matrix; a text may have several lines."""
     faults, pipelines, cells = matrix_cells(summary)
     rows = [[fault, *(_in_short(cells.get((fault, each))) for each in pipelines)] for fault in faults]
     return ["fault", *pipelines], rows
 
 
 def fault_line(summary: RunSummary) -> str:
-    """What the run has shown, in a sentence or two. What nothing has broken is for comparison, and not counted."""
+    """The result of the run in one or two sentences; cells without a fault are for comparison, and not counted."""
     hit = [cell for cell in summary.cells if cell.recovery is None or cell.recovery.target]
     broken = [cell for cell in hit if cell.recovery is not None]
     missing = len(hit) - len(broken)
@@ -98,7 +96,7 @@ def fault_line(summary: RunSummary) -> str:
 
 
 def fault_lines(summary: RunSummary) -> list[str]:
-    """What a person had to do, a line for each cell in which that was so, and how to read the matrix."""
+    """A line for each cell that needed a manual step, and how to read the matrix."""
     shown = "\n".join(_in_short(cell) for cell in summary.cells)
     acts = [(cell, act) for cell in summary.cells if cell.recovery is not None for act in cell.recovery.acts]
     return [
@@ -123,7 +121,7 @@ def _is_unchecked(cell: CellSummary) -> bool:
 
 
 def _in_short(cell: CellSummary | None) -> str:
-    """What became of a cell in a few words, on two or three lines; `NOT_MEASURED` where the plan has none."""
+    """The outcome of a cell on two or three short lines; `NOT_MEASURED` if the plan has no such cell."""
     if cell is None:
         return NOT_MEASURED
     found = cell.recovery
@@ -142,11 +140,11 @@ def _in_short(cell: CellSummary | None) -> str:
     elif found.is_silent:
         lines.append("nothing since")
     elif not found.target:
-        # Nothing was broken.
+        # The control without a fault.
         lines += [f"uneven {tenths(found.rate_seconds)} s"] if _is_uneven(found) else []
         return "\n".join(lines)
     elif cell.backlog_records is not None:
-        # In a drain no rate could be as before.
+        # A drain has no steady rate to return to.
         lines.append(f"flows {tenths(found.first_record_seconds)} s" if found.first_record_seconds else "no break")
     elif found.rate_seconds is None:
         lines += [f"flows {tenths(found.first_record_seconds)} s"] if found.first_record_seconds else []
@@ -162,12 +160,12 @@ def _in_short(cell: CellSummary | None) -> str:
 
 
 def _is_uneven(found: Recovery) -> bool:
-    """Whether the rate was below the one before though nothing was broken."""
+    """Whether the rate dropped although there was no fault."""
     return not found.target and bool(found.rate_seconds)
 
 
 def _slower(found: Recovery) -> str | None:
-    """The rate of one that never stood still, and was slower to the end; None of another."""
+    """The rate of a cell that never stopped but was slower until the end; else None."""
     before, during = found.before_records_per_second, found.during_records_per_second
     if found.standstill_seconds or before is None or during is None or during >= before:
         return None

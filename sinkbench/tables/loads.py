@@ -1,4 +1,4 @@
-"""What the latencies of constant loads rest on, and what searches for a capacity offered, in words."""
+"""The basis of latencies under constant loads, and the loads that capacity searches offered, in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def is_load(summary: RunSummary) -> bool:
 
 
 def load_lines(summary: RunSummary) -> list[str]:
-    """What each cell's latency rests on, and what the search for its capacity offered."""
+    """The basis of each cell's latency, and the loads that the search for its capacity offered."""
     lines = []
     for cell in summary.cells:
         for what, latency in (("stored", cell.latency_ms), ("found by a search", cell.searchable_ms)):
@@ -45,7 +45,7 @@ def _why_early(latency: LatencyMs) -> str:
     if latency.earliest is None:
         return ""
     by = f", by {milliseconds(latency.earliest)} ms at most"
-    # One time in 20 is known less well than the resolution says.
+    # One time in 20 is less exact than the resolution.
     if latency.earliest <= 2 * (latency.resolution_ms or 0.0):
         return f"{by}, which is about as well as it is known"
     return f"{by}, so the clocks disagree"

@@ -1,4 +1,4 @@
-"""Tables as Markdown, to paste into a pull request or an issue."""
+"""Tables as Markdown, for pull requests and issues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 def markdown_table(
     headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), codes: Iterable[int] = ()
 ) -> list[str]:
-    """The lines of a table; the columns at `numbers` are aligned right, those at `codes` are code."""
+    """The lines of a table; columns in `numbers` are aligned right, those in `codes` are code."""
     right, code = set(numbers), set(codes)
     rule = ["---:" if place in right else "---" for place in range(len(headers))]
     return [_row(headers), f"| {' | '.join(rule)} |", *(_row(row, code) for row in rows)]

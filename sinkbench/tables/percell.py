@@ -1,4 +1,4 @@
-"""Tables with a row for each cell: their columns are those that the figures declare for them."""
+"""Tables with one row per cell; the figures declare the columns."""
 
 from __future__ import annotations
 
@@ -32,15 +32,8 @@ _LONGEST_NAME = 32
 
 @dataclass(frozen=True)
 class CellTable:
-    """A table with a row for each cell that is in it, in the plan's order.
-
-    Attributes:
-        key: what columns call it.
-        first: the head of its first column.
-        name: what that shows of a cell.
-        has: whether a cell is in it.
-        needs: whether the table is shown of a run at all.
-    """
+    """A table with one row per cell, in the plan's order: `first` is the head of its first column and `name` the
+    content. `has` says whether a cell is in it, `needs` whether a run has the table at all."""
 
     key: str
     first: str | Callable[[View], str] = "pipeline"
@@ -98,7 +91,7 @@ TABLES = {
 
 
 def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:
-    """The table of that name; None if the run has nothing for it."""
+    """The table of that name; None if the run has no data for it."""
     view, kind = View(summary, width), TABLES[key]
     cells = [cell for cell in summary.cells if kind.has(cell)]
     if not cells or not kind.needs(view):
@@ -115,19 +108,19 @@ def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:
 
 
 def columns_of(key: str, view: View) -> Sequence[Column]:
-    """The columns of a table that a view shows, from left to right."""
+    """The columns that a view shows of a table, from left to right."""
     found = [column for metric in METRICS for column in metric.columns if column.table == key and column.shown(view)]
     return sorted(found, key=lambda column: column.place)
 
 
 def cells_table(summary: RunSummary, width: int = 140) -> Table:
-    """The table of rates: an invalid cell shows none. Below 132 columns intervals stand under rates, and names are
-    folded; below 100, records per write and CPU seconds are left out."""
+    """The table of rates, without those of invalid cells. Below 132 columns intervals are under rates, and names are
+    wrapped; below 100, records per write and CPU seconds are left out."""
     return cell_table(CELLS, summary, width) or new_table("pipeline")
 
 
 def load_table(summary: RunSummary, width: int | None = None) -> Table:
-    """The table of constant loads; names are broken after their sink if it would need more than `width` columns."""
+    """The table of constant loads; names wrap after their sink if it exceeds `width` columns."""
     table = cell_table(LOADS, summary, _BOUNDLESS) or new_table("pipeline")
     if width is not None and Console(width=_BOUNDLESS).measure(table).maximum > width:
         return cell_table(LOADS, summary, 0) or table
@@ -135,7 +128,7 @@ def load_table(summary: RunSummary, width: int | None = None) -> Table:
 
 
 def durability_table(summary: RunSummary, *, always: bool = False) -> Table | None:
-    """What is on how many nodes; None if that is not known, or all cells are as usual and it is not `always` shown."""
+    """The table of durability; None if unknown, or if all cells have the default and it is not `always` shown."""
     return cell_table(DURABILITY, summary) if always or is_worth_telling(summary.cells) else None
 
 

@@ -1,4 +1,4 @@
-"""The prices that costs are made of, in words."""
+"""The prices used for costs, in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sinkbench.results import RunSummary
 
 
 def price_lines(summary: RunSummary) -> list[str]:
-    """The prices that the costs are made of, in a line, and why cells have no cost; none of a run without prices."""
+    """The prices used for costs, in a line, and why cells have no cost; empty for a run without prices."""
     prices = summary.prices
     if prices is None:
         return []
@@ -24,7 +24,6 @@ def price_lines(summary: RunSummary) -> list[str]:
 
 
 def _unpriced(summary: RunSummary) -> list[str]:
-    """Which cells have no cost although there are prices, in a line."""
     names = [cell_name(cell, summary) for cell in summary.cells if cell.cost is None or cell.cost.per_million is None]
     if not names:
         return []

@@ -1,4 +1,4 @@
-"""What each index or table of a run answers to the queries: rightly or not, by an index or not, and how fast."""
+"""Query results of each index or table of a run: whether correct, whether by an index, and how fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sinkbench.tables.text import new_table
 
 
 def query_table(summary: RunSummary) -> Table | None:
-    """A row for each cell, a column for each query; None if nothing was asked."""
+    """A row per cell, a column per query; None if none was asked."""
     cells = [cell for cell in summary.cells if cell.queries]
     if not cells:
         return None
@@ -27,13 +27,13 @@ def query_table(summary: RunSummary) -> Table | None:
 
 
 def by_index(cell: CellSummary) -> str:
-    """How many queries a cell answers rightly and by an index, of how many, as 5/7."""
+    """The number of queries that a cell answers correctly using an index, of all, as 5/7."""
     job = job_of(cell)
     return NOT_MEASURED if job is None else f"{len(job)}/{len(cell.queries)}"
 
 
 def shown(asked: Asked | None) -> str:
-    """As `12 ms`, `840 ms full scan` of one that no index finds, `wrong` or `failed`."""
+    """As `12 ms`, `840 ms full scan` without an index, `wrong` or `failed`."""
     if asked is None:
         return NOT_MEASURED
     if asked.problem:
@@ -45,7 +45,7 @@ def shown(asked: Asked | None) -> str:
 
 
 def query_lines(summary: RunSummary) -> list[str]:
-    """What is wrong with answers, and what the table means; empty if nothing was asked."""
+    """Which answers are wrong and why, and a legend; empty if no query was asked."""
     lines = []
     for cell in summary.cells:
         failed = [f"{each.query} ({each.problem})" for each in cell.queries if each.problem]

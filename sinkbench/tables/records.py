@@ -1,4 +1,4 @@
-"""What a run of the user's own records says of them."""
+"""Results about the user's own records."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from sinkbench.results import RunSummary
 
 
 def record_lines(summary: RunSummary) -> list[str]:
-    """Of how many records the content was checked; of the user's own also what they were like, and whether they went
-    round."""
+    """How many records passed the content check; for the user's own also their properties, and whether they
+    repeated."""
     facts = summary.records
     if facts is None:
         return _content_lines(summary)

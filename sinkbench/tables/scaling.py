@@ -13,10 +13,8 @@ from sinkbench.tables.text import new_table
 
 
 def scaling_table(scalings: Sequence[Scaling]) -> Table:
-    """One row for each number of tasks of each pipeline: measured, fitted, and what one more worker would add.
-
-    A pipeline whose data do not support the law shows only what was measured.
-    """
+    """One row per number of tasks of each pipeline: measured, fitted, and the gain of one more worker; only measured
+    values if the data do not support the law."""
     table = new_table("scaling", "tasks", "measured\nrecords/s", "fitted\nrecords/s", "one more\nworker")
     for each in scalings:
         for place, point in enumerate(each.points):
@@ -28,7 +26,7 @@ def scaling_table(scalings: Sequence[Scaling]) -> Table:
 
 
 def scaling_line(scaling: Scaling) -> str:
-    """The law's numbers and its peak, or why the data do not support a fit."""
+    """The law's parameters and its peak, or why the data do not support a fit."""
     name = scaling.label
     if not scaling.supported or not (scaling.one_task and scaling.contention and scaling.coherency):
         return f"{name}: the data do not support a fit: {scaling.why}"

@@ -1,4 +1,4 @@
-"""The limits of a run in words, and how much of the time of one record each stage takes, as a table."""
+"""The limits of a run in words, and the time of one record in each stage, as a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def limit_in_block_line(limit: Limit, found: LimitInBlock) -> str:
 
 
 def _spread(limit: Limit) -> str:
-    """The interval of a limit's rate; without one the lowest and the highest, with their number; or nothing."""
+    """The interval of a limit's rate; else its range and the number of blocks; or empty."""
     spread = limit.spread
     if spread is None or len(spread.values) < 2:
         return ""
@@ -46,7 +46,7 @@ def _spread(limit: Limit) -> str:
 
 
 def _missing(limit: Limit) -> str:
-    """In how many blocks a limit could not be measured, and why in the first of them."""
+    """In how many blocks a limit could not be measured, with the first reason."""
     problems = [each.problem for each in limit.in_blocks if each.records_per_second is None]
     if not problems:
         return ""
@@ -54,11 +54,8 @@ def _missing(limit: Limit) -> str:
 
 
 def stage_table(summary: RunSummary) -> Table | None:
-    """One row for each cell whose rate and sink's limit are known; None if there is none.
-
-    A stage shows its microseconds a record and their share. The connector has what the others leave, `-` if they leave
-    nothing, since they overlap.
-    """
+    """One row per cell whose rate and sink's limit are known; None if there is none. A stage has its microseconds
+    per record and their share. The connector has the remainder, `-` if nothing remains, since stages overlap."""
     names = (*stages_before(summary.limits), SINK, CONNECTOR)
     table = new_table("time of one record", "tasks", "all\nus", *map(_header, names), words("most is\nof the"))
     label = ""

@@ -1,4 +1,4 @@
-"""The look of tables, and how they become text."""
+"""The style of tables, and how they become text."""
 
 from __future__ import annotations
 
@@ -12,29 +12,26 @@ from rich.table import Column, Table
 from rich.text import Text
 
 _ANY_WIDTH = 1_000
-# Two pipelines must not look alike.
+# Two pipelines must remain distinguishable.
 _LEAST_NAME = 28
-# Spaces between two columns: the padding's, and the one that the box has for a line.
+# Spaces between two columns: the padding, and one for the line of the box.
 _BETWEEN = 2
 
 
 def new_table(first: str, *others: str | Column) -> Table:
-    """An empty table: its column `first` has names; of the others one that is a header alone has numbers."""
+    """An empty table: its column `first` has names; of the others a plain header has numbers."""
     columns = (Column(each, justify="right", no_wrap=True) if isinstance(each, str) else each for each in others)
     return Table(words(first), *columns, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
 
 
 def words(header: str) -> Column:
-    """A column of words, which stay on their line."""
+    """A column of words that do not wrap."""
     return Column(header, no_wrap=True)
 
 
 def printed(parts: Iterable[str | Table], console: Console) -> str:
-    """Lines of any length, and tables, as the console prints them.
-
-    Where a table is too wide, its names are cut. If that is not enough it is wider than the console: a number or a
-    verdict that lacks its end reads like another one.
-    """
+    """Lines of any length, and tables, as the console prints them. In a table that is too wide names are truncated;
+    if that is not enough it exceeds the console's width, since a truncated number or verdict could be misread."""
     with console.capture() as captured:
         for part in parts:
             if isinstance(part, Table):
@@ -48,13 +45,13 @@ def printed(parts: Iterable[str | Table], console: Console) -> str:
 
 
 def plain_text(parts: Iterable[str | Table], width: int = _ANY_WIDTH) -> str:
-    """The same for a pipe, without colours and without spaces at the ends of lines."""
+    """The same for a pipe, without colours and trailing spaces."""
     console = Console(width=width, color_system=None, force_terminal=False, file=io.StringIO())
     return "\n".join(line.rstrip() for line in printed(parts, console).split("\n"))
 
 
 def _fitted(table: Table, width: int) -> int:
-    """Gives the names the room that the other columns leave; returns how wide the table may be then."""
+    """Gives names the width that the other columns leave, and returns the table's maximum width."""
     names, *others = table.columns
     taken = sum(_needed(each) + _BETWEEN for each in others)
     if names.overflow != "fold":
@@ -63,7 +60,7 @@ def _fitted(table: Table, width: int) -> int:
 
 
 def _needed(column: Column) -> int:
-    """How wide a column is that is neither cut nor, if it can be, folded."""
+    """The width of a column that is neither truncated nor wrapped more than it can be."""
     if column.overflow == "fold":
         return column.min_width or 1
     return max(cell_len(line) for each in (column.header, *column.cells) for line in str(each).split("\n"))
