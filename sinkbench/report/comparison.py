@@ -25,7 +25,7 @@ _CAPTIONS = {
 
 
 def as_html(comparison: Comparison, gate: Gate | None = None) -> str:
-    """The page; `gate` is the outcome of --fail-if-slower and --fail-if-cpu-higher, if that was asked."""
+    """The page; `gate` is the outcome of --fail-if-slower and --fail-if-cpu-higher, if given."""
     chart = ratios(comparison.cells)
     sections = [
         PageSection("cells", "Cells", [_cells(comparison), Lines(remarks(comparison))]),
@@ -46,7 +46,7 @@ def as_html(comparison: Comparison, gate: Gate | None = None) -> str:
 
 
 def lead(cells: Sequence[Compared]) -> str:
-    """How many cells have which verdict, in one sentence."""
+    """The number of cells with each verdict, in one sentence."""
     counts = Counter(cell.verdict for cell in cells)
     found = [f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict]]
     if not found:
@@ -55,7 +55,7 @@ def lead(cells: Sequence[Compared]) -> str:
 
 
 def cost_lead(comparison: Comparison) -> list[str]:
-    """How many cells take less or more CPU time, in one sentence; empty if that was not measured."""
+    """How many cells use less or more CPU time, in one sentence; empty if not measured."""
     counts = Counter(cell.verdict for cell in costs_shown(comparison))
     found = [f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict]]
     return [f"By CPU time for a million records: {', '.join(found)}."] if found else []
@@ -73,7 +73,7 @@ def grounds(cells: Sequence[Compared]) -> list[str]:
 
 
 def ratios(cells: Sequence[Compared]) -> Figure | None:
-    """A row for each cell with a ratio; None if no cell has one."""
+    """A row per cell with a ratio; None if no cell has one."""
     known = [(cell, cell.ratio) for cell in cells if cell.ratio is not None and cell.ratio > 0]
     if not known:
         return None
@@ -117,7 +117,7 @@ def _differences(comparison: Comparison) -> Part:
 
 
 def _size(cell: Compared) -> float:
-    """The size of a change, the same of twice and of half as fast."""
+    """The size of a change: twice and half as fast are equal."""
     ratio = cell.ratio or 1.0
     return max(ratio, 1 / ratio)
 

@@ -1,4 +1,4 @@
-"""What the cells took: connections, CPU time by service, the share of the sink's limit, and their tasks by worker."""
+"""What the cells used: connections, CPU time by service, the share of the sink's limit, and their tasks by worker."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sinkbench.report.plots import Dot, LineSeries, Mark, bars, dots, lines
 from sinkbench.report.throughput import labels_with_tasks
 from sinkbench.results import CellSummary, Connections, RunSummary
 
-# A bar that is 20 times shorter than the longest cannot be read.
+# A bar that is 20 times shorter than the longest is not legible.
 _FAR = 20
 _LOADGEN = "loadgen"
 _POOLED = "Where a pool is between them, those that the clients opened and those that the database served differ. "
 
 
 def connections(summary: RunSummary) -> Figure | None:
-    """The most connections of each cell, with the limit of the database; None if none was seen."""
+    """The most connections of each cell, with the limit of the database; None without data."""
     cells = [cell for cell in summary.cells if _counts(cell.connections)]
     if not cells:
         return None
@@ -55,11 +55,8 @@ def connections(summary: RunSummary) -> Figure | None:
 
 
 def cpu(summary: RunSummary, cells: Sequence[CellSummary], key: str = "cpu") -> Figure | None:
-    """CPU seconds per million records of `cells`, stacked by service; None if not measured.
-
-    sinkbench's own are in the numbers alone: they are in no sum. A cell whose rate may not be quoted is named so. `key`
-    is that of the picture.
-    """
+    """CPU seconds per million records of `cells`, stacked by service; None if not measured. sinkbench's own are only
+    in the table and in no sum. Cells without a quotable rate are marked; `key` is that of the picture."""
     shown = [cell for cell in cells if any(_services(cell).values())]
     if not shown:
         return None
@@ -96,10 +93,7 @@ def cpu(summary: RunSummary, cells: Sequence[CellSummary], key: str = "cpu") -> 
 
 
 def efficiency(summary: RunSummary) -> Figure | None:
-    """The share of its sink's limit that each cell reached; None if no limit was measured.
-
-    A cell that did not pass is named so.
-    """
+    """The share of its sink's limit that each cell reached, failed cells marked; None without limits."""
     known = [
         (marked_name(cell, summary), cell, cell.efficiency)
         for cell in summary.cells
@@ -143,7 +137,7 @@ def efficiency(summary: RunSummary) -> Figure | None:
 
 
 def _share_span(cell: CellSummary) -> tuple[float, float] | tuple[None, None]:
-    """The ends of the bar of a cell's efficiency, in percent; none of one that has a single value."""
+    """The ends of the bar of a cell's efficiency, in percent; none for a single value."""
     shares = cell.efficiency_by_block
     if shares is None or len(shares.values) < 2:
         return None, None
@@ -152,7 +146,7 @@ def _share_span(cell: CellSummary) -> tuple[float, float] | tuple[None, None]:
 
 
 def placement(summary: RunSummary) -> Figure | None:
-    """The tasks of each worker; None if not known."""
+    """The tasks of each worker; None if unknown."""
     known = [(cell_name(cell, summary), cell.placement) for cell in summary.cells if cell.placement]
     if not known:
         return None
@@ -165,7 +159,7 @@ def placement(summary: RunSummary) -> Figure | None:
 
 
 def by_scale(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[list[tuple[str, Mapping[str, float]]]]:
-    """The bars in groups that can share a scale, in which none is more than 20 times as long as another."""
+    """The bars in groups with a common scale: none is more than 20 times as long as another."""
     sums = [sum(parts.values()) for _, parts in rows]
     groups: list[list[int]] = []
     for place in sorted(range(len(rows)), key=sums.__getitem__):
@@ -201,7 +195,7 @@ def _told(cells: Sequence[CellSummary], summary: RunSummary) -> str:
 
 
 def _services(cell: CellSummary) -> dict[str, float]:
-    """The CPU seconds of each service, without sinkbench itself; all load generators are one."""
+    """The CPU seconds of each service, without sinkbench; all load generators are one."""
     sums: dict[str, float] = {}
     for name, seconds in cell.cpu_seconds_per_million.items():
         if seconds is not None and name != CONTROLLER:

@@ -1,8 +1,5 @@
-"""The look of all charts: sizes, marks that differ in more than colour, and colours as variables of the page.
-
-A chart is as wide as a phone. The page's style gives it its colours, also those for dark screens, so what is drawn here
-has colours that only stand for variables, as `--ink`.
-"""
+"""The style of all charts: as wide as a phone, marks that differ in more than colour, and colours such as `--ink`
+that are variables of the page's style, also for dark mode."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from sinkbench.report.svg import inlined
 
-# Points; a phone shows it a little smaller, a desktop a little larger.
+# Points; a phone shows it slightly smaller, a desktop slightly larger.
 _WIDTH = 380.0
 _LONGEST_SERIES = 46
 _POINTS_AN_INCH = 72.0
@@ -29,7 +26,7 @@ _SERIES = 8
 _COLOURS = {INK: "var(--ink)", FAINT: "var(--faint)", GRID: "var(--grid)", PAPER: "var(--paper)", LIMIT: "var(--limit)"}
 _COLOURS |= {f"#1000{place:02x}": f"var(--series-{place})" for place in range(_SERIES)}
 _MARKERS = "osD^vPX"
-# Five dashes and seven markers, so that looks repeat only after 40 and 56 series.
+# Five dashes and seven markers, so that styles repeat only after 40 and 56 series.
 _DASHES: tuple[str | tuple[float, tuple[float, ...]], ...] = (
     "-",
     (0, (5, 2)),
@@ -37,13 +34,13 @@ _DASHES: tuple[str | tuple[float, tuple[float, ...]], ...] = (
     (0, (6, 2, 1.5, 2)),
     (0, (1.5, 3)),
 )
-# Few dots, since each is a path of its own.
+# Few dots, since each is a separate path.
 _HATCHES = ("", "////", "..", "\\\\\\\\", "xxxx", "----", "++++", "||||")
-# Any, since matplotlib gives each key a type of its own.
+# Any, since matplotlib gives each key a different type.
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sinkbench",
-    # A label is a name that a user chose, not a formula.
+    # A label is a name chosen by a user, not a formula.
     "text.parse_math": False,
     "axes.unicode_minus": False,
     "font.size": 11.0,
@@ -67,7 +64,7 @@ _STYLE: dict[Any, Any] = {
 
 
 class Look:
-    """How a series is told from the others, by its place from 0: 56 have a colour and marker that no other has."""
+    """The style of a series by its index; 56 series have distinct colours and markers."""
 
     def __init__(self, place: int) -> None:
         self.colour = f"#1000{place % _SERIES:02x}"
@@ -82,7 +79,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def chart(rows: int = 0) -> Iterator[tuple[Figure, Axes]]:
-    """A chart with one pair of axes: for N named rows, or for lines with a title and a scale at their left."""
+    """A chart with one pair of axes: for N named rows, or for lines with a title and a scale on the left."""
     height, left, bottom, top = (62.0 + 36.0 * rows, 12.0, 40.0, 8.0) if rows else (260.0, 52.0, 40.0, 22.0)
     with mpl.rc_context(_STYLE):
         figure = _figure(_WIDTH, height)
@@ -105,7 +102,7 @@ def panel(width: float, height: float, rows: int) -> Iterator[tuple[Figure, list
 
 
 def legend(figure: Figure, axes: Axes) -> None:
-    """Names the series, one a line, below the axes; the figure grows by as much."""
+    """Names the series, one per line, below the axes; the figure grows accordingly."""
     handles, names = axes.get_legend_handles_labels()
     if not handles:
         return
@@ -136,17 +133,15 @@ def small(axes: Axes) -> None:
 
 
 def shortened(name: str, most: int) -> str:
-    """A name on one line of at most `most` characters, its middle left out, since the tasks stand at its end.
-
-    What cannot be printed becomes a question mark: a picture is XML, which may not hold it.
-    """
+    """A name on one line of at most `most` characters, shortened in the middle, since it ends in the tasks.
+    Unprintable characters become question marks, since XML does not allow them."""
     name = "".join(each if each.isprintable() else "?" for each in " ".join(name.split()))
     end = most // 3
     return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[-end:]}"
 
 
 def svg_of(figure: Figure, key: str) -> str:
-    """The figure as an element for the page; `key` is unique to it."""
+    """The figure as an element of the page; `key` is unique on it."""
     text = io.StringIO()
     with warnings.catch_warnings():
         # The browser draws the letters, and has fonts that matplotlib lacks.

@@ -13,14 +13,11 @@ from sinkbench.secrets import redacted
 
 
 def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequence[PageSection]) -> str:
-    """The whole page: its title, what it is of, its first screen, and its sections that have parts.
-
-    Secrets are redacted.
-    """
+    """The whole page: title, heading, first screen, and the sections that have parts. Secrets are redacted."""
     files = PackageLoader("sinkbench.report", ".")
     pages = Environment(loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     pages.tests["of"] = _is
-    # Only these are HTML already: what svg.py made, and this package's style.
+    # Only these are already HTML: the output of svg.py, and this package's style.
     pages.filters["as_svg"] = Markup
     pages.filters["anchor"] = anchor
     style = Markup(pages.get_template("style.css").render())  # noqa: S704
@@ -33,7 +30,7 @@ def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequ
 
 
 def _meanings(sections: Sequence[PageSection]) -> dict[str, str]:
-    """The figures that the sections show, in the order of docs/methods.md, each with what it means."""
+    """The figures in the sections and their meanings, in the order of docs/methods.md."""
     shown = set()
     for part in (part for section in sections for part in section.parts):
         if isinstance(part, Figure):

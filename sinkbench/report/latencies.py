@@ -1,4 +1,4 @@
-"""How late records came: the share of them by latency, as far as the counts support it."""
+"""The share of records by latency, as far as the counts support it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sinkbench.results import LatencyMs, RunSummary
 
 _NINES = 5
 _MOST_LINES = 8
-# A logarithm has no 0.
+# A logarithmic scale has no 0.
 _LEAST_MS = 0.001
 _POINTS_A_NINE = 24
 _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999)
@@ -32,7 +32,7 @@ class _Named(NamedTuple):
 
 
 def latencies(summary: RunSummary) -> tuple[list[Figure], list[str]]:
-    """The figures of the latencies until stored and until found, if there are any; and what is damaged."""
+    """The figures of the latencies until stored and until found, if any, and which data are damaged."""
     figures, damaged = [], []
     for key, until in (("stored", "stored"), ("searchable", "found by a search")):
         curves = []
@@ -54,19 +54,19 @@ def curve_of(latency: LatencyMs) -> list[tuple[float, float]] | str:
     """(share, milliseconds) up to the largest share that the count of records supports, or why there is no curve."""
     try:
         histogram = HdrHistogram.decode(latency.histogram)
-    # Damaged bytes make the decoders of base64, zlib and HdrHistogram raise anything.
+    # With damaged bytes the decoders of base64, zlib and HdrHistogram raise anything.
     except Exception as broken:  # noqa: BLE001
         return f"cannot be read ({type(broken).__name__})"
     count = int(histogram.get_total_count())
     grid = sorted({1 - 10 ** -(step / _POINTS_A_NINE) for step in range(_NINES * _POINTS_A_NINE + 1)} | set(_SHOWN))
     shares = [share for share in grid if share == 0 or supports(count, share)]
-    # All at once: each question for one of them goes through all counts.
+    # All at once: each separate call iterates over all counts.
     values = histogram.get_percentile_to_value_dict([100 * share for share in shares])
     return [(share, float(values.get(100 * share, 0)) / 1000) for share in shares]
 
 
 def _figure(key: str, until: str, curves: Sequence[_Named]) -> Figure:
-    # Too many lines to tell apart get a chart for each label.
+    # Too many lines for one chart: a chart per label.
     labels = list(dict.fromkeys(each.label for each in curves)) if len(curves) > _MOST_LINES else [None]
     groups = [[each for each in curves if label is None or each.label == label] for label in labels]
     values = [max(ms, _LEAST_MS) for each in curves for _, ms in each.curve]

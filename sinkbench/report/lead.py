@@ -1,4 +1,4 @@
-"""The beginning of a report: the answers in sentences, and what they rest on."""
+"""The beginning of a report: the answers in sentences, and their basis."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def outcome(summary: RunSummary) -> str:
 
 
 def answers_or_why_none(summary: RunSummary) -> list[str]:
-    """The answers of the run, a sentence each, or the one sentence why there is none."""
+    """The answers of the run, a sentence each, or one sentence why there is none."""
     return answer_sentences(summary) or [_why_none(summary)]
 
 
@@ -58,7 +58,7 @@ def _why_none(summary: RunSummary) -> str:
 
 
 def grounds(summary: RunSummary) -> list[str]:
-    """The fastest and the slowest cell, with their tasks and how sure their rates are."""
+    """The fastest and the slowest cell, with their tasks and the uncertainty of their rates."""
     if summary.cells and summary.cells[0].mode == "sustain":
         return []
     rated = [(median, cell) for cell in summary.cells if (median := _median(cell)) is not None and not cell.rescale]

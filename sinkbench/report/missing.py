@@ -1,4 +1,4 @@
-"""What a run lacks: cells that are in no answer, with what to do, and figures that were not measured."""
+"""What a run lacks: cells in no answer, with what to do, and figures that were not measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sinkbench.tables.stages import limit_line
 
 
 def missing(summary: RunSummary) -> list[Part]:
-    """The cells that may not be compared, by what helps, and then what is not known; empty if nothing is missing."""
+    """The cells that may not be compared, by remedy, then what is unknown; empty if nothing is missing."""
     parts: list[Part] = []
     cells = missing_cells(summary)
     for advice in dict.fromkeys(cell.advice for cell in cells):
@@ -28,7 +28,6 @@ def missing(summary: RunSummary) -> list[Part]:
 
 
 def _not_known(summary: RunSummary) -> list[str]:
-    """Figures that the run does not have, a line each."""
     unfinished = bool(summary.cells) and not summary.complete
     return [
         *([f"trials: the run is not finished; `sinkbench resume {summary.run}` goes on with it"] if unfinished else []),
@@ -44,7 +43,7 @@ def _not_known(summary: RunSummary) -> list[str]:
 
 
 def _lines(summary: RunSummary, what: str, lacks: Callable[[CellSummary], bool]) -> list[str]:
-    """That a figure is not known, and of which cells if others have it."""
+    """That a figure is unknown, with the cells if others have it."""
     rated = [cell for cell in summary.cells if usable_rate(cell) is not None]
     found = [cell for cell in rated if lacks(cell)]
     return [f"{what}: not known{_of(found, rated, summary)}"] if found else []
@@ -63,5 +62,5 @@ def _cpu_unknown(cell: CellSummary) -> bool:
 
 
 def _one_unknown(service: str, cell: CellSummary) -> bool:
-    """Whether one service was not seen, while others were."""
+    """Whether one service could not be read, while others could."""
     return not _cpu_unknown(cell) and cell.cpu_seconds_per_million.get(service, 0.0) is None

@@ -1,4 +1,4 @@
-"""The first screen of a report: the answer and what is missing, and at their side rates and costs as pictures."""
+"""The first screen of a report: the answer and what is missing, with rates and costs as pictures at the side."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from sinkbench.report.throughput import overview
 from sinkbench.results import CellSummary, RunSummary
 
 MOST_CELLS = 16
-"""Of one screen; more would push the costs below it."""
+"""More would push the costs off the first screen."""
 
 
 def opening(summary: RunSummary) -> Opening:
-    """The first screen of a run."""
     cells = cells_shown(summary)
     of_all = len(cells) == len(summary.cells)
     rates, costs = overview(summary, cells), cpu(summary, cells, "costs")
@@ -36,10 +35,8 @@ def opening(summary: RunSummary) -> Opening:
 
 
 def cells_shown(summary: RunSummary) -> Sequence[CellSummary]:
-    """The cells that the first screen has room for: all, or of each label the one with the highest rate.
-
-    At most 16, in the plan's order. A cell whose rate may not be quoted stands for its label only if it has no other.
-    """
+    """The cells that fit on the first screen, at most 16, in the plan's order: all, or the fastest of each label. A
+    cell without a quotable rate represents its label only if there is no other."""
     if len(summary.cells) <= MOST_CELLS:
         return summary.cells
     best: dict[str, CellSummary] = {}
@@ -50,7 +47,7 @@ def cells_shown(summary: RunSummary) -> Sequence[CellSummary]:
 
 
 def _rate(cell: CellSummary | None) -> float:
-    """For the order of cells alone: below 0 of none, 0 of one whose rate may not be quoted."""
+    """Only for sorting: below 0 without a cell, 0 if its rate is not quotable."""
     if cell is None:
         return -1.0
     return (usable_median(cell) or 0.0) if cell.passed else 0.0

@@ -1,4 +1,4 @@
-"""The report of a run: its sections in their order, without those that the run has no data for."""
+"""The report of a run: its sections in order, without those that have no data."""
 
 from __future__ import annotations
 
@@ -34,16 +34,14 @@ from sinkbench.tables.stages import limit_line, stage_table
 
 NAME = "report.html"
 _WIDE = 1_000
-"""Columns for the remarks: a page has room for all that a terminal may leave out."""
+"""Columns for the remarks: unlike a terminal, a page has room for everything."""
 _MOST_NAMED = 20
 
 
 def write_report(run: Path, to: Path | None = None, charts: Path | None = None, prices: Prices | None = None) -> Path:
-    """Writes the report of `run`, a folder or its summary.json, and returns the file.
-
-    It is `to`, or report.html in the run's folder; `charts` is a folder for the charts as files of their own. With
-    `prices` the cells have their costs by these. UserError if the run cannot be read, or a file cannot be written.
-    """
+    """Writes the report of `run`, a folder or its summary.json, to `to` or the folder's report.html, and returns the
+    path. `charts` is a folder for charts as separate files, `prices` replace those of the run. UserError if the run
+    cannot be read, or a file cannot be written."""
     kept = load_run(run)
     if prices is not None:
         kept = replace(kept, summary=with_prices(kept.summary, prices))
@@ -60,7 +58,7 @@ def write_report(run: Path, to: Path | None = None, charts: Path | None = None, 
 def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     """The sections below the first screen; `folder` has the run's samples, plan and connector files."""
     summary = kept.summary
-    # What the first screen shows of every cell stands nowhere else.
+    # If the first screen shows every cell, nothing is repeated.
     rest = summary.cells if len(cells_shown(summary)) < len(summary.cells) else []
     trials, undrawn = drawn(kept.trials)
     courses, missing = courses_of(folder, trials)
@@ -115,7 +113,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
 def _remarks(summary: RunSummary) -> list[str]:
     """The lines below the table of cells; limits and notes of a cell are among the verdicts."""
     said = load_lines(summary) + [limit_line(each) for each in summary.limits] if is_load(summary) else []
-    # What is not warm or not steady is on the first screen.
+    # Cells that are not warm or not steady are on the first screen.
     bare = [cell.model_copy(update={"bottleneck": None, "notes": [], "at_least": None}) for cell in summary.cells]
     noted = any(cell.notes for cell in summary.cells)
     return [
@@ -126,7 +124,7 @@ def _remarks(summary: RunSummary) -> list[str]:
 
 
 def _files(folder: Path) -> tuple[list[Part], list[str]]:
-    """The plan, the connector files, targets and queries, and what of them cannot be read."""
+    """The plan, connector files, targets and queries, and which of them cannot be read."""
     parts: list[Part] = []
     unread = []
     patterns = ("connectors/*/*.json", "targets/*/*", "queries/*.yaml")
@@ -140,7 +138,7 @@ def _files(folder: Path) -> tuple[list[Part], list[str]]:
 
 
 def _left_out(lines: list[str]) -> list[Part]:
-    """The first twenty lines; a folder without its samples would fill pages."""
+    """The first twenty lines: a folder without samples would fill pages."""
     more = len(lines) - _MOST_NAMED
     return [Lines([*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])], bullets=True)] if lines else []
 

@@ -13,7 +13,7 @@ from sinkbench.metrics import COLUMNS
 
 @dataclass(frozen=True)
 class Lines:
-    """Sentences, a line each."""
+    """Sentences, one per line."""
 
     lines: Sequence[str]
     bullets: bool = False
@@ -21,7 +21,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts below their headers; `numbers` are columns aligned right, `sentences` those that need width."""
+    """Rows of texts below headers; `numbers` are columns aligned right, `sentences` wide columns."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -29,14 +29,14 @@ class Table:
     numbers: Collection[int] = ()
     sentences: Collection[int] = ()
     meanings: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
-    """What is said of a column, by its header: a heading of docs/methods.md."""
+    """The heading in docs/methods.md that explains a column, by the column's header."""
     links: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    """Where a cell leads to on the page, by its row and column: the `key` of a figure."""
+    """The link target of a cell (row, column): the `key` of a figure."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture: `svg` is an element in colours that are variables of the page, `label` its text for who sees none."""
+    """A picture: `svg` is an element with colours from the page's variables, `label` its alternative text."""
 
     label: str
     svg: str
@@ -45,21 +45,21 @@ class Chart:
 
 @dataclass(frozen=True)
 class Figure:
-    """Pictures of one kind, `small` ones several in a row, and their numbers as a table."""
+    """Pictures of one kind, several in a row if `small`, and their numbers as a table."""
 
     caption: str
     charts: Sequence[Chart]
     table: Table
     meaning: str
-    """The heading of docs/methods.md that says what is shown."""
+    """The heading of docs/methods.md that explains the figure."""
     small: bool = False
     key: str = ""
-    """Names it in links; empty if none leads to it."""
+    """Its name in links; empty without links."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of the run as it is."""
+    """A file of the run, unchanged."""
 
     name: str
     text: str
@@ -67,7 +67,7 @@ class File:
 
 @dataclass(frozen=True)
 class Meanings:
-    """What figures mean: headings of docs/methods.md, each with its sentence."""
+    """The meanings of figures: headings of docs/methods.md with their sentences."""
 
     figures: Mapping[str, str]
 
@@ -77,7 +77,7 @@ Part = Lines | Table | Figure | File | Meanings
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of the page with a heading; `key` names it in links."""
+    """A part of the page with a heading; `key` is its name in links."""
 
     key: str
     title: str
@@ -86,15 +86,8 @@ class PageSection:
 
 @dataclass(frozen=True)
 class Opening:
-    """The first screen of a page.
-
-    Attributes:
-        lead: the answers, a sentence each, the most important one first.
-        grounds: what they rest on, in lines.
-        outcome: whether every check passed, in a few words; empty if nothing was checked.
-        aside: sections of words that stand with the answer, such as what is missing.
-        pictures: sections of figures that stand at its side in a wide window.
-    """
+    """The first screen of a page: the answers in `lead`, the most important first, and their basis in `grounds`.
+    `outcome` is empty if nothing was checked; `aside` has text next to the answer, `pictures` figures at the side."""
 
     lead: Sequence[str]
     grounds: Sequence[str] = ()
@@ -104,15 +97,15 @@ class Opening:
 
     @property
     def sections(self) -> list[PageSection]:
-        """Those that have parts, in their order on the page."""
+        """The sections with parts, in their order on the page."""
         return [section for section in (*self.aside, *self.pictures) if section.parts]
 
 
 def of_rich(table: RichTable, caption: str) -> Table:
-    """A table made for the terminal as one for the page."""
+    """Converts a terminal table for the page."""
     columns = table.columns
     cells = [[_plain(cell) for cell in column.cells] for column in columns]
-    # A terminal shows a name once for several rows; a screen reader reads each row by itself.
+    # A terminal shows a name once for several rows; a screen reader needs it in each row.
     for row in range(1, table.row_count):
         cells[0][row] = cells[0][row] or cells[0][row - 1]
     return Table(

@@ -1,4 +1,4 @@
-"""The charts of a report as files of their own."""
+"""The charts of a report as separate files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sinkbench.runs.store import make_folder, write_text
 from sinkbench.secrets import redacted
 
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
-# As a desktop shows it in the report.
+# The size in the report on a desktop.
 _SCALE = 1.5
 _MARGIN = 8.0
 
 
 def standalone(svg: str, label: str) -> str:
-    """An <svg> element of a report as an SVG document, with the report's colours; `label` says what it shows."""
+    """An <svg> element of a report as an SVG document, with the report's colours; `label` is its title."""
     root = ET.fromstring(svg)  # noqa: S314 - we have made it
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     width, height = width + 2 * _MARGIN, height + 2 * _MARGIN

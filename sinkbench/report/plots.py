@@ -1,7 +1,5 @@
-"""The three kinds of charts: lines over a number, dots with their spans by name, and stacked bars by name.
-
-Names of rows stand above their dots or bars, so that a phone has its whole width for the values.
-"""
+"""Charts: lines over a number, dots with ranges by name, and stacked bars by name. Names are above their dots or
+bars, which leaves the whole width of a phone for the values."""
 
 from __future__ import annotations
 
@@ -17,21 +15,21 @@ from sinkbench.report.draw import GRID, LIMIT, PAPER, chart, legend, looks, shor
 
 # A linear scale hides values that are N times smaller than the largest.
 LOG_FROM = 30
-# A logarithmic scale that is longer has room for powers of ten alone.
+# A longer logarithmic scale has room only for powers of ten.
 _SEVERAL_TICKS_BELOW = 300
 _LONGEST_NAME = 52
-# Between a name and the value at the other end of its line, in letters.
+# Characters between a name and the value at the other end of its line.
 _APART = 3
 _LEAST_TICK_SHARE = 0.08
 _ASIDE_POINTS = 3.0
-# Any, since matplotlib gives each key a type of its own.
+# Any, since matplotlib gives each key a different type.
 _OPEN = (0, (1.5, 2.5))
 _LIMIT_LINE: dict[str, Any] = {"color": LIMIT, "linewidth": 1.6, "linestyle": (0, (8, 3))}
 
 
 @dataclass(frozen=True)
 class LineSeries:
-    """A series over x; `low` and `high` are the ends of bars at its points, `curve` is a line without points."""
+    """A series over x; `low` and `high` are the ends of error bars, `curve` is a line without points."""
 
     name: str
     x: Sequence[float]
@@ -43,7 +41,7 @@ class LineSeries:
 
 @dataclass(frozen=True)
 class Dot:
-    """A value of the series `name`, and its span; `least` means that it may be anything from there on."""
+    """A value of the series `name`, and its range; `least` means a lower bound."""
 
     name: str
     value: float
@@ -69,11 +67,9 @@ def lines(
     x_text: Callable[[float], str] = "{:g}".format,
     logarithmic: tuple[float, float] | None = None,
 ) -> str:
-    """Lines with their points, `joined` to each other or only by their curves; the label of y is the title.
-
-    The scale of y begins at 0, or is logarithmic between the ends given. Points that are not joined and share their x
-    stand a little apart, so that none hides another's bar.
-    """
+    """Lines with their points, `joined` to each other or only by their curves; the label of y is the title. The
+    scale of y begins at 0, or is logarithmic between the ends given. Unjoined points with the same x are drawn side
+    by side, so that none hides another's bar."""
     shown = looks([line.name for line in series])
     points = any(len(line.x) <= 20 for line in series)
     with chart() as (figure, axes):
@@ -94,7 +90,7 @@ def lines(
             )
             if line.low:
                 axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=shifted)
-                # Otherwise the scale ignores what is drawn aside.
+                # Otherwise the scale ignores the bars of shifted points.
                 axes.update_datalim([*zip(line.x, line.low, strict=True), *zip(line.x, line.high, strict=True)])
                 axes.autoscale_view()
             if line.curve:
@@ -128,11 +124,11 @@ def dots(
     texts: Sequence[str] = (),
     names: Sequence[str] = (),
 ) -> str:
-    """A row for each name with its dots, on a logarithmic scale if they are far apart.
+    """A row per name with its dots, on a logarithmic scale if they are far apart.
 
-    `texts` stand at the end of the names' lines, one a row. `names` has the series in their order, so that one looks
-    the same in several charts. `whole` values have no fractions, such as connections. `ratios` have a logarithmic
-    scale without 0, on which twice and half as much are equally far from 1.
+    `texts` are at the end of the names' lines. `names` has the series in order, for the same style in several charts.
+    `whole` values have no fractions, such as connections. `ratios` use a logarithmic scale without 0, on which twice
+    and half as much are equally far from 1.
     """
     known = [value for _, row in rows for dot in row for value in (dot.value, dot.low, dot.high) if value is not None]
     highest = max([*known, *([mark.value] if mark else [])])
@@ -145,7 +141,7 @@ def dots(
             found = [(place, dot) for place, (_, row) in enumerate(rows) for dot in row if dot.name == name]
             if not found:
                 continue
-            # An arrow in outline: no value of a cell that may be quoted looks like it, also without colours.
+            # An open arrow: it differs from every quotable value, also without colours.
             open_ended = all(dot.least for _, dot in found)
             for place, dot in found:
                 if dot.low is not None and dot.high is not None:
@@ -194,11 +190,8 @@ def bars(
     whole: bool = False,
     ends: Sequence[str] = (),
 ) -> str:
-    """A bar for each name: its parts, stacked, with their sum at its end, or with what `ends` has for it.
-
-    `names` has the parts in their order, so that a part looks the same in several charts; `whole` values have no
-    fractions.
-    """
+    """A bar per name: its parts, stacked, with their sum or the text from `ends` at its end. `names` has the parts
+    in order, for the same style in several charts; `whole` values have no fractions."""
     shown = looks(names or [name for _, parts in rows for name in parts])
     sums = [sum(parts.values()) for _, parts in rows]
     highest = max([*sums, *([mark.value] if mark else [])]) or 1
@@ -229,7 +222,7 @@ def bars(
 
 
 def far_apart(ticks: Sequence[float]) -> list[float]:
-    """Those of rising ticks whose labels have room: the last, and before it each that is far enough."""
+    """The ticks whose labels have room, from the last one down."""
     least = _LEAST_TICK_SHARE * (ticks[-1] - ticks[0])
     kept = [ticks[-1]]
     for tick in reversed(ticks[:-1]):
@@ -247,7 +240,7 @@ def _rows(
     over: bool = False,
     texts: Sequence[str] = (),
 ) -> None:
-    """Rows with their names above them, `over` what is drawn there, and a mark across all of them."""
+    """Rows with their names above them, or `over` what is drawn there, and a mark across all of them."""
     axes.set_ylim(len(names) - 0.5, -0.8)
     axes.yaxis.set_major_locator(ticker.NullLocator())
     axes.grid(visible=False, axis="y")

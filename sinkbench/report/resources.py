@@ -1,4 +1,4 @@
-"""What the cells took besides CPU time, and what that costs: memory and disk, and money."""
+"""What the cells used besides CPU time, and the cost: memory, disk and money."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from sinkbench.results import CellSummary, Cost, RunSummary
 
 _PARTS = ("cores", "memory", "disk")
 _EACH_RECORDS = {"bytes on disk a record": "Bytes on disk", "bytes from Kafka a record": "Bytes from Kafka"}
-"""The headings in docs/methods.md of columns, by these columns' own."""
+"""The headings in docs/methods.md of columns, by the columns' heads."""
 
 
 def memory(summary: RunSummary) -> Figure | Table | None:
-    """The most memory of each service, stacked, with heaps and the total in the table; None if none was seen.
-
-    Where only heaps are known, as on clusters of others, it is the table alone.
-    """
+    """The peak memory of each service, stacked, with heaps and the total in the table; None without data. If only
+    heaps are known, as on shared clusters, only the table."""
     cells = [cell for cell in summary.cells if cell.peak_memory]
     services = list(dict.fromkeys(name for cell in cells for name in cell.peak_memory))
     heaps = [name for name in services if any(_heap(cell, name) is not None for cell in cells)]
@@ -52,10 +50,8 @@ def memory(summary: RunSummary) -> Figure | Table | None:
 
 
 def disk(summary: RunSummary) -> Figure | Table | None:
-    """Bytes on disk, and from Kafka, of each cell's records; None if neither was measured.
-
-    Where only those from Kafka are known it is the table alone.
-    """
+    """Bytes on disk, and from Kafka, per record of each cell; None if neither was measured. If only those from Kafka
+    are known, only the table."""
     cells = [
         cell
         for cell in summary.cells
@@ -92,7 +88,8 @@ def disk(summary: RunSummary) -> Figure | Table | None:
 
 
 def cost(summary: RunSummary) -> Figure | None:
-    """The cost of a million records of each cell, stacked by its parts; None without prices, or if no cell has one."""
+    """The cost of a million records of each cell, stacked by its parts; None without prices, or if no cell has a
+    cost."""
     known = [(marked_name(cell, summary), cell.cost) for cell in summary.cells if cell.cost is not None]
     stacked = [(name, _parts(each)) for name, each in known if each.per_million is not None]
     if summary.prices is None or not stacked:
@@ -120,7 +117,6 @@ def _parts(found: Cost) -> dict[str, float]:
 
 
 def _resident(cell: CellSummary) -> dict[str, float]:
-    """The megabytes of each service."""
     held = ((name, each.resident_bytes) for name, each in cell.peak_memory.items())
     return {name: count / 1e6 for name, count in held if count is not None}
 

@@ -1,4 +1,4 @@
-"""The rate and the lag over a trial, from its samples, in as few points as a small chart can show."""
+"""Rate and lag over a trial, from its samples, in few enough points for a small chart."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from loadgen.reading import read_text
 from sinkbench.errors import ResultsError
 
 SHORTEST_STEP_SECONDS = 0.5
-# Hours of samples have fewer.
+# Even hours of samples are smaller.
 _MOST_BYTES = 2**28
 Series = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class SampleColumns:
-    """The samples of one trial: seconds, records stored, and the lag; nan is not known.
-
-    Lag is records in the topic and not in the sink; of a topic that was not read, those not committed by the group.
-    """
+    """The samples of one trial: seconds, records stored, and the lag; NaN is unknown. Lag is records in the topic
+    and not in the sink; if the topic was not read, those not committed by the group."""
 
     seconds: Series
     stored: Series
@@ -34,7 +32,7 @@ class SampleColumns:
 
 @dataclass(frozen=True)
 class Course:
-    """A trial in steps of one length: their ends, their rates, and their largest lags; nan is not known."""
+    """A trial in steps of equal length: their ends, rates, and largest lags; NaN is unknown."""
 
     step_seconds: float
     seconds: Series
@@ -54,7 +52,7 @@ def read_samples(path: Path) -> SampleColumns | str:
         topic = "in_topic" in header
         columns = ("seconds", "stored", "in_topic" if topic else "uncommitted")
         texts = ([row.get(name, "") for name in columns] for row in rows)
-        # A killed run may leave a row that is too short.
+        # A killed run may leave an incomplete row.
         kept = [[text or math.nan for text in row] for row in texts if None not in row]
         found = np.array(kept, dtype=np.float64).reshape(-1, 3)
     except FileNotFoundError:
@@ -67,7 +65,7 @@ def read_samples(path: Path) -> SampleColumns | str:
     found[~np.isfinite(found)] = math.nan
     found = found[np.isfinite(found[:, 0])]
     if topic:
-        # The two are read one after the other, and records may come in between.
+        # The two are read one after the other, and records may arrive in between.
         found[:, 2] = np.maximum(found[:, 2] - found[:, 1], 0)
     if len(found) < 2:
         return "has fewer than two samples"
@@ -76,9 +74,7 @@ def read_samples(path: Path) -> SampleColumns | str:
 
 def course_of(readings: SampleColumns, most: int) -> Course | None:
     """The course of a trial in at most `most` steps of at least half a second; None if the samples show none.
-
-    Records stored at the ends of a step are interpolated between the samples around them.
-    """
+    Records stored are interpolated at the ends of a step."""
     known = np.isfinite(readings.stored)
     times, stored = readings.seconds[known], readings.stored[known]
     if len(times) < 2 or times[-1] <= times[0]:
@@ -94,6 +90,6 @@ def course_of(readings: SampleColumns, most: int) -> Course | None:
 def _largest(readings: SampleColumns, edges: Series) -> Series:
     largest = np.full(len(edges) - 1, math.nan)
     steps = np.clip(np.searchsorted(edges, readings.seconds, side="right") - 1, 0, len(largest) - 1)
-    # fmax passes over what is not known.
+    # fmax ignores NaN.
     np.fmax.at(largest, steps, readings.lag)
     return largest

@@ -1,4 +1,4 @@
-"""Pictures of matplotlib made fit for a page: small, without a size or colours of their own."""
+"""Makes matplotlib's SVG fit for a page: small, without fixed size and colours."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 _NUMBER = re.compile(r"(-?\d+)\.(\d)\d*")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _FONT = re.compile(r"(?:font|font-size): ?(?:(?:bold|italic|\d00) )*([\d.]+)px[^;]*;?|font-family:[^;]*;?")
-# The defaults of browsers.
+# Browsers' defaults.
 _NEEDLESS = re.compile(r"\s*(?:stroke-miterlimit|text-anchor: start|stroke-dashoffset: 0)[^;]*(?:;|$)")
 _STILL = re.compile(r"rotate\(-?0 [^)]*\)")
 
 
 def inlined(text: str, key: str, colours: Mapping[str, str]) -> str:
-    """An <svg> element of an SVG document, hidden from screen readers, which the text around it serves.
-
-    It has its `viewBox`, but no size, fonts, unused ids or namespaces, and coordinates to a tenth of a point. `key`
-    stands before its ids, since other pictures may have the same; `colours` are written instead of those as `#102030`.
-    """
+    """An <svg> element from an SVG document, hidden from screen readers, which read the text around it. It keeps its
+    `viewBox`, but no size, fonts, unused ids or namespaces; coordinates are rounded to a tenth of a point. `key`
+    prefixes its ids, which must be unique on the page; `colours` replace those such as `#102030`."""
     # Only matplotlib writes it.
     root = ET.fromstring(text)  # noqa: S314
     for parent in list(root.iter()):
@@ -44,7 +42,7 @@ def inlined(text: str, key: str, colours: Mapping[str, str]) -> str:
 def _attributes(
     given: Mapping[str, str], key: str, wanted: set[str], colours: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    # A style may hold a variable, not every attribute may.
+    # A style may use a variable, not every attribute may.
     found = {name: value for name, value in given.items() if name not in _COLOURED}
     painted = [f"{name}: {value}" for name, value in given.items() if name in _COLOURED]
     if painted:
@@ -52,7 +50,7 @@ def _attributes(
     kept = []
     for name, value in found.items():
         if name == "id":
-            # `wanted` holds colours such as #102030, too, which are no ids.
+            # `wanted` also contains colours such as #102030, which are no ids.
             if value in wanted:
                 kept.append((name, f"{key}-{value}"))
         elif name == _HREF:

@@ -23,12 +23,12 @@ from sinkbench.tables.loads import is_load
 from sinkbench.tables.percell import cell_table, cells_table, load_table
 
 AnyPart = TypeVar("AnyPart", bound=Part)
-# Wide enough for every column that the table can have.
+# Wide enough for all columns.
 _WHOLE_WIDTH = 10_000
 
 
 def cells(summary: RunSummary) -> Table | None:
-    """The cells; None if all are re-scalings, or have faults."""
+    """The table of cells; None if all are re-scales or have faults."""
     if is_faults(summary) or all(cell.rescale is not None for cell in summary.cells):
         return None
     table = load_table(summary) if is_load(summary) else cells_table(summary, _WHOLE_WIDTH)
@@ -36,7 +36,7 @@ def cells(summary: RunSummary) -> Table | None:
 
 
 def faults(summary: RunSummary) -> list[Table]:
-    """The matrix of pipelines and faults, whose cells lead to their trials, and each cell in full; none without."""
+    """The matrix of pipelines and faults, with links to trials, and each cell in full; empty without faults."""
     if not is_faults(summary):
         return []
     rows, columns, cells = matrix_cells(summary)
@@ -58,7 +58,7 @@ def faults(summary: RunSummary) -> list[Table]:
 
 
 def of_cells(key: str, summary: RunSummary, caption: str) -> Table | None:
-    """A table with a row for each cell."""
+    """A table with one row per cell."""
     return captioned(cell_table(key, summary), caption)
 
 
@@ -67,24 +67,24 @@ def captioned(table: RichTable | None, caption: str) -> Table | None:
 
 
 def some(*parts: AnyPart | None) -> list[AnyPart]:
-    """Those that are there."""
+    """The parts that are not None."""
     return [part for part in parts if part is not None]
 
 
 def bounds(summary: RunSummary) -> Table | None:
-    """What is left to gain of the sinks' limits on shared cores; None if no cell's bound is known."""
+    """How much cells can gain up to their sinks' limits on shared cores; None if no bound is known."""
     rows = bound_rows(summary)
     return Table(BOUND_HEADERS, rows, "What CPU time leaves to gain", numbers=range(1, 7)) if rows else None
 
 
 def searches(summary: RunSummary) -> list[Figure]:
-    """Each search for a capacity: the rates offered, and whether the lag stayed bounded."""
+    """Each search for a capacity: the offered rates, and whether the lag stayed bounded."""
     found = [(place, cell) for place, cell in enumerate(summary.cells) if cell.search]
     return [_search(f"search-{place}", cell_name(cell, summary), cell) for place, cell in found]
 
 
 def verdicts(summary: RunSummary) -> Table | None:
-    """What limits each cell, and what shows it; None if that was not looked at and every cell is ok."""
+    """The bottleneck of each cell and its evidence; None without bottlenecks if every cell is ok."""
     if all(cell.bottleneck is None and cell.passed and not cell.notes for cell in summary.cells):
         return None
     return Table(
@@ -96,7 +96,7 @@ def verdicts(summary: RunSummary) -> Table | None:
 
 
 def invalid(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | None:
-    """Every cell and trial that is in no figure, with its reasons; None if there are none."""
+    """Every cell and trial left out of the figures, with its reasons; None if there is none."""
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     rows = [
         (names[cell.cell], "all", reason)
@@ -114,7 +114,7 @@ def invalid(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | None:
 
 
 def environment(summary: RunSummary) -> Table | None:
-    """What the run ran on, a row a key; None if nothing is known."""
+    """The environment of the run, a row per key; None if unknown."""
     rows = _flat("", summary.environment)
     return Table(("what", "found"), rows, "What the run was taken on", sentences=(1,)) if rows else None
 

@@ -1,4 +1,4 @@
-"""The rate of each cell: against its tasks, if a pipeline has several numbers of them, and side by side."""
+"""The rate of each cell: over the number of tasks if there are several, and side by side."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def labels_with_tasks(cells: Sequence[CellSummary]) -> dict[str, list[CellSummar
 
 
 def against_tasks(summary: RunSummary) -> Figure | None:
-    """Rates against tasks with the fitted law; None if no pipeline has several numbers of tasks."""
+    """Rates over tasks with the fitted law; None if no pipeline has several numbers of tasks."""
     several = labels_with_tasks(_rated(summary))
     if not several:
         return None
@@ -56,7 +56,7 @@ def against_tasks(summary: RunSummary) -> Figure | None:
 
 
 def side_by_side(summary: RunSummary) -> Figure | None:
-    """A row for each cell; None if fewer than two have a rate, or `against_tasks` shows them all."""
+    """A row per cell; None if fewer than two have a rate, or `against_tasks` shows them all."""
     rated = _rated(summary)
     if len(rated) < 2 or all_against_tasks(summary):
         return None
@@ -73,10 +73,8 @@ def side_by_side(summary: RunSummary) -> Figure | None:
 
 
 def overview(summary: RunSummary, cells: Sequence[CellSummary]) -> Figure | None:
-    """A row for each of `cells` that has a rate, or is known to have at least one; None if there is none.
-
-    What may not be quoted is drawn unlike the others, and is named so.
-    """
+    """A row for each of `cells` with a rate or a lower bound of it; None if there is none. What is not quotable
+    looks different, and is marked."""
     rows = [(cell_name(cell, summary), cell, found) for cell in cells if (found := _dot(cell)) is not None]
     if not rows:
         return None
@@ -118,7 +116,7 @@ def all_against_tasks(summary: RunSummary) -> bool:
 
 
 def _dot(cell: CellSummary) -> Dot | None:
-    """A cell's rate as it may be shown; None if it has none, is re-scaled or stores what is offered."""
+    """A cell's rate or lower bound; None if it has none, is re-scaled or stores what is offered."""
     if cell.rescale is not None or cell.mode == "sustain" or cell.invalid:
         return None
     if cell.at_least is not None:
@@ -128,7 +126,7 @@ def _dot(cell: CellSummary) -> Dot | None:
     if rate is None:
         return None
     if cell.mode == "capacity":
-        # It is one search: the rates of the trials that confirm it are no span of it.
+        # One search: the rates of the confirming trials are not its range.
         return Dot(_CAPACITY if cell.passed else _NOT_PASSED, rate.median)
     return Dot(_QUOTED if cell.passed else _NOT_PASSED, rate.median, *_span(rate))
 
@@ -145,14 +143,14 @@ def _numbers(cell: CellSummary, dot: Dot) -> tuple[str, str, str]:
 
 
 def _with_bars(cells: Sequence[CellSummary]) -> str:
-    """What the bars of cells with a rate are; nothing if each has one trial."""
+    """The meaning of the bars of cells with a rate; empty if each has one trial."""
     if all(len(rate.values) == 1 for _, rate in _with_rates(cells)):
         return ", here of one"
     return f", its bar {_what_bars_are(cells)}"
 
 
 def _rated(summary: RunSummary) -> list[CellSummary]:
-    """The cells with a rate that may be used, without re-scalings and constant loads."""
+    """The cells with a quotable rate, without re-scales and constant loads."""
     cells = (cell for cell in summary.cells if cell.rescale is None and cell.mode not in ("sustain", "faults"))
     return [cell for cell in cells if usable_rate(cell) is not None]
 

@@ -1,4 +1,4 @@
-"""Each trial over time: its rate and its lag, as small charts by cell."""
+"""Rate and lag over time of each trial, as small charts by cell."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_FAULTS = "Two lines from top to bottom are the moment of the fault, and when
 
 
 def drawn(trials: Sequence[TrialRecord]) -> tuple[list[TrialRecord], list[str]]:
-    """The trials that get a chart, at most 120 and of each cell the first ones, and a line about the others."""
+    """The trials that get a chart, at most 120, the first ones of each cell, and a line about the others."""
     if len(trials) <= MOST_CHARTS:
         return list(trials), []
     each = max(1, MOST_CHARTS // len({trial.cell for trial in trials}))
@@ -69,15 +69,12 @@ def _course(folder: Path, samples: str | None, most: int) -> Course | str:
 
 
 def figure_key(place: int) -> str:
-    """Names the figure of the cell at that place of `names` in links."""
+    """The key of the figure of the cell at that index of `names`."""
     return f"course-{place}"
 
 
 def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> list[Part]:
-    """A figure for each cell of `names` with a chart a trial, and before them how to read them.
-
-    A trial without a course, which are by its id, has no chart.
-    """
+    """A figure for each cell of `names` with a chart per trial that has a course (by its id), after a legend."""
     figures = []
     for place, (cell, name) in enumerate(names.items()):
         if shown := [trial for trial in trials if trial.cell == cell and trial.trial in courses]:
@@ -112,16 +109,16 @@ def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping
 def _draw(
     key: str, trials: Sequence[TrialRecord], courses: Sequence[Course], scales: tuple[float, float | None, float | None]
 ) -> Iterator[str]:
-    """A picture for each trial; `scales` are the longest time, the highest rate and the largest lag of all."""
+    """A picture per trial; `scales` are the longest time, the highest rate and the largest lag of all."""
     longest, highest, largest = scales
     rows = 1 if largest is None else 2
-    # The axes are made once and only the lines change: twice as fast.
+    # Reusing the axes and changing only the lines is twice as fast.
     with panel(_WIDTH, _HEIGHT if rows == 2 else _HEIGHT / 2 + 10, rows) as (figure, axes):
         (rate,) = axes[0].plot([], [], color=Look(0).colour, linewidth=1.4)
         mean = axes[0].axhline(0, color=Look(1).colour, linewidth=1.2, linestyle=(0, (4, 2)))
         (lag,) = axes[-1].plot([], [], color=Look(2).colour, linewidth=1.4, linestyle=Look(2).dashes)
         for each, title, most in zip(axes, ("records/s", "lag, records"), (highest, largest), strict=False):
-            # With a fixed place matplotlib does not search for one at each drawing.
+            # With a fixed position matplotlib does not search for one at each drawing.
             each.set_title(title, loc="left", fontsize=10.0, y=1.0, pad=3.0)
             each.set_ylim(0, 1.08 * most if most else 1)
             each.set_xlim(0, longest)
@@ -141,7 +138,7 @@ def _draw(
 
 
 def _moments(trial: TrialRecord) -> list[float | None]:
-    """When a trial's fault began and when it was undone; None of a trial without one."""
+    """When a trial's fault began and was undone; None without a fault."""
     found = trial.recovery
     return [None, None] if found is None else [found.began_seconds, found.ended_seconds]
 
@@ -151,7 +148,7 @@ def _highest(series: Sequence[Series]) -> float | None:
 
 
 def title_of(trial: TrialRecord) -> str:
-    """Which trial of its cell it is."""
+    """The trial's number within its cell."""
     return "pilot" if trial.pilot else f"block {trial.block}"
 
 
