@@ -1,4 +1,1 @@
-"""Stored runs: writing and reading their folders, listing them, comparing two of them.
-
-It touches files but never a service; `tables` and `report` show a comparison.
-"""
+"""Stored runs: writing and reading their folders, listing them, comparing two of them. No service is contacted."""

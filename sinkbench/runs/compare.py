@@ -36,11 +36,10 @@ class Compared:
 
     Attributes:
         name: its key; both keys if they differ, as `postgres/jdbc@3x1 / postgres/jdbc@2x1`.
-        verdict: of run B: "slower" means slower than A, "more CPU" that it takes more CPU time for the same records.
-        why: the reason if the cell is not comparable or has too few trials, or if its interval alone says otherwise; of
-            "cannot tell", what else can explain that the two differ.
-        a, b: the median of the run's valid trials: records per second, CPU seconds per million records, or bytes.
-        ratio, interval: of B to A.
+        verdict: on run B: "slower" than A, "more CPU" for the same records.
+        why: why it is not comparable, has too few trials, or only its interval shows a difference; for "cannot tell",
+            what else can explain the difference.
+        a, b: medians of valid trials: records per second, CPU seconds per million records, or bytes.
         smallest_percent: the smallest difference that the trials could have shown; only if none was found.
         broken: whether it passed in A, and not in B.
     """
@@ -58,11 +57,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Run B compared with run A: `cells` by their rates, `costs` by the CPU time that they take.
-
-    `differences` begins with what disturbed one run more than the other.
-    `memory` compares the most bytes that the services of a cell's path held, `disk` the bytes of a stored record.
-    """
+    """Run B compared with run A; `cells` by rates, `costs` by CPU time, `memory` by peak bytes, `disk` by bytes per
+    stored record. `differences` begins with what disturbed one run more than the other."""
 
     a: StoredRun
     b: StoredRun
@@ -75,14 +71,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Ruler:
-    """What two cells are compared by.
-
-    Attributes:
-        of_trial: what a trial measured; None if it did not.
-        more, less: the verdict if that is more, or less, in run B.
-        of_loads: whether it can be compared under a load that was set from outside.
-        unseen: what is said of a run that did not measure it in a cell's valid trials.
-    """
+    """A figure by which two cells are compared; `more` and `less` are the verdicts on run B, `of_loads` allows
+    constant loads, `unseen` is the text for a run without it."""
 
     of_trial: Callable[[TrialRecord], float | None]
     more: Verdict
@@ -110,15 +100,13 @@ class _Pair:
     ratio: float
     interval: Interval
     disturbed: Mapping[Verdict, str] = field(default_factory=dict)
-    """Which verdicts can be explained by what disturbed one of the runs, and that in words."""
+    """The verdicts that a disturbance of one run can explain, with its text."""
 
 
 def compare(a: StoredRun, b: StoredRun) -> Comparison:
-    """Compares run B with run A, in the order of A's cells; those of B alone come last.
-
-    A cell differs, by its rate or by its CPU time, if the test of its trials' ranks says so at 5 % for the whole table
-    (`twosample`) and the interval of its ratio leaves out 1, so that no verdict contradicts its interval.
-    """
+    """Compares run B with run A, in the order of A's cells; those only in B come last. A cell differs, by its rate
+    or CPU time, if the rank test of its trials is significant at 5 % for the whole table (`twosample`) and the
+    interval of its ratio excludes 1, so that no verdict contradicts its interval."""
     found = [_measured(ruler, a, b) for ruler in (RATE, CPU, MEMORY, DISK)]
     pairs = ((one, other) for one, other in _pairs(a.summary.cells, b.summary.cells) if one and other)
     disturbed = [
@@ -142,11 +130,8 @@ def _measured(ruler: _Ruler, a: StoredRun, b: StoredRun) -> list[Compared]:
 
 
 def _pairs(a: Sequence[CellSummary], b: Sequence[CellSummary]) -> list[tuple[CellSummary | None, CellSummary | None]]:
-    """Each cell of A with that of B; None if there is none.
-
-    Cells are paired by their keys, else by label and multiple if that is unique, so that the other differences can be
-    told: the number of workers, or the rate that was offered.
-    """
+    """Each cell of A with that of B; None if there is none. Cells are paired by keys, else by label and multiple if
+    unique, so that other differences (workers, offered rate) can be reported."""
     by_key = {cell.cell: cell for cell in b}
     keys = {cell.cell for cell in a}
     alike_a, alike_b = (_by_place(cell for cell in run if cell.cell not in keys & by_key.keys()) for run in (a, b))
@@ -177,7 +162,6 @@ def _name(one: CellSummary, other: CellSummary) -> str:
 
 
 def _looked_at(ruler: _Ruler, a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Compared | _Pair:
-    """A pair to test, or why it cannot be tested."""
     name = _name(one, other)
     first, second = (_values(ruler, run, cell) for run, cell in ((a, one), (b, other)))
     broken = one.passed and not other.passed
@@ -211,7 +195,7 @@ def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSumma
 
 
 def _explained(found: Sequence[Disturbance]) -> dict[Verdict, str]:
-    """Which verdicts these disturbances can explain, and they in words."""
+    """The verdicts that these disturbances can explain, with their text."""
     sides: dict[Verdict, list[str]] = {}
     for each in found:
         sides.setdefault("slower" if each.more_in_b else "faster", []).append(each.in_words)
@@ -219,7 +203,6 @@ def _explained(found: Sequence[Disturbance]) -> dict[Verdict, str]:
 
 
 def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
-    """The valid trials that a run has of a cell."""
     return [trial for trial in run.trials if trial.cell == cell.cell and not trial.pilot and not trial.reasons]
 
 
@@ -253,7 +236,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "probes": [_probes(run.plan, cell) for run, cell in ((a, one), (b, other))],
     }
     if one.mode == other.mode == "capacity":
-        # The search found it.
+        # A result of the search.
         del sides["offered records/s"]
     found = [f"{what} {first} against {second}" for what, (first, second) in sides.items() if first != second]
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
@@ -264,7 +247,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
 
 
 def _probes(plan: Mapping[str, object], cell: CellSummary) -> str:
-    """Whether a cell had probes: without, its rate is measured in another way."""
+    """Whether a cell had probes: without them its rate is measured differently."""
     entries = plan.get("pipelines")
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("label", entry.get("pipeline")) == cell.label:

@@ -1,4 +1,4 @@
-"""What differs between two runs besides their figures: environment, plan and connector files."""
+"""Differences between two runs besides their figures: environment, plan and connector files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABSENT = "(none)"
 _SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
 # In an address: user:secret@host, and ?password=secret.
 _IN_ADDRESS = re.compile(r"(://[^/@:\s]*:|(?:password|secret|token)=)[^@&;\s]+(?=[@&;\s]|$)", re.IGNORECASE)
-# The seed only orders the trials, and prices are put on what was measured: neither changes a result.
+# The seed only orders trials, and prices apply to results: neither changes a measurement.
 _OF_NO_EFFECT = {"seed", "prices"}
 
 
@@ -35,10 +35,8 @@ class Difference:
 
 
 def differences(a: StoredRun, b: StoredRun) -> list[Difference]:
-    """All keys whose values differ: of the environment, the plan and the connector files.
-
-    A pipeline or connector file of only one run is one difference. A value whose key sounds like a secret is not shown.
-    """
+    """All keys of the environment, the plan and the connector files whose values differ. A connector file in only
+    one run is one difference. Values of keys that look like secrets are hidden."""
     return [
         *environment_differences(a.summary.environment, b.summary.environment),
         *_between("plan", _plan(a.plan), _plan(b.plan)),
@@ -48,34 +46,30 @@ def differences(a: StoredRun, b: StoredRun) -> list[Difference]:
 
 
 def environment_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
-    """What differs between two environments; a nested key as `environment versions.connect`."""
+    """Differences between two environments; a nested key as `environment versions.connect`."""
     return list(_between("environment", dict(a), dict(b)))
 
 
 def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
-    """What differs between connector files, by their pipelines."""
+    """Differences between connector files, by pipeline."""
     return list(_of_named("connectors", a, b))
 
 
 def record_differences(a: StoredRun, b: StoredRun) -> list[Difference]:
-    """What differs in the records and their topic: the keys of the plan's `load`.
-
-    Records of the user's own are alike if their digests are, whatever their file is called.
-    """
+    """Differences in the records and their topic: the keys of the plan's `load`. The user's own records are compared
+    by digest, not by file name."""
     return list(_between("", *({**_load(run), **_digest_of(run)} for run in (a, b))))
 
 
 def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
-    """What tells the user's own records, in place of their name; empty of noaa's."""
+    """What identifies the user's own records instead of their name; empty for noaa's."""
     facts = run.summary.records
     return {} if facts is None else {"records": f"sha256 {facts.sha256[:12]}"}
 
 
 def _load(run: StoredRun) -> dict[str, JsonValue]:
-    """A plan's load without how to get into a cluster, and without the form and the acks, which each cell has.
-
-    Replicas that a plan leaves to the topology are as they became.
-    """
+    """A plan's load without connection settings, and without form and acks, which each cell has; with the actual
+    number of replicas if the plan does not set it."""
     found = run.plan.get("load")
     load = (
         {key: value for key, value in found.items() if key not in ("cluster", "form", "acks")}
@@ -86,7 +80,8 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, JsonValue]:
-    """Replicas of a topic that a plan leaves to the topology; nothing where the plan says it, or it is unknown."""
+    """The topic's replicas if the plan leaves them to the topology; empty if the plan sets them, or they are
+    unknown."""
     kept = run.summary.environment.get("durability")
     kafka = kept.get("kafka") if isinstance(kept, dict) else None
     became = kafka.get("replication") if isinstance(kafka, dict) else None
@@ -94,15 +89,13 @@ def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, Jso
 
 
 def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Difference]:
-    """What differs in the durability of Kafka and of the sink of a cell of each run, as far as both runs stored it.
-
-    Keys of the plan's `load` are left out, which `record_differences` has. What the cells' own trials found counts for
-    more than what the plan sets for the cell, and that for more than what was found of their sink as the runs began.
-    """
+    """Differences in the durability of Kafka and of the sink between two cells, as far as both runs stored it.
+    Without keys of the plan's `load` (see `record_differences`). The cells' own trials override the plan's settings
+    for the cell, which override the sink's settings at the start of the run."""
     own = one.durability is not None and other.durability is not None
     found = list(_between("", *(_durability(run, cell, own=own) for run, cell in ((a, one), (b, other)))))
     texts = ["" if cell.durability is None else cell.durability.text for cell in (one, other)]
-    # Such as a table that is UNLOGGED, which is no setting.
+    # For example an UNLOGGED table, which is no setting.
     found += [Difference("of a stored record", *texts)] if all(texts) and len(set(texts)) > 1 else []
     return [each for each in found if ABSENT not in (each.a, each.b)]
 

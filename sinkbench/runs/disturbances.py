@@ -1,4 +1,4 @@
-"""What disturbed one of two runs more than the other, and can explain that they differ: foreign load and stalls."""
+"""What disturbed one of two runs more than the other, and can explain a difference: foreign load and stalls."""
 
 from __future__ import annotations
 
@@ -14,13 +14,8 @@ from sinkbench.results import TrialRecord
 
 @dataclass(frozen=True)
 class Disturbance:
-    """Of one kind, in the trials of a cell in run A and in run B; the figures are medians, in words.
-
-    Attributes:
-        what: its name in a table.
-        sentence: the same for a sentence, with "A" and "B" for the figures.
-        more_in_b: whether run B had more of it.
-    """
+    """One kind of disturbance in a cell's trials in runs A and B, as medians in words. `what` is its name in a
+    table; in `sentence`, "A" and "B" stand for the figures."""
 
     what: str
     sentence: str
@@ -44,12 +39,8 @@ class _Kind:
 
 
 def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: float | None) -> list[Disturbance]:
-    """What differs by much between the valid trials of a cell in two runs.
-
-    Args:
-        a, b: the trials of the runs.
-        cores: of the machine; None if they are not known, and with them what much of a load is.
-    """
+    """Large differences in disturbance between a cell's valid trials in two runs; `cores` is the machine's number,
+    without which foreign load is not compared."""
     kinds = [_Kind("no new record seen, of a drain", "no new record was seen for", _stalled, MUCH_STALLED, percent)]
     if cores is not None:
         much = MUCH_FOREIGN * cores
@@ -68,7 +59,7 @@ def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: floa
 
 
 def _stalled(trial: TrialRecord) -> float | None:
-    """The share of a drain that was in stalls; None if they were not sought."""
+    """The share of a drain that was in stalls; None if stalls were not searched for."""
     if trial.stalled_seconds is None or not trial.window_seconds:
         return None
     return trial.stalled_seconds / trial.window_seconds

@@ -1,4 +1,4 @@
-"""Whether a run passes that was compared with another one: the options --fail-if-slower and --fail-if-cpu-higher."""
+"""Whether a compared run passes: the options --fail-if-slower and --fail-if-cpu-higher."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sinkbench.runs.compare import Compared, Comparison
 
 @dataclass(frozen=True)
 class Gate:
-    """Why B does not pass; what is `inconclusive`, since a disturbance can explain it; and `remarks` on the rest."""
+    """Why B fails; which cells are `inconclusive`, since a disturbance can explain them; and `remarks` on the rest."""
 
     failures: list[str]
     remarks: list[str]
@@ -19,7 +19,7 @@ class Gate:
 
 
 def percent_of(text: str, option: str) -> float:
-    """The percent in `5%`, `5` or `2.5 %`, given by that option; ResultsError if not from 0 to below 100."""
+    """The percentage in `5%`, `5` or `2.5 %`; ResultsError, naming the option, if not from 0 to below 100."""
     try:
         percent = float(text.strip().removesuffix("%"))
     except ValueError:
@@ -30,11 +30,12 @@ def percent_of(text: str, option: str) -> float:
 
 
 def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = None) -> Gate:
-    """Whether run B passes if no cell may be N percent slower, or take more CPU time, than in run A; None: any.
+    """Whether run B passes if no cell may be N percent slower, or use N percent more CPU time, than in run A; None: no
+    limit.
 
-    It fails if a cell is slower, or takes more CPU time, by more and significantly so, if one that passed in A does
-    not in B, or if nothing could be compared. It is inconclusive for a cell that is slower by more where a disturbance
-    can explain it. Remarks name cells whose trials could not have shown such a difference, and those not compared.
+    It fails if a cell significantly exceeds N, passed in A but not in B, or if nothing could be compared. It is
+    inconclusive if a disturbance can explain a slower cell. Remarks list cells whose trials could not have shown such a
+    difference, and those not compared.
     """
     broken = [cell.name for cell in comparison.cells if cell.broken]
     whole = Gate(_lines({"passed in run A and not in run B": broken}), [])
@@ -66,7 +67,7 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
         for cell in told
         if cell.smallest_percent is not None and cell.smallest_percent > percent
     ]
-    # What is excused is named on its own.
+    # Cells with an explanation are listed separately.
     inconclusive = [
         cell.name for cell in cells if cell not in told and not cell.broken and cell.verdict != "cannot tell"
     ]
@@ -81,5 +82,5 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
 
 
 def _lines(cells: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each thing that is said of at least one cell."""
+    """A line for each statement that applies to at least one cell."""
     return [f"{what}: {', '.join(those)}" for what, those in cells.items() if those]

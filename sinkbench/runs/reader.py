@@ -1,4 +1,4 @@
-"""A stored run, read back: its summary, trials, plan and connectors."""
+"""Reads a stored run: its summary, trials, plan and connectors."""
 
 from __future__ import annotations
 
@@ -22,13 +22,8 @@ _SUMMARY = "summary.json"
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What the folder of a run holds, but for its samples.
-
-    Attributes:
-        trials: in the order in which they were taken.
-        plan: every key of plan.yaml.
-        connectors: the content of each connector file, by its pipeline.
-    """
+    """The folder of a run without its samples: trials in the order taken, every key of plan.yaml, and the content of
+    connector files by pipeline."""
 
     summary: RunSummary
     trials: list[TrialRecord]
@@ -37,11 +32,8 @@ class StoredRun:
 
 
 def load_run(path: Path) -> StoredRun:
-    """Reads a run from its folder, a link to it such as results/latest, or its summary.json.
-
-    An unfinished run is read up to its last whole trial. UserError if it is none, or a file of it is missing or
-    damaged.
-    """
+    """Reads a run from its folder, a link to it such as results/latest, or its summary.json. An unfinished run is
+    read up to its last complete trial. UserError if it is no run, or a file is missing or damaged."""
     summary = load_summary(path)
     folder = path if path.is_dir() else path.parent
     return StoredRun(
@@ -53,10 +45,8 @@ def load_run(path: Path) -> StoredRun:
 
 
 def load_summary(path: Path) -> RunSummary:
-    """The summary of a run, from the same paths and with the same errors as `load_run`.
-
-    A killed race leaves a summary without its last trial, or none: it is made of the trials.
-    """
+    """The summary of a run, with the paths and errors of `load_run`. A killed race leaves a summary without its last
+    trial, or none, so it is computed from the trials."""
     file = path / _SUMMARY if path.is_dir() else path
     folder = RunFolder(file.parent)
     if file.exists() or not path.is_dir():
@@ -78,14 +68,14 @@ def load_summary(path: Path) -> RunSummary:
 
 
 def load_connectors(folder: Path) -> dict[str, JsonValue]:
-    """The content of each connector file, by its pipeline; ResultsError if one is damaged."""
+    """The content of each connector file by pipeline; ResultsError if one is damaged."""
     return {
         file.relative_to(folder).with_suffix("").as_posix(): _json(file) for file in sorted(folder.glob("*/*.json"))
     }
 
 
 def _up_to_date(folder: RunFolder, summary: RunSummary) -> RunSummary:
-    """The summary with the trials after it; as it is if its plan cannot be read."""
+    """The summary updated with later trials; unchanged if its plan cannot be read."""
     trials = read_trials(folder.trials_path)
     try:
         return _summed(folder, trials, summary.run, summary)
@@ -94,7 +84,7 @@ def _up_to_date(folder: RunFolder, summary: RunSummary) -> RunSummary:
 
 
 def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:
-    """The summary over all trials, with what `known` has besides; ValueError if they are of another plan."""
+    """The summary over all trials, with other fields from `known`; ValueError if they are of another plan."""
     plan = _plan(folder.plan_path)
     workers = [each.workers for each in (*trials, *(known.cells if known else ()))]
     cells = expand(plan, workers[0]) if workers else []

@@ -5,14 +5,14 @@
     └── <run>/
         ├── plan.yaml         the plan as it ran, with every default and the seed
         ├── connectors/       the connector files as they were
-    ├── targets/          <sink>/: the target files that the plan names, if any
-    ├── queries/          the queries that the plan asks, if any
-        ├── trials.jsonl      a TrialRecord a line
-        ├── samples/          <trial>.csv: a sample a row
+        ├── targets/          <sink>/: the target files that the plan names, if any
+        ├── queries/          the queries that the plan asks, if any
+        ├── trials.jsonl      a TrialRecord per line
+        ├── samples/          <trial>.csv: a sample per row
         └── summary.json      a RunSummary
 
-docs/format.md describes them. What cannot be read or written is a UserError that names it and says what to do. A
-service's answer may quote a secret, so every text is redacted before it is written.
+See docs/format.md. Read and write errors are UserErrors. A service's answer may quote a secret, so every text is
+redacted before it is written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sinkbench.secrets import redacted, redacted_values
 from sinkbench.yamlfile import to_yaml
 
 _NEEDED_BYTES = 2**20
-# A year of trials has fewer.
+# Even a year of trials is smaller.
 _MOST_BYTES = 2**30
 _FIRST_COLUMNS = ("seconds", "stored", "uncommitted")
 
@@ -58,10 +58,8 @@ _ADVICE = {
 
 
 def check_writable(root: Path) -> None:
-    """Checks that a run can be stored in the folder `root`, which is made if need be.
-
-    It writes a megabyte there and removes it, so that a full disk shows before anything is started.
-    """
+    """Checks that runs can be stored in the folder `root`, and creates it if needed. It writes and removes a
+    megabyte, so that a full disk is found before anything starts."""
     with _writing(root):
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root) as trial:
@@ -86,10 +84,8 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, plan: Plan, connectors: Path, now: datetime | None = None) -> Self:
-        """A new folder below `root` with the plan and its connector files; `latest` points at it from now on.
-
-        Of two runs of the same second the later one's id ends in -2.
-        """
+        """A new folder below `root` with the plan and its connector files; `latest` points to it. The second of two
+        runs in the same second has an id ending in -2."""
         stem = f"{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan.name}"
         folder = cls(_make_unique(root, stem))
         with _writing(folder.path):
@@ -107,12 +103,12 @@ class RunFolder:
         return folder
 
     def append_trial(self, trial: TrialRecord) -> None:
-        """Adds a line to trials.jsonl, and returns when it is on the disk."""
+        """Appends a line to trials.jsonl, and returns when it is on disk."""
         line = _clean_json(trial.model_dump(mode="json"), None).encode()
         with _writing(self.trials_path):
             with self.trials_path.open("ab") as trials:
                 if self.trials_path.is_file():
-                    # A killed run may have left a part of a line.
+                    # A killed run may have left an incomplete line.
                     trials.truncate(self.trials_path.read_bytes().rfind(b"\n") + 1)
                 trials.write(line)
                 trials.flush()
@@ -120,11 +116,9 @@ class RunFolder:
             _sync_folder(self.path)
 
     def write_samples(self, trial: str, rows: Sequence[Mapping[str, float | int | str | None]]) -> str:
-        """Writes a trial's samples as CSV; returns the file's path relative to the run's folder.
-
-        The columns are all keys of all rows: `seconds`, `stored` and `uncommitted` first, the others by name, so that a
-        service that dies does not change their order. A key that a row lacks is empty.
-        """
+        """Writes a trial's samples as CSV; returns the path relative to the run's folder. Columns are all keys of
+        all rows: `seconds`, `stored` and `uncommitted` first, the others by name, so that a failed service does not
+        change their order."""
         if Path(trial).name != trial:
             raise ValueError(f"trial {trial!r} cannot be the name of a file")
         keys = {key for row in rows for key in row}
@@ -139,7 +133,7 @@ class RunFolder:
         return relative
 
     def write_summary(self, summary: RunSummary) -> None:
-        """Writes summary.json as a whole or not at all, and points `latest` at this run."""
+        """Writes summary.json atomically, and points `latest` to this run."""
         with _writing(self.summary_path):
             _replace(self.summary_path, _clean_json(summary.model_dump(mode="json"), 2))
         self._become_latest()
@@ -158,11 +152,8 @@ class RunFolder:
 
 
 def read_trials(path: Path) -> list[TrialRecord]:
-    """The trials in a trials.jsonl; none if there is no such file.
-
-    A last line that is not whole, as a killed run may leave, is skipped. Any other line that is no trial is a UserError
-    with its number.
-    """
+    """The trials in a trials.jsonl; empty if there is no such file. An incomplete last line of a killed run is
+    skipped; any other invalid line is a UserError with its number."""
     lines = _read(path).split(b"\n") if path.exists() else [b""]
     trials = []
     for number, line in enumerate(lines[:-1], start=1):
@@ -243,7 +234,7 @@ def _make_unique(root: Path, stem: str) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes a file so that a reader, or a crash, finds the old content or the new one."""
+    """Writes a file atomically, also in case of a crash."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -258,7 +249,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Puts the names in a folder on the disk; without it a power cut may bring an old file back."""
+    """Syncs a folder's entries to disk; without it a power failure may restore an old file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -275,7 +266,7 @@ def _read(path: Path) -> bytes:
 
 def _first(invalid: ValidationError) -> str:
     detail = invalid.errors()[0]
-    # A key of the file's may hold anything.
+    # A key of the file may contain anything.
     where = printable(".".join(map(str, detail["loc"])).replace("\n", "\\n"))
     return f"{where}: {detail['msg']}" if where else detail["msg"]
 
