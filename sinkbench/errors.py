@@ -22,7 +22,7 @@ EXIT_CODES = {
 
 
 class Interrupted(SystemExit):
-    """Ctrl-C, a closed terminal, or SIGTERM.
+    """SIGINT (Ctrl-C), SIGTERM, or SIGHUP (a closed terminal).
 
     It is not KeyboardInterrupt, which the command line's library handles itself. As a SystemExit it makes psycopg
     cancel a query, so that the connection can be used to clean up.
