@@ -11,7 +11,9 @@ from sinkbench.stack.security import Security
 from sinkbench.stack.spec import Place, ServiceSpec
 from sinkbench.topology import Node, Topology, needed_bytes
 
-# The name in the quorum since the first version with one broker: Kafka listens where Java resolves it.
+__all__ = ["HOST", "check_memory", "local_place", "supervisor_config"]
+
+# The host in the quorum, as with a single broker: Kafka listens where Java resolves this name.
 CONTROLLER_HOST = "localhost"
 # The last of several stopping brokers may have no quorum to stop in order; a kill then loses nothing.
 QUORUM_STOP_SECONDS = 15
