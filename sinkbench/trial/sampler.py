@@ -42,7 +42,9 @@ class Sources:
     tasks: Callable[[], Mapping[str, float]] = dict
 
 
-def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
+def throttled(
+    read: Callable[[], Read], seconds: float, meanwhile: Callable[[], Read] | None = None
+) -> Callable[[], Read]:
     """Limits a source to one call per `seconds`, with `meanwhile` or its last value in between; not after an error."""
     last: list[Read] = []
     next_at = -math.inf
@@ -50,7 +52,7 @@ def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None =
     def read_or_wait() -> Read:
         nonlocal next_at
         if time.monotonic() < next_at:
-            return last[0] if meanwhile is None else meanwhile
+            return last[0] if meanwhile is None else meanwhile()
         last[:] = [read()]
         next_at = time.monotonic() + seconds
         return last[0]
