@@ -8,6 +8,7 @@ from dataclasses import replace
 from sinkbench.errors import ServiceError
 from sinkbench.sinks import SinkReading
 from sinkbench.stack import Usage
+from sinkbench.stack.processes import machine_cpu
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sampler, Sources, throttled
 
@@ -37,11 +38,14 @@ def probes(own: Resources, *, growing: bool = False, always: bool = False) -> Sa
     sources = Sources(sink=stored, in_topic=own.in_topic if growing else lambda: own.records)
     if not (cell.probes or always):
         return cluster.sampler(sources, UNWATCHED_SECONDS)
+    # Clusters without faults are external: their machines are not this one.
+    seen = cluster.stack.faults is not None
     sources = replace(
         sources,
         consumed=throttled(own.consumed, SLOW_SECONDS),
         status=throttled(own.status, SLOW_SECONDS),
-        usage=throttled(cluster.stack.usage, SLOW_SECONDS, meanwhile=Usage()),
+        # A trial of a few seconds needs the machine's CPU time at every sample.
+        usage=throttled(cluster.stack.usage, SLOW_SECONDS, lambda: Usage(machine=machine_cpu() if seen else None)),
         tasks=lambda: cluster.metrics.read(own.names.connector),
     )
     return cluster.sampler(sources, cluster.plan.probe_interval_ms / 1000)

@@ -55,10 +55,13 @@ class Sources:
     tasks: Callable[[], Mapping[str, float]] = dict
 
 
-def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
+def throttled(
+    read: Callable[[], Read], seconds: float, meanwhile: Callable[[], Read] | None = None
+) -> Callable[[], Read]:
     """A source that is asked at most once in `seconds`.
 
-    In between it gives `meanwhile`, or what it gave last if that is None. One that fails is asked again the next time.
+    In between it gives what `meanwhile` reads, or what it gave last if that is None. One that fails is asked again the
+    next time.
     """
     last: list[Read] = []
     next_at = -math.inf
@@ -66,7 +69,7 @@ def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None =
     def read_or_wait() -> Read:
         nonlocal next_at
         if time.monotonic() < next_at:
-            return last[0] if meanwhile is None else meanwhile
+            return last[0] if meanwhile is None else meanwhile()
         last[:] = [read()]
         next_at = time.monotonic() + seconds
         return last[0]
