@@ -22,7 +22,7 @@ from sinkbench.trial.names import is_ours
 
 @dataclass
 class Around:
-    """What a configuration is interpreted with: workers (None if they do not answer), and states by name of the sink."""
+    """What a configuration is interpreted with: workers (None if they do not answer), and states by sink."""
 
     endpoints: Endpoints
     connect: ConnectCluster | None

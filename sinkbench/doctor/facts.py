@@ -123,8 +123,6 @@ class Facts:
 
     @property
     def in_question(self) -> tuple[Connector, ...]:
-        """The connectors whose configurations are judged, each once with its most tasks: the plan's, or else running
-        ones.
-        """
+        """The connectors whose configurations are judged, each with its most tasks: the plan's, or running ones."""
         chosen = self.planned if self.plan is not None else self.running
         return tuple({each.label: each for each in sorted(chosen, key=lambda each: each.tasks)}.values())

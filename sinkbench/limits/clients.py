@@ -25,7 +25,7 @@ class Writers:
     """Clients that write. Each starts when it is first needed, and ends with this object at the latest."""
 
     def __init__(self, records: MakeRecords) -> None:
-        """`records` are written by the first client; each further one gets the same number of the records that follow."""
+        """`records` are the first client's; each further one gets the same number of the records that follow."""
         self._records = records
         self._workers = Workers()
         self._ends: list[Connection] = []

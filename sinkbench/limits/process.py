@@ -94,7 +94,7 @@ def make_records(wanted: MakeRecords) -> list[bytes]:
 
 
 def write(connection: Connection) -> None:
-    """Worker that obeys MakeRecords, then Open and Write in turn; answers None when ready, and each Write with Written."""
+    """Worker that obeys MakeRecords, then Open and Write in turn; answers None when ready, and Write with Written."""
     records = make_records(connection.recv())
     connection.send(None)
     while True:
