@@ -1,6 +1,4 @@
-"""Where the services run: one driver for each place, with the interface `Stack`. This package knows no trials or
-results.
-"""
+"""Where the services run: one driver for each place, with the interface `Stack`. No trials or results here."""
 
 from sinkbench.stack.endpoint import Endpoint, Endpoints
 from sinkbench.stack.protocol import (

@@ -47,9 +47,7 @@ def endpoints_of(place: Place) -> Endpoints:
 def reached(
     endpoints: Endpoints, plugins: frozenset[str] = frozenset(), *, loadgens: bool = False
 ) -> dict[str, tuple[ServiceSpec, Endpoint]]:
-    """Returns service and endpoint of each reachable node, in starting order. Workers must have found the classes
-    `plugins`.
-    """
+    """Returns service and endpoint of each reachable node, in starting order; `plugins` is for the workers' check."""
     settings = endpoints.kafka_settings
     found: dict[str, tuple[ServiceSpec, Endpoint]] = {
         name: (KAFKA, Endpoint(address, options={**settings, NODE: str(number)}))
@@ -80,9 +78,7 @@ def checks(
 
 
 def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEASE_SECONDS) -> str | None:
-    """Returns in one line why this service cannot be used, with its version; None if it can or does not tell its
-    version.
-    """
+    """Returns in one line why this service cannot be used, with its version; None if it can or is unknown."""
     try:
         if name == KAFKA.name:
             return kafka_refusal(kafka_release(endpoints.kafka, endpoints.kafka_settings, timeout_seconds))

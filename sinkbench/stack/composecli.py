@@ -73,9 +73,7 @@ class ComposeCli:
         return found
 
     def _files(self) -> list[str]:
-        """None if COMPOSE_FILE names them. The user's override precedes the security file, so that it cannot remove
-        security.
-        """
+        """None if COMPOSE_FILE names them. Security is last: the user's override cannot remove it."""
         environment = self._checkout / ".env"
         lines = environment.read_text(encoding="utf-8") if environment.exists() else ""
         if os.environ.get("COMPOSE_FILE") or re.search(r"^COMPOSE_FILE=.", lines, re.MULTILINE):

@@ -22,9 +22,7 @@ LOCALHOST = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Reach:
-    """Where the containers `named` are for this process, which is one of them if `inside`. No node waits for those in
-    `gone`.
-    """
+    """Where the containers are for this process, one of them if `inside`. No node waits for those in `gone`."""
 
     named: Mapping[str, Container]
     inside: bool

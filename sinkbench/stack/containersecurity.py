@@ -43,9 +43,7 @@ MOST_LOADGENS = 4
 
 
 def names_of_containers(nodes: Sequence[str], project: str) -> list[str]:
-    """Returns all names by which containers are reached: from the host, by service, and by container for scaled
-    services.
-    """
+    """Returns all names of containers: those for the host, services, and single containers of scaled services."""
     scaled = {"connect": MOST_WORKERS, "loadgen": MOST_LOADGENS}
     own = [f"{project}-{service}-{number}" for service, most in scaled.items() for number in range(1, most + 1)]
     return [*LOCAL_NAMES, *nodes, *scaled, *own]

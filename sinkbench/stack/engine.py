@@ -93,9 +93,7 @@ def allowance_of(host_config: Mapping[str, Any]) -> Allowance:
 
 
 def used_by(stats: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Returns CPU seconds and bytes of memory (anonymous and mapped, no page cache); None if the container does not
-    run.
-    """
+    """Returns CPU seconds and bytes of memory (anonymous and mapped, no page cache); None for a stopped container."""
     used = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
     memory = stats.get("memory_stats", {}).get("stats", {})
     # The names differ between versions 1 and 2 of control groups; mapped files include shared memory.
@@ -128,9 +126,7 @@ def _connect() -> Any:
 
 
 class DockerEngine:
-    """The Docker engine, for one compose project. Every method raises StackError if the engine refuses or cannot be
-    used.
-    """
+    """The Docker engine, for one compose project. Every method raises StackError if the engine refuses."""
 
     def __init__(self, project: str) -> None:
         self.project = project
@@ -154,7 +150,6 @@ class DockerEngine:
         return found[0]["Labels"].get(PROJECT_LABEL) if found else None
 
     def containers(self) -> list[Container]:
-        """Returns all containers, running or not, by service and number."""
         listed = [
             Container(
                 id=each["Id"],
@@ -193,9 +188,7 @@ class DockerEngine:
             return None
 
     def out_of_memory(self, since: float, until: float) -> set[str]:
-        """Returns ids of containers in which the kernel killed a process for memory; times are in seconds since the
-        epoch.
-        """
+        """Returns ids of containers in which the kernel killed a process for memory; times in seconds since 1970."""
         filters = {"event": ["oom"], "label": self._ours}
         events = self._ask("events", since=f"{since:.6f}", until=f"{until:.6f}", filters=filters, decode=True)
         return {str(event["Actor"]["ID"]) for event in events}
@@ -212,7 +205,6 @@ class DockerEngine:
         return text.decode(errors="replace").rstrip()
 
     def files(self, container: Container, folder: str) -> dict[str, bytes]:
-        """Returns the files in a folder of a container, running or not, by name."""
         chunks, _ = self._ask("get_archive", container.id, folder)
         with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
             read = {Path(each.name).name: archive.extractfile(each) for each in archive}

@@ -57,7 +57,6 @@ def advice(answer: str) -> str:
 
 
 def _at_once(asked: Mapping[str, Check]) -> dict[str, str | None]:
-    """Runs all checks concurrently; returns what each says, None for those that pass."""
     with ThreadPoolExecutor(max_workers=max(len(asked), 1)) as pool:
         return dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
 

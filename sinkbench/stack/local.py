@@ -91,7 +91,6 @@ class LocalStack(Stack):
                 raise
 
     def install(self, say: Say) -> None:
-        """Fetches the programs that come from Maven if they are missing or outdated."""
         self._home.prepare()
         with self._lock(say):
             ensure_distributions(self.checkout, self.settings.dist, say)

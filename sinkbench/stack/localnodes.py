@@ -27,7 +27,6 @@ PLUGINS = frozenset(
 
 
 def log_tail(path: Path, lines: int = LOG_LINES) -> str:
-    """Returns the last `lines` lines of a log; empty if there is none."""
     try:
         with path.open("rb") as file:
             # Logs may be large.
@@ -46,7 +45,6 @@ class LocalNodes:
 
     @cached_property
     def roles(self) -> dict[str, Roles]:
-        """By service, for services with replicas."""
         own = OwnNodes(self.home.place, self.supervisor, self.home.data)
         return {
             spec.name: spec.roles(own)

@@ -26,9 +26,7 @@ NOT_ASKED = 3
 
 
 def asked_for(last: Mapping[str, Any], since: Sequence[str], plan: str) -> bool:
-    """Whether a controller that starts now should race. `last` has the values of the last race that an `up` requested,
-    `since` the start time of each service, if known.
-    """
+    """Whether a controller that starts now should race. `since` has the services' start times, `last` the last race."""
     before = last.get("since")
     # A project is the same even if one of its services was recreated or restarted.
     same = before == since or (isinstance(before, list) and not set(before).isdisjoint(since))

@@ -81,9 +81,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class ProxyTarget:
-    """The address of a sink's service for this machine, and the values of ${env:NAME} in connector files that depend on
-    it, with {host} and {port} in them.
-    """
+    """A sink service's address for this machine, and texts of variables that depend on it, with {host} and {port}."""
 
     host: str
     port: int

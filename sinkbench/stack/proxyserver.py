@@ -24,9 +24,7 @@ START_SECONDS, END_SECONDS, POLL_SECONDS = 15.0, 5.0, 0.05
 
 @dataclass(frozen=True)
 class BuiltProxies:
-    """A proxy of this machine. `refusal` returns why no proxy is possible, `listen` the address at which workers reach
-    it.
-    """
+    """A proxy of this machine. `refusal` returns why none is possible, `listen` the address for the workers."""
 
     checkout: Path
     dist: Path

@@ -33,7 +33,6 @@ def shared_client(access: Access, timeout_seconds: float) -> httpx.Client:
 
 
 def said(answer: httpx.Response, most: int) -> str:
-    """Returns the first `most` characters of an answer, in one line."""
     # Before it is cut, since a part of a secret would not be recognized.
     return " ".join(redacted(answer.text).split())[:most]
 

@@ -23,9 +23,7 @@ TAKEN = ("kafka", "connect", "loadgen", "loadgens", "controller")
 
 @dataclass(frozen=True)
 class About:
-    """What a service says of itself; None if it does not. `other` names, in one line, another product that answers like
-    it.
-    """
+    """What a service says of itself; `other` names, in one line, another product that answers like it."""
 
     version: str | None = None
     java: str | None = None
@@ -47,9 +45,7 @@ class SinkService(ServiceSpec):
     supported: Supported | None = None
 
     def refusal(self, endpoint: Endpoint) -> str | None:
-        """Returns why this version or product cannot be used, None if it can or is unknown. Raises ServiceError if it
-        is down.
-        """
+        """Returns why this version or product cannot be used; None if it can or is unknown. Raises ServiceError."""
         if self.supported is None:
             return None
         about = self.about(endpoint)
@@ -109,13 +105,13 @@ def declared_sink(name: str) -> DeclaredSink:
 
 
 def declared_sinks() -> list[DeclaredSink]:
-    """Returns all installed sinks, by name. Raises StackError if one cannot be used."""
+    """Raises StackError if one cannot be used."""
     return [declared_sink(name) for name in _registered()]
 
 
 @functools.cache
 def sink_services() -> Mapping[str, SinkService]:
-    """Returns the services of all sinks, by name. Raises StackError if two have the same name."""
+    """Raises StackError if two have the same name."""
     found: dict[str, SinkService] = {}
     for sink in declared_sinks():
         for service in sink.services:

@@ -23,8 +23,6 @@ CaFile = Annotated[Path, BeforeValidator(ca_file)]
 
 
 class StackSection(yamlfile.Section):
-    """A mapping of keys to values."""
-
     @model_validator(mode="before")
     @classmethod
     def _is_a_mapping(cls, value: object) -> object:
@@ -35,8 +33,6 @@ class StackSection(yamlfile.Section):
 
 
 class HttpSection(StackSection):
-    """Credentials for a service that speaks HTTP."""
-
     user: str | None = None
     password: Secret | None = Field(default=None, repr=False)
     ca: CaFile | None = Field(default=None, description="certificates (PEM) that sign the service's own")

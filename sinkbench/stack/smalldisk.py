@@ -23,9 +23,7 @@ UNMOUNT_SECONDS = 3.0
 
 
 class SmallDisk:
-    """The file system at `path`. If `used`, it stays mounted, so that a service that has files on it finds them at a
-    restart.
-    """
+    """The file system at `path`. If `used`, it stays mounted, since a service has files on it."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self.path = path
@@ -33,9 +31,7 @@ class SmallDisk:
         self._size_bytes = size_bytes
 
     def fill(self) -> None:
-        """Shrinks the file system to its present content, so that writes fail with "No space left on device". Raises
-        StackError.
-        """
+        """Shrinks the file system to its content: writes fail with "No space left on device". Raises StackError."""
         problem = ""
         for attempt in range(TRIES):
             now = os.statvfs(self.path)

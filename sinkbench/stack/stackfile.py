@@ -1,6 +1,4 @@
-"""The stack file: addresses of existing clusters, and where their secrets are, in YAML that is read as strictly as a
-plan.
-"""
+"""The stack file: addresses of existing clusters, and where their secrets are. It is read as strictly as a plan."""
 
 from __future__ import annotations
 
@@ -112,9 +110,7 @@ class StackFile(StackSection):
 
 
 def load_stack_file(path: Path) -> StackFile:
-    """Reads a stack file with its secrets, which it conceals. Raises StackError with a line for each of up to five
-    mistakes.
-    """
+    """Reads a stack file, and conceals its secrets. Raises StackError with a line for each of up to five mistakes."""
     source = YamlFile(path, "stack file", StackError)
     conceal_misplaced(source.content)
     sections = {name: service.section for name, service in sink_services().items()}

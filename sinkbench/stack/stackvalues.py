@@ -99,7 +99,6 @@ def address(value: str) -> str:
 
 
 def several(value: object) -> object:
-    """Turns a single text into a list."""
     return [value] if isinstance(value, str) else value
 
 

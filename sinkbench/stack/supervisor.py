@@ -43,7 +43,6 @@ class Supervisor:
         self.socket = socket
 
     def _rpc(self) -> Any:
-        """One connection per use, for thread safety."""
         return getRPCInterface({"SUPERVISOR_SERVER_URL": f"unix://{self.socket}"})
 
     def answers(self) -> bool:
@@ -64,9 +63,7 @@ class Supervisor:
             return None
 
     def launch(self, environment: Mapping[str, str]) -> None:
-        """Starts supervisord in the background and waits for it. Raises StackError, with its output, if it does not
-        start.
-        """
+        """Starts supervisord in the background and waits for it. Raises StackError with its output."""
         # The socket file of a killed supervisord would refuse connections.
         self.socket.unlink(missing_ok=True)
         done = run([sys.executable, "-m", "supervisor.supervisord", "-c", str(self.config)], environment)
@@ -103,12 +100,12 @@ class Supervisor:
         raise StackError(f"{name}: no such service; there are {', '.join(sorted(p.name for p in self.programs()))}")
 
     def start(self, name: str) -> None:
-        """Starts one program without waiting until it is ready. Raises StackError."""
+        """Does not wait until it is ready. Raises StackError."""
         with self._rpc() as rpc, _faults(f"{name} could not be started", "ALREADY_STARTED"):
             rpc.supervisor.startProcess(self._full_name(name), False)
 
     def stop(self, name: str) -> None:
-        """Stops one program and waits for its end. Raises StackError."""
+        """Waits for its end. Raises StackError."""
         with self._rpc() as rpc, _faults(f"{name} could not be stopped", "NOT_RUNNING"):
             rpc.supervisor.stopProcess(self._full_name(name), True)
 

@@ -45,9 +45,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("/usr/lib/jvm")) -> Path:
-    """Returns the home of a JDK 21 or newer: JAVA_HOME, else the newest in `jvm_folder`, else on PATH. Raises
-    StackError.
-    """
+    """Returns the home of a JDK 21 or newer: JAVA_HOME, the newest of `jvm_folder`, or on PATH. Raises StackError."""
     homes = [Path(environ["JAVA_HOME"])] if environ.get("JAVA_HOME") else []
     installed = [home for home in sorted(jvm_folder.glob("*")) if not home.is_symlink()]
     homes += sorted(installed, key=lambda home: _java_version(home) or 0, reverse=True)
