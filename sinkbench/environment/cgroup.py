@@ -17,7 +17,6 @@ _BY_PATH = (("kubepods", "kubernetes"), ("libpod", "podman"), ("docker", "docker
 _NO_LIMIT_BYTES = 2**60
 
 Read = Callable[[str], str | None]
-"""Returns the text of a file below /sys/fs/cgroup; None if it cannot be read."""
 
 
 def container() -> tuple[str, Allowance]:
@@ -49,9 +48,7 @@ def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, 
 
 
 def own_allowance(cgroups: str, read: Read, cpus_allowed: int | None = None) -> Allowance:
-    """Returns the smallest limits of a process's control groups (version 1 or 2) and their parents. `cpus_allowed` is
-    the number of cores of its affinity mask.
-    """
+    """Returns the smallest limits of a process's control groups (version 1 or 2), parents and affinity mask."""
     cpus: list[float] = [] if cpus_allowed in (None, os.cpu_count()) else [float(cpus_allowed or 0)]
     memory: list[int] = []
     for line in cgroups.splitlines():
@@ -77,7 +74,7 @@ def allowance(found: Allowance | None) -> dict[str, float | int | str | None]:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """The folders of a control group and its parents, each with a trailing slash; the root's is empty."""
+    """A control group and its parents, each with a trailing slash; the root's is empty."""
     # All of them, since in a container the path may be the host's, of which only the root is visible.
     inside = PurePosixPath(path.strip().lstrip("/"))
     for each in (inside, *inside.parents):

@@ -35,7 +35,6 @@ class Mount:
 
 
 def text_of(path: Path) -> str | None:
-    """Returns the text of a file of /proc or /sys, stripped; None if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -43,9 +42,7 @@ def text_of(path: Path) -> str | None:
 
 
 def disk(path: Path | None) -> dict[str, str | None]:
-    """Returns the `filesystem` type at `path` and the `kind` of disk: nvme, ssd, rotational, virtual, memory or
-    network.
-    """
+    """Returns the type of file system and the kind of disk: nvme, ssd, rotational, virtual, memory or network."""
     mount = None if path is None else mount_of(existing_part(path).resolve(), text_of(MOUNTS) or "")
     if mount is None:
         return {"filesystem": None, "kind": None}
@@ -92,7 +89,6 @@ def _kind_below(mount: Mount) -> str | None:
 
 
 def _kinds(block: Path, deepest: int) -> Iterable[str | None]:
-    """The kinds of the disks under a block device, which is given by its folder in /sys."""
     slaves = sorted((block / "slaves").iterdir()) if (block / "slaves").is_dir() else []
     if slaves and deepest:
         for slave in slaves:

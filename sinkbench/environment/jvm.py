@@ -18,9 +18,7 @@ _VERSIONS = ("jvm_runtime_info", "jvm_info")
 
 
 def flags_of(words: Iterable[str]) -> dict[str, JsonValue]:
-    """Returns the flags of a Java command line: sizes and numbers as text, switches as booleans; the last of several
-    wins.
-    """
+    """Returns a Java command line's flags: sizes and numbers as text, switches as booleans. The last one wins."""
     found: dict[str, JsonValue] = {}
     for word in words:
         if size := _SIZE.fullmatch(word) or _NUMBER.fullmatch(word):

@@ -59,9 +59,7 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
 def jvms(
     endpoints: Endpoints, commands: Mapping[str, Sequence[str]], sinks: Mapping[str, About]
 ) -> dict[str, JsonValue]:
-    """Returns version and flags of each JVM of Kafka, Connect and the sinks; None if not visible. `commands` has the
-    visible command lines.
-    """
+    """Returns version and flags of each JVM; None if not visible. `commands` has the visible command lines."""
     workers = {name: words for name, words in commands.items() if name.startswith("connect-") and java_of(words)}
     shown = common(version_shown(text) for text in _metrics(endpoints))
     connect = str(shown) if shown else None
@@ -117,7 +115,6 @@ def _connect_version(endpoints: Endpoints) -> str:
 
 
 def _shipped(checkout: Path) -> dict[str, JsonValue]:
-    """Versions of the programs that Maven fetched."""
     project = ET.parse(checkout / "connect" / "pom.xml").getroot()  # noqa: S314 - ours
     properties = {each.tag.removeprefix(MAVEN): each.text for each in project.findall(f"{MAVEN}properties/*")}
     return {name.removesuffix(".version"): text for name, text in properties.items() if name.endswith(".version")}
