@@ -1,3 +1,1 @@
-"""Clients of Kafka, Kafka Connect and its metrics. Their exceptions are converted here; this package knows no trials,
-sinks or plans.
-"""
+"""Clients of Kafka, Kafka Connect and its metrics. They convert exceptions, and know no trials, sinks or plans."""

@@ -42,15 +42,12 @@ class Task:
 
 @dataclass(frozen=True)
 class ConnectorStatus:
-    """A connector and its tasks as one worker sees them."""
-
     state: str
     trace: str
     tasks: tuple[Task, ...]
 
     @property
     def running(self) -> int:
-        """Number of tasks in the state RUNNING."""
         return sum(task.state == "RUNNING" for task in self.tasks)
 
     @property
@@ -70,9 +67,7 @@ class ConnectorStatus:
         return self.state == "RUNNING" and len(self.tasks) == tasks and done
 
     def cause(self) -> str | None:
-        """Returns the first line of the cause of the connector's failure, else of the one that most failed tasks share.
-        Causes that name no reason count only if there are no others.
-        """
+        """Returns the cause of the connector's failure, else the most common cause of its failed tasks."""
         if self.state == "FAILED":
             return first_cause(self.trace)
         causes = Counter(first_cause(task.trace) for task in self.failed)
@@ -82,9 +77,7 @@ class ConnectorStatus:
 
 @dataclass(frozen=True)
 class Validation:
-    """Connect's answer about a configuration: the keys that are declared, errors by key, and the values as config
-    providers resolve them, without secrets.
-    """
+    """Connect's answer: declared keys, errors by key, and values as config providers resolve them, without secrets."""
 
     listed: frozenset[str]
     errors: Mapping[str, tuple[str, ...]]
@@ -92,9 +85,7 @@ class Validation:
 
 
 def validation_of(answer: Any) -> Validation:
-    """Parses the answer to `PUT /connector-plugins/CLASS/config/validate`. Undeclared keys of a client are in it
-    without a definition.
-    """
+    """Parses the answer to `PUT /connector-plugins/CLASS/config/validate`, where undeclared keys have no definition."""
     listed, errors, values = set(), {}, {}
     for each in answer["configs"]:
         name, definition, said = str(each["value"]["name"]), each.get("definition"), each["value"]
@@ -108,10 +99,8 @@ def validation_of(answer: Any) -> Validation:
 
 
 def first_cause(trace: str) -> str:
-    """Returns the message of the innermost cause in a Java stack trace, without the exception's class.
-
-    If the innermost cause has no message, the next outer one is used, with the innermost class in brackets. Connect's
-    own wrappers precede the causes.
+    """Returns the message of the innermost cause in a Java stack trace that has one, without the exception's class. If
+    that is not the innermost cause, the class of the innermost follows in brackets.
     """
     causes = causes_in(trace)
     if not causes:
@@ -129,9 +118,7 @@ def first_cause(trace: str) -> str:
 
 
 def placement(status: ConnectorStatus, worker_ids: Mapping[str, str]) -> dict[str, int]:
-    """Returns the number of tasks on each worker by name, 0 included. `worker_ids` has the names by Connect's ids; an
-    id that is missing there is its own name.
-    """
+    """Returns the number of tasks on each worker by name, 0 included; an unknown id is its own name."""
     counts = dict.fromkeys(worker_ids.values(), 0)
     for task in status.tasks:
         name = worker_ids.get(task.worker_id, task.worker_id)
@@ -154,9 +141,7 @@ class ConnectCluster:
         access: Access | None = None,
         timeout_seconds: float = 20.0,
     ) -> None:
-        """`urls` are the workers' REST addresses, or a function that returns them. It is called again if none answers,
-        since a restarted container may have another address.
-        """
+        """`urls` may be a function, which is called again if no worker answers: addresses of containers change."""
         self._find = urls if callable(urls) else None
         self._urls = list(urls() if callable(urls) else urls)
         self._http = http_client(access or Access(), timeout_seconds)
@@ -211,7 +196,6 @@ class ConnectCluster:
         return {str(key): str(value) for key, value in answer.json().items()}
 
     def set_tasks(self, name: str, tasks: int) -> None:
-        """Sets `tasks.max` of a running connector."""
         self._ask("PUT", f"/connectors/{name}/config", json={**self.config(name), "tasks.max": str(tasks)})
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
@@ -223,7 +207,6 @@ class ConnectCluster:
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true", allow=(404,))
 
     def restart(self, name: str) -> None:
-        """Restarts the connector and all its tasks."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true")
 
     def pause(self, name: str) -> None:
@@ -247,9 +230,7 @@ class ConnectCluster:
         return ConnectorStatus(body["connector"]["state"], body["connector"].get("trace", ""), tuple(tasks))
 
     def wait_for_tasks(self, name: str, tasks: int, timeout_seconds: float = 90.0) -> ConnectorStatus:
-        """Returns the status once exactly `tasks` tasks exist and each runs or has FAILED. Raises ConnectError after
-        `timeout_seconds`.
-        """
+        """Returns the status once `tasks` tasks exist and each runs or has FAILED, else raises ConnectError."""
         deadline = time.monotonic() + timeout_seconds
         while True:
             status = self.status(name)

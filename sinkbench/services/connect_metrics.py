@@ -1,6 +1,4 @@
-"""The workers' metrics of each task, from the Prometheus JMX exporter with `connect/metrics.yaml`, whose names are
-those of the exporter's usual configurations.
-"""
+"""The workers' metrics of each task, from the Prometheus JMX exporter with `connect/metrics.yaml`."""
 
 from __future__ import annotations
 
@@ -120,16 +118,12 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
             average time between two polls, since a task alternates between poll and put.
         tasks_poll_share: likewise the share of waiting for records in `poll`.
         tasks_put_ms, tasks_put_max_ms: time of a put, the mean over all tasks and the maximum.
-        tasks_records_per_put: mean size of the batches.
         tasks_read_total, tasks_put_total: records read from the topic, and passed to `put`, so far.
         tasks_active_records: records read and not committed yet.
         tasks_fetched_bytes_total: bytes received from Kafka so far, before decompression.
-        tasks_without_partitions, tasks_without_records: number of tasks that have none, or have read none.
         tasks_busiest_share: share of the task with most records read; a put of 500 records can take seconds, and they
             count as put only afterwards.
-        tasks_lag_max_records, tasks_fetch_ms, tasks_commit_ms: maximum lag of a partition, mean times of a fetch and
-            of a commit of offsets.
-        tasks_running_share: share of time in the state RUNNING.
+        tasks_fetch_ms, tasks_commit_ms: mean times of a fetch and of a commit of offsets.
         connect_*: of all workers. connect_compilation_seconds_total is elapsed time, which includes waiting for a core.
     """
     workers = list(workers)
@@ -176,8 +170,6 @@ def _of_each(tasks: Iterable[Task], names: Mapping[str, str], how: Callable[[lis
 
 @maps_exceptions(httpx.HTTPError)
 class ConnectMetrics:
-    """The metrics of all workers of one cluster. Not thread-safe."""
-
     def __init__(self, urls: Mapping[str, str], access: Access | None = None) -> None:
         """`urls` has the address of each worker's metrics by name; empty if they are not exported."""
         # Quoting three dozen names for each request would take a third of the time.

@@ -28,8 +28,6 @@ class QueueRecord(NamedTuple):
 
 
 class Original(NamedTuple):
-    """A record as it was in its original topic."""
-
     topic: str
     partition: int
     key: bytes | None
@@ -39,9 +37,7 @@ class Original(NamedTuple):
 
 @maps_exceptions(KafkaException)
 class DeadLetterQueue:
-    """The topic of a dead letter queue, up to its end at the time of opening. The offsets of a consumer group record
-    what was played back, so that nothing is played back twice.
-    """
+    """A dead letter queue up to its end when opened. A consumer group's offsets record what was played back."""
 
     def __init__(
         self, bootstrap: str, settings: Mapping[str, str], topic: str, since: Mapping[int, int] | None = None
@@ -65,7 +61,6 @@ class DeadLetterQueue:
             raise
 
     def _look(self, since: Mapping[int, int] | None) -> dict[int, tuple[int, int, int]]:
-        """The first offset, the end, and the offset to begin with, by partition."""
         described = self._consumer.list_topics(self.topic, timeout=TIMEOUT_SECONDS).topics[self.topic]
         if described.error is not None:
             raise StackError(
@@ -92,13 +87,10 @@ class DeadLetterQueue:
 
     @property
     def left(self) -> int:
-        """Number of records not played back yet."""
         return sum(end - done for _, end, done in self._spans.values())
 
     def records(self) -> Iterator[QueueRecord]:
-        """Yields the records not played back yet, in order within a partition. Raises ServiceError after 30 s without a
-        record.
-        """
+        """Yields the records not played back yet, in order by partition. Raises ServiceError after 30 s without one."""
         missing = {number: end for number, (_, end, done) in self._spans.items() if end > done}
         self._consumer.assign([TopicPartition(self.topic, number, self._spans[number][2]) for number in missing])
         moved = time.monotonic()
@@ -153,7 +145,6 @@ class DeadLetterQueue:
 
 
 def _produce(producer: Any, original: Original, acknowledged: Callable[[Any, Any], None]) -> None:
-    """Passes a record to the producer, once its queue has room."""
     topic, partition, key, value, headers = original
     while True:
         try:

@@ -39,10 +39,7 @@ def map_exceptions(*kinds: type[Exception], to: type[ServiceError] = ServiceErro
 
 
 def maps_exceptions(*kinds: type[Exception]) -> Callable[[Client], Client]:
-    """A class decorator: the constructor and public methods raise `kinds` as ServiceError.
-
-    Generators are covered while they run. Private methods still raise the client's exceptions.
-    """
+    """A class decorator: constructor and public methods, also running generators, raise `kinds` as ServiceError."""
 
     def mapped(client: Client) -> Client:
         for name, method in list(vars(client).items()):

@@ -19,9 +19,7 @@ USER_AGENT = "sinkbench"
 
 
 def tls(access: Access) -> ssl.SSLContext:
-    """Returns a context that trusts the access's certificates, or those of the system. Raises ServiceError if the file
-    cannot be used.
-    """
+    """Returns a context that trusts the access's CA, or the system's. Raises ServiceError if it cannot be used."""
     try:
         return _context(access.ca, None if access.ca is None else access.ca.stat().st_mtime_ns)
     except OSError as error:

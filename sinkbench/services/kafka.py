@@ -104,13 +104,10 @@ class Kafka:
             raise StackError(f"Kafka at {self.bootstrap} does not answer: {self._cause(error)}") from None
 
     def brokers(self, timeout_seconds: float = TIMEOUT_SECONDS) -> frozenset[int]:
-        """Returns the ids of the brokers that are up."""
         return frozenset(self._admin.list_topics(timeout=timeout_seconds).brokers)
 
     def broker_settings(self, names: Iterable[str]) -> dict[str, str | None]:
-        """Returns the settings of one broker, "not set" without a value, None for those that the cluster does not
-        disclose.
-        """
+        """Returns the settings of one broker: "not set" without a value, None if not disclosed."""
         found: Mapping[str, Any] = {}
         with suppress(KafkaException, ValueError):
             broker = min(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
@@ -120,9 +117,7 @@ class Kafka:
         return {name: (found[name].value or "not set") if name in found else None for name in names}
 
     def copies(self, topic: str | None = None) -> tuple[frozenset[int], dict[str, dict[int, PartitionCopies]]]:
-        """Returns the brokers that are up, and the replicas by topic and partition, with one request. Topics that do
-        not exist or are not visible are left out.
-        """
+        """Returns the brokers that are up, and the replicas by topic and partition of visible topics. One request."""
         seen = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS)
         found = {
             name: {
@@ -135,7 +130,6 @@ class Kafka:
         return frozenset(seen.brokers), found
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """Returns the end offset of each partition."""
         described = self._admin.list_topics(topic, timeout=self._seconds).topics[topic]
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
         answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
@@ -144,16 +138,11 @@ class Kafka:
     def some_records(
         self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS, *, last: bool = False
     ) -> list[bytes | None]:
-        """Returns about `count` values from the middle of the partitions, or the `last` ones; fewer after the timeout.
-        A tombstone is None.
-        """
+        """Returns about `count` values from the middle of the partitions, or the last ones; fewer after the timeout."""
         return [message.value() for message in self._some(topic, count, timeout_seconds, last=last)]
 
     def keeps_status(self, topic: str, connector: str) -> bool:
-        """Whether this is Connect's status topic: one of its last records is of `connector`.
-
-        Source: org.apache.kafka.connect.storage.KafkaStatusBackingStore.
-        """
+        """Whether one of the topic's last records is Connect's status of `connector` (KafkaStatusBackingStore)."""
         keys = [message.key() for message in self._some(topic, STATUS_KEYS, STATUS_SECONDS, last=True)]
         return any(key is not None and key.startswith(b"status-") and connector.encode() in key for key in keys)
 
@@ -180,9 +169,7 @@ class Kafka:
         return found
 
     def written(self) -> dict[str, int]:
-        """Returns the sum of the end offsets by topic, without internal topics; empty with more than `MOST_PARTITIONS`
-        partitions.
-        """
+        """Returns the sum of the end offsets by topic, without internal topics; empty with too many partitions."""
         described = self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics
         asked = {
             TopicPartition(name, number): OffsetSpec.latest()
@@ -208,9 +195,7 @@ class Kafka:
         return reader.committed(self._seconds)
 
     def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
-        """Waits until `group` has no members, so that nothing more is written. Raises StackError after
-        `timeout_seconds`.
-        """
+        """Waits until `group` has no members, so that nothing more is written. Raises StackError after the timeout."""
         deadline = time.monotonic() + timeout_seconds
         problem = ""
         while time.monotonic() < deadline:
@@ -245,22 +230,19 @@ class Kafka:
         return len(described.members)
 
     def _described(self, group: str) -> Any:
-        """None for a group that does not exist."""
         answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
         return _unless_absent(answer[group])
 
     def create_topic(
         self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
     ) -> None:
-        """Creates a topic with this configuration, unless it exists."""
+        """Creates a topic unless it exists."""
         wanted = [NewTopic(topic, partitions, replication, config=dict(config or {}))]
         futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 
     def produce(self, topic: str, values: Iterable[bytes]) -> int:
-        """Writes values without keys and waits for all acknowledgements. Returns their number. Raises StackError if
-        some fail.
-        """
+        """Writes values without keys. Returns their number once all are acknowledged, else raises StackError."""
         producer = Producer({**self._settings, "enable.idempotence": True}, logger=SILENT)
         failed: list[str] = []
 
@@ -279,7 +261,6 @@ class Kafka:
         return count
 
     def delete_topic(self, topic: str) -> None:
-        """Deletes a topic if it exists."""
         futures = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "delete", "UNKNOWN_TOPIC_OR_PART")
 
@@ -290,10 +271,8 @@ class Kafka:
 
 
 class _Reader:
-    """Reads a group's committed offsets with a consumer that never joins the group.
-
-    An admin client needs one request for this. But if the group's coordinator dies, it may never find another one
-    (librdkafka issue 5511), or abort the process (issue 4605).
+    """Reads a group's committed offsets without joining the group. An admin client may never find a new coordinator
+    after the old one died (librdkafka issue 5511), or abort the process (issue 4605).
     """
 
     def __init__(self, settings: Mapping[str, Any], group: str, topic: str) -> None:

@@ -35,9 +35,8 @@ QUIET_SECONDS = 0.2
 
 
 def release_of(highest: Mapping[int, int]) -> str | None:
-    """Returns the release, such as "3.8", from the highest version of each request; None without any.
-
-    Other implementations may support some requests of a later release: the first step that is missing decides.
+    """Returns the release, such as "3.8", from the highest version of each request; None without any. The first missing
+    step decides, since other implementations may support some requests of a later release.
     """
     if not highest:
         return None

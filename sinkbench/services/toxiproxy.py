@@ -19,9 +19,7 @@ ANY_PORT = 0
 
 @dataclass(frozen=True)
 class Toxic:
-    """A fault of all connections of a proxy, with toxiproxy's terms: `type` is latency, bandwidth or timeout; `stream`
-    is upstream for what clients send, and downstream for the answers.
-    """
+    """A fault of all connections of a proxy; `stream` is upstream for what clients send, downstream for the answers."""
 
     type: str
     stream: Literal["upstream", "downstream"]
