@@ -18,7 +18,6 @@ SHORTEST = 4
 HIDDEN = "***"
 
 SECRET_NAME = re.compile(r"PASSW|PASSPHRASE|SECRET|TOKEN|API[._-]?KEY|CREDENTIAL|PRIVATE|JAAS", re.IGNORECASE)
-"""Matches names of settings with secrets."""
 
 # user:password@ in an address, password=... in a connection string, a query or a line of JAAS.
 _MISPLACED = re.compile(

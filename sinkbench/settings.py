@@ -114,7 +114,6 @@ class Settings(BaseSettings):
 
     @property
     def layout(self) -> Topology:
-        """The topology with the workers and heaps in force."""
         return self._layout.with_sizes(self.workers, {name: str(getattr(self, f"{name}_heap")) for name in HEAPS})
 
     def with_layout(self, found: Topology) -> Settings:
@@ -128,9 +127,8 @@ class Settings(BaseSettings):
         return settings
 
     def ports(self) -> list[tuple[int, str, str]]:
-        """Returns (port with offset, variable, service) for every port of the stack, in starting order.
-
-        Raises SettingsError if a port is out of range, or used twice, including that of the live page.
+        """Returns (port with offset, variable, service) for each port of the stack, in starting order. Raises
+        SettingsError if a port is out of range, or used twice, including that of the live page.
         """
         layout = self.layout
         named = [(name, node.name, node.number) for name in PORTS for node in layout.of(name.split("_")[0])]

@@ -54,7 +54,7 @@ def service_of(name: str) -> str:
 
 
 def bytes_of(size: str) -> int:
-    """Returns the bytes of a heap size of Java's options, such as 768m or 2g."""
+    """Parses a heap size of Java's options, such as 768m or 2g."""
     return int(size[:-1]) * _UNITS[size[-1]]
 
 
@@ -181,9 +181,7 @@ class _TopologyFile(Section):
 
 @dataclass(frozen=True)
 class Topology:
-    """The nodes of a stack, by default the small one. `name` is "small", "published", or the file's name without its
-    folder.
-    """
+    """The nodes of a stack, by default the small one. `name` is "small", "published", or the file's name."""
 
     name: str = SHIPPED[0]
     kafka: KafkaNodes = field(default_factory=KafkaNodes)
@@ -225,12 +223,10 @@ class Topology:
         )
 
     def heaps(self) -> dict[str, str]:
-        """Returns the heap of each node, by service, if known."""
         found = {name: getattr(self, name).heap for name in ("kafka", "connect", "elasticsearch")}
         return {name: heap for name, heap in found.items() if heap is not None}
 
     def describe(self) -> dict[str, dict[str, JsonValue]]:
-        """Returns names of nodes, and what they replicate, by service, as plain values."""
         return {
             "kafka": {
                 "nodes": list(self.kafka.nodes),
@@ -247,7 +243,6 @@ class Topology:
         }
 
     def lines(self) -> list[str]:
-        """Returns a line for each service, for display."""
         return [
             "; ".join(
                 [
@@ -266,10 +261,7 @@ def needed_bytes(topology: Topology) -> int:
 
 
 def load_topology(choice: str, checkout: Path, own: Path) -> Topology:
-    """Returns the topology `choice`: one of `SHIPPED`, or a file relative to `checkout`; `own` is sinkbench's folder.
-
-    Raises SettingsError if it cannot be used, with a line for each of up to five mistakes.
-    """
+    """Returns a topology of `SHIPPED` from the folder `own`, or of a file below `checkout`. Raises SettingsError."""
     path = own / "topologies" / f"{choice}.yaml" if choice in SHIPPED else checkout / choice
     if path.suffix not in _FILE:
         raise SettingsError(

@@ -1,6 +1,4 @@
-"""YAML files of users, read strictly: YAML 1.2 without duplicate keys, checked by a pydantic model without unknown
-keys. Mistakes are reported with their lines.
-"""
+"""YAML 1.2 files of users without duplicate or unknown keys, checked by pydantic; mistakes have their lines."""
 
 from __future__ import annotations
 
@@ -139,9 +137,7 @@ class YamlFile:
     def explain(
         self, invalid: ValidationError, model: type[BaseModel], others: Mapping[str, type[BaseModel]] | None = None
     ) -> str:
-        """Returns a line for each of up to five mistakes that pydantic found, in the file's order. `others` are the
-        models of other modes, which may have a key that `model` lacks.
-        """
+        """Returns a line for each of up to five mistakes, in the file's order. `others` are models of other modes."""
         mistakes = [detail for detail in invalid.errors() if not _follows_from_another(detail)]
         said = (self._explain(each, model, others or {}) for each in mistakes)
         found = sorted({(self.line(*path), text) for path, text in said})
