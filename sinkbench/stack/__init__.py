@@ -1,6 +1,5 @@
-"""Where the services run: a driver for each place, with the interface `Stack`. Trials and results are not known here.
-
-`protocol` is that interface, `endpoint` how services are reached, `spec` what a service is.
+"""Where the services run: one driver for each place, with the interface `Stack`. This package knows no trials or
+results.
 """
 
 from sinkbench.stack.endpoint import Endpoint, Endpoints
