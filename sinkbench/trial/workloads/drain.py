@@ -32,7 +32,7 @@ from sinkbench.trial.trial import check_replication, measured, raise_if_ended_ea
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures
 
-# A longer pilot continues at its next visit: the pilots in between warm the same JVMs.
+# Limits a visit, in lengths of a pilot; the pilot continues at its next one: those in between warm the same JVMs.
 LONGEST_VISIT = 9
 
 
@@ -127,7 +127,10 @@ class Pilot:
 
 
 def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
-    """Runs a cell on a loaded topic, which stays, until its rate levels off and its JVMs hardly compile."""
+    """Runs a cell on a loaded topic, which stays, until its rate levels off and its JVMs hardly compile.
+
+    There is no audit. With few `seconds_left` it lasts just long enough for a rate.
+    """
     drain = own.cluster.plan.drain
     seconds = drain.pilot_seconds
     longest = min(LONGEST_VISIT * seconds, drain.warm_up_seconds, max(seconds_left, 2 * seconds))
