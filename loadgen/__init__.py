@@ -1,7 +1,4 @@
-"""loadgen fills a Kafka topic with unique NOAA-style JSON records and accounts for each of them.
-
-`loadgen.engine.run` does it; it alone loads Kafka's client.
-"""
+"""Fills a Kafka topic with unique NOAA-style JSON records and accounts for each. Only `engine` loads Kafka's client."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The options of a load of changes: the shares of its inserts, updates and deletes.
-
-Without numpy, which would take most of the time of a command that only reads a plan.
-"""
+"""The options of a load of changes. Does not import numpy, which would slow down commands that only read a plan."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = ["Changes", "shares_add_up"]
-
-# Shares are decimal fractions, whose sum is throttled 1 to the last bit.
+# The sum of decimal fractions differs from 1 in the last bits.
 SHARES_DIFFER = 1e-6
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -35,7 +30,7 @@ class Changes(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan
 
 
 def shares_add_up(inserts: float, updates: float, deletes: float) -> str | None:
-    """What is wrong with the shares of a load of changes, for a person; None if they can be used."""
+    """Returns what is wrong with the shares, in words; None if they are valid."""
     total = inserts + updates + deletes
     if abs(total - 1) > SHARES_DIFFER:
         return f"inserts {inserts:g}, updates {updates:g} and deletes {deletes:g} add up to {total:g}; make that 1"

@@ -1,9 +1,7 @@
-"""A load of changes: which keys its records insert, update and delete, drawn from a seed, and what remains in the end.
+"""A load of changes: inserts, updates and deletes of keys, drawn from a seed, and the final state.
 
-All keys stand in one list, those that are there first. An insert takes one of the others, and moves it to the end of
-those that are there; a delete moves one of these behind the others; an update takes one that is there, and moves none.
-So the draws of many records are one array, and only the moves are made one by one.
-"""
+All keys are in one list, present ones first. An insert moves an absent key to the end of the present ones, a delete
+moves a present one behind them, an update moves none. So only the moves are made one by one, not the draws."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ from loadgen.changes import Changes
 from loadgen.options import Load
 from loadgen.records import Message, RecordMaker
 
-__all__ = ["DRAWN_AT_ONCE", "ChangeMaker", "ChangeStream", "last_versions"]
-
-# Records are drawn in blocks: what a seed gives must not depend on the sizes of batches.
+# A fixed size: the draws of a seed must not depend on the sizes of batches.
 DRAWN_AT_ONCE = 4_096
 INSERT, UPDATE, DELETE = 0, 1, 2
 
@@ -26,31 +22,30 @@ Whole = npt.NDArray[np.int64]
 
 
 class ChangeStream:
-    """The changes of a load, from its first record on: the same for the same options and number of keys.
+    """The changes of a load, which depend only on the options and the number of keys.
 
-    Where no key is there, an update or a delete becomes an insert; where all are there, an insert becomes an update.
-    Inserts and deletes choose among their keys evenly. An update chooses by `skew`: the k-th of n keys that are there
-    with a probability of about k^-exponent (the density x^-exponent between 1 and n + 1, rounded down). A key keeps its
-    place in that order until it is deleted.
+    Without a present key, an update or delete becomes an insert; without an absent one, an insert becomes an update.
+    Inserts and deletes choose keys evenly. An update chooses by `skew`: the k-th of n present keys with a probability
+    of about k^-exponent (the density x^-exponent between 1 and n + 1, rounded down). A key keeps its rank until it is
+    deleted.
     """
 
     def __init__(self, changes: Changes, keys: int) -> None:
-        """`keys` is how many keys there are in all."""
         self._changes = changes
         self._draws = np.random.Generator(np.random.PCG64(changes.seed))
-        # In no order that a sink could profit from.
+        # Random, since a sink could profit from any order.
         self._keys: list[int] = self._draws.permutation(keys).tolist()
         self._there = 0
 
     def blocks(self) -> Iterator[tuple[Whole, npt.NDArray[np.bool_]]]:
-        """For each record in turn, `DRAWN_AT_ONCE` at a time: the number of its key, and whether it deletes it."""
+        """Yields, for `DRAWN_AT_ONCE` records each, the numbers of their keys and whether they delete them."""
         while True:
             kinds, there = self._kinds()
             chosen, end = self._places(kinds, there)
             yield self._moved(chosen, end), kinds == DELETE
 
     def _kinds(self) -> tuple[Whole, Whole]:
-        """What each record does, and how many keys are there before it."""
+        """The kind of each record, and the number of present keys before it."""
         shares = np.array([self._changes.inserts, self._changes.updates])
         wanted = np.searchsorted(np.cumsum(shares), self._draws.random(DRAWN_AT_ONCE), side="right")
         kinds, there = wanted.tolist(), [0] * DRAWN_AT_ONCE
@@ -66,17 +61,17 @@ class ChangeStream:
         return np.array(kinds, dtype=np.int64), np.array(there, dtype=np.int64)
 
     def _places(self, kinds: Whole, there: Whole) -> tuple[Whole, Whole]:
-        """The place in the list of the key that each record takes, and the place that it moves to."""
+        """The place of each record's key in the list, and the place to which it moves."""
         draws, most = self._draws.random(DRAWN_AT_ONCE), len(self._keys)
         skewed = draws if self._changes.skew == "uniform" else _zipf_shares(draws, there, self._changes.exponent)
-        # A share just below 1 of many may be rounded up to all of them.
+        # A share just below 1 of a large count may be rounded up to the count.
         taken = np.minimum((np.where(kinds == UPDATE, skewed, draws) * there).astype(np.int64), there - 1)
         absent = np.minimum(there + (draws * (most - there)).astype(np.int64), most - 1)
         chosen = np.where(kinds == INSERT, absent, taken)
         return chosen, np.select([kinds == INSERT, kinds == DELETE], [there, there - 1], chosen)
 
     def _moved(self, chosen: Whole, end: Whole) -> Whole:
-        """The keys that were at the chosen places, each after the moves before it."""
+        """The keys at the chosen places, each after the moves before it."""
         keys, found = self._keys, []
         for one, other in zip(chosen.tolist(), end.tolist(), strict=True):
             key = keys[one]
@@ -86,7 +81,7 @@ class ChangeStream:
 
 
 def _zipf_shares(draws: npt.NDArray[np.float64], count: Whole, exponent: float) -> npt.NDArray[np.float64]:
-    """Where among `count` keys in order each draw falls, as a share of them, by Zipf's law with that exponent.
+    """Maps each draw to its rank among `count` keys by Zipf's law, as a share of `count`.
 
     The inverse of the distribution with the density x^-exponent between 1 and count + 1.
     """
@@ -99,16 +94,7 @@ def _zipf_shares(draws: npt.NDArray[np.float64], count: Whole, exponent: float) 
 
 
 def last_versions(changes: Changes, keys: int, records: int) -> tuple[Whole, npt.NDArray[np.bool_]]:
-    """What a load leaves behind.
-
-    Args:
-        changes, keys: of the load.
-        records: how many it has, counted from 0.
-
-    Returns:
-        For each key the number of the last record that bears it, -1 of one that none does; and whether it is there in
-        the end: false of one that was deleted, or never inserted.
-    """
+    """Returns for each key the number of its last record, -1 without any, and whether it is present at the end."""
     last, there = np.full(keys, -1, dtype=np.int64), np.zeros(keys, dtype=np.bool_)
     first = 0
     for numbers, deletes in ChangeStream(changes, keys).blocks():
@@ -123,10 +109,9 @@ def last_versions(changes: Changes, keys: int, records: int) -> tuple[Whole, npt
 
 
 class ChangeMaker:
-    """Makes the records of one load, in the order of their `seq`, as `RecordMaker` makes those of other loads."""
+    """Makes the records of a load of changes in the order of their `seq`, as `RecordMaker` does for other loads."""
 
     def __init__(self, load: Load, changes: Changes) -> None:
-        """Raises OptionsError as `RecordMaker` does."""
         self._records = RecordMaker(load)
         self.mean_bytes, self.largest_bytes = self._records.mean_bytes, self._records.largest_bytes
         self._next_seq = load.first_seq
@@ -135,14 +120,10 @@ class ChangeMaker:
         self._deletes: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
 
     def longest_batch(self, seq: int) -> int:
-        """The most records from `seq` on for one call of `batch`."""
         return self._records.longest_batch(seq)
 
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
-        """Makes the records `seq` to `seq + count - 1`, which follow those of the call before; see `RecordMaker.batch`.
-
-        Raises ValueError for a `seq` that does not follow: what is there depends on all records before it.
-        """
+        """See `Maker.batch`. Raises ValueError for a `seq` that does not follow the last batch."""
         if seq != self._next_seq:
             raise ValueError(f"the next record is {self._next_seq}, found {seq}")
         self._next_seq += count

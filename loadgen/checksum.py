@@ -1,14 +1,13 @@
-"""The checksum that a record bears as `bench.sum`: from it alone a copy shows whether it still has what was sent.
+"""The checksum `bench.sum` of a record, which shows from a stored copy alone whether it is unchanged.
 
-It is the CRC-32 of the record's canonical text, in eight hexadecimal digits. Canonical is the list
+It is the CRC-32, as eight hexadecimal digits, of the canonical text
 
     [RECORD WITHOUT "bench", "bench" WITHOUT "sum"]
 
-as JSON with its members in the order of their names, without white space, in ASCII. Numbers count by their value: whole
-ones exactly, however they are spelled, others as the nearest double. So a sink may order members, drop white space and
-all but the last of several members of one name, and spell texts and numbers as it likes. "bench" comes last, so that
-the text of what comes before is worked out once for a record that is sent again and again.
-"""
+as ASCII JSON without white space, with members sorted by name. Numbers count by value: whole ones exactly, others as
+the nearest double. So a sink may reorder members, drop white space and duplicate members, and spell texts and
+numbers in any way. "bench" comes last so that the CRC of the part before it is computed once for a record that is
+sent repeatedly."""
 
 from __future__ import annotations
 
@@ -18,18 +17,16 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-__all__ = ["BENCH", "DIGITS", "SUM", "checksum", "crc_before_bench", "parse"]
-
 BENCH, SUM = "bench", "sum"
 DIGITS = 8
-# Python writes no whole number of more digits; PostgreSQL spells 1e5000 as one.
+# Python prints no longer whole number; PostgreSQL prints 1e5000 as one.
 _MOST_DIGITS = 4300
 
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
 def _number(text: str) -> int | float:
-    """What is spelled with a fraction or an exponent: 1.0 and 1e23 are whole numbers."""
+    """Parses a number with a fraction or an exponent: 1.0 and 1e23 are whole numbers."""
     try:
         exact = Decimal(text)
     except InvalidOperation:
@@ -42,15 +39,14 @@ _DECODE = json.JSONDecoder(parse_float=_number).decode
 
 
 def parse(text: str | bytes) -> Any:
-    """The value of a JSON text, as `checksum` needs it. Raises ValueError if it is none."""
+    """Parses a JSON text for `checksum`. Raises ValueError if it is not JSON."""
     return _DECODE(text.decode() if isinstance(text, bytes) else text)
 
 
 def crc_before_bench(record: Mapping[str, Any]) -> int:
-    """The CRC-32 of the canonical text of a record up to "bench", which it has not got yet.
+    """Returns the CRC-32 of a record's canonical text up to "bench". Raises ValueError for too deep nesting.
 
-    Continued with the canonical text of "bench" and "]" it is the checksum. Raises ValueError for a record
-    that is nested too deeply.
+    Continued with the canonical text of "bench" and "]" it is the checksum.
     """
     try:
         return zlib.crc32(f"[{_ENCODE(record)},".encode())
@@ -59,10 +55,7 @@ def crc_before_bench(record: Mapping[str, Any]) -> int:
 
 
 def checksum(record: Mapping[str, Any]) -> str:
-    """The checksum of a record that was read by `parse`; the one that it bears does not matter.
-
-    Raises KeyError or TypeError if it has no object "bench".
-    """
+    """Returns the checksum of a record from `parse`. Raises KeyError or TypeError without an object "bench"."""
     rest = dict(record)
     bench = dict(rest.pop(BENCH))
     bench.pop(SUM, None)

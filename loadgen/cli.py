@@ -31,14 +31,12 @@ from loadgen.service import LoadService
 from loadgen.summary import Summary
 from loadgen.users import read_users
 
-__all__ = ["main"]
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
 
 
 def _option(name: str) -> Any:
     field = Load.model_fields[name]
-    # A command line needs no unit in an option's name.
+    # Command-line options have no unit in their names.
     flag = "--" + name.removesuffix("_seconds").replace("_", "-")
     return typer.Option(... if field.is_required() else field.default, flag, help=field.description)
 
@@ -93,7 +91,7 @@ def run(
     stop = threading.Event()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        # A second one ends the process at once.
+        # A second signal ends the process at once.
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
@@ -148,8 +146,8 @@ def serve(
 
 
 def _open_dataset(load: Load, client_config: Path | None) -> Dataset:
-    """The user's own records; what they are like goes to standard error."""
-    # DuckDB, which reads some of them, takes its time to be imported.
+    """Reads the user's own records and describes them on standard error."""
+    # Imports DuckDB, which is slow.
     from loadgen.dataset.source import open_dataset
 
     dataset = open_dataset(load.records, load.key, _read_settings(client_config))
@@ -186,7 +184,7 @@ def _exit_code(summary: Summary) -> int:
 
 
 def _check_writable(path: Path | None) -> None:
-    # Before the load rather than after it.
+    # Fails before the load, not after it.
     if path is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""The Kafka producer of a load, set up completely before the first record is sent."""
+"""The Kafka producer of a load, connected before the first record is sent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from loadgen.errors import BrokerError
 from loadgen.options import Load
 from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
 
-__all__ = ["MOST_IN_FLIGHT", "MOST_IN_FLIGHT_BYTES", "open_producer", "producer_config"]
-
 MOST_IN_FLIGHT = 50_000
 MOST_REQUESTS_IN_FLIGHT = 5
 MOST_IN_FLIGHT_BYTES = 128 << 20
@@ -25,15 +23,15 @@ POLL_SECONDS = 0.05
 
 
 def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
-    """librdkafka's settings for `load`, with a largest value and key of `largest_bytes`; 0: as `record_bytes` says."""
+    """Returns librdkafka's settings for `load`. `largest_bytes` of value and key; 0: as `record_bytes` says."""
     return {
         "bootstrap.servers": load.bootstrap,
         "client.id": "loadgen",
         "acks": load.acks,
         # So retries neither duplicate nor reorder. Needs acks=all.
         "enable.idempotence": load.acks == "all",
-        # As an idempotent producer has at most, and a Java producer anyhow. Without it librdkafka sends a request for
-        # every few records, however many wait already: a broker that falls behind then never catches up.
+        # The maximum of an idempotent producer, and a Java producer's default. Without it librdkafka sends a request
+        # for every few records, even with many waiting: a broker that falls behind then never catches up.
         "max.in.flight": MOST_REQUESTS_IN_FLIGHT,
         "compression.type": load.compression,
         "linger.ms": load.linger_ms,
@@ -46,7 +44,7 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
         "partitioner": "murmur2_random",
         "message.timeout.ms": int(load.delivery_timeout_seconds * 1000),
         "delivery.report.only.error": True,
-        # Twice what is ever in flight, so that the producer's queue never delays a record.
+        # Twice the maximum in flight, so that the producer's queue never delays a record.
         "queue.buffering.max.messages": 2 * MOST_IN_FLIGHT,
         "queue.buffering.max.kbytes": 2 * MOST_IN_FLIGHT_BYTES >> 10,
         "socket.nagle.disable": True,
@@ -55,16 +53,12 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
 
 
 def open_producer(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> Producer:
-    """A producer that is connected, knows the topic's partitions, and has its producer id if it needs one.
+    """Returns a producer that is connected, knows the topic's partitions, and has its producer id if it needs one.
 
-    `largest_bytes` as of `producer_config`.
-
-    Raises:
-        BrokerError: the broker does not answer.
-        OptionsError: the Kafka client refuses its settings.
+    Raises BrokerError if the broker does not answer, and OptionsError if the client refuses its settings.
     """
     # Without its id a producer delays the first records by up to half a second, which would look like the broker's
-    # latency. Only the client's statistics tell when it has one.
+    # latency. Only the client's statistics show when it has one.
     state: list[str] = []
 
     def on_statistics(text: str) -> None:

@@ -1,7 +1,4 @@
-"""Further settings of the Kafka client, such as those for SASL and TLS, and messages that keep them secret.
-
-They are no part of `Load`, which is printed, sent and stored. No message shows a value, as any of them may be a secret.
-"""
+"""Further settings of the Kafka client, such as those for SASL and TLS. They are secret: no message shows a value."""
 
 from __future__ import annotations
 
@@ -12,20 +9,18 @@ from pathlib import Path
 from loadgen.errors import OptionsError
 from loadgen.reading import read_text
 
-__all__ = ["TAKEN", "format_client_config", "hide", "parse_client_config", "read_client_config"]
-
 TAKEN = (
     "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "socket.", "client.dns.", "broker.address.",
     "client.rack",
 )  # fmt: skip
-"""Prefixes of the settings that are accepted; loadgen sets all others from a load's options."""
+"""Prefixes of accepted settings; loadgen sets all others from a load's options."""
 
 _KEY = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)+")
 _LONG = 8
 
 
 def read_client_config(path: Path) -> dict[str, str]:
-    """The settings in a file, which is read only once, since it may be /dev/fd/3. Raises OptionsError if that fails."""
+    """Reads a settings file, only once since it may be /dev/fd/3. Raises OptionsError."""
     try:
         text = read_text(path, lambda line: OptionsError(f"client-config: {line}"))
     except FileNotFoundError:
@@ -34,10 +29,9 @@ def read_client_config(path: Path) -> dict[str, str]:
 
 
 def parse_client_config(text: str, name: str = "client-config") -> dict[str, str]:
-    r"""The settings in `key=value` lines (librdkafka's names); empty lines and lines that begin with # are skipped.
+    r"""Parses `key=value` lines; in the value of a key that ends in .pem, \n stands for a line end.
 
-    In the value of a key that ends in .pem, \n stands for the end of a line. Raises OptionsError, with `name` and the
-    line's number, if a setting is not accepted.
+    Raises OptionsError, with `name` and the line's number, if a setting is not accepted.
     """
     settings: dict[str, str] = {}
     for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
@@ -64,7 +58,7 @@ def _is_taken(key: str) -> bool:
 
 
 def format_client_config(settings: Mapping[str, str]) -> str:
-    """The inverse of `parse_client_config`. Raises OptionsError if a key is not accepted or a value needs two lines."""
+    """The inverse of `parse_client_config`. Raises OptionsError if a key is not accepted or a value has two lines."""
     lines = []
     for key, value in settings.items():
         if not _is_taken(key):
@@ -77,7 +71,7 @@ def format_client_config(settings: Mapping[str, str]) -> str:
 
 
 def hide(text: str, settings: Mapping[str, str]) -> str:
-    """A message of the Kafka client on one line, with *** in place of every value of `settings`."""
+    """Returns a message of the Kafka client on one line, with *** in place of the values of `settings`."""
     for value in sorted(settings.values(), key=len, reverse=True):
         if len(value) >= _LONG:
             text = text.replace(value, "***")

@@ -1,4 +1,4 @@
-"""What the records of a load say, as columns, without making them."""
+"""The contents of a load's records as columns, computed without making the records."""
 
 from __future__ import annotations
 
@@ -13,21 +13,12 @@ from loadgen.forms import DOCUMENT, wording_of
 from loadgen.records import gauge_offsets_mm, gauges, level_text
 from loadgen.tide import Tide, load_stations
 
-__all__ = ["Columns", "columns_of"]
-
 Table = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Records as a star: a row for each, which points at one row of every other table.
-
-    Attributes:
-        records: `seq`, `gauge`, `round` and `level`.
-        gauges: `gauge`, and the texts `id`, `name`, `lat`, `lon` and `location`.
-        rounds: `round`, and the text `t`.
-        levels: `level` in mm, and the texts `v`, `s`, `f` and `q`.
-    """
+    """Records as a star schema: each row of `records` refers to a row of every other table. `level` is in mm."""
 
     records: Table
     gauges: Table
@@ -36,7 +27,6 @@ class Columns:
 
 
 def columns_of(count: int, keys: int, first_t: str) -> Columns:
-    """The records with `seq` 0 to `count` - 1 of a load with `keys` keys; see `Load.first_t`."""
     every = load_stations()
     stations = every[: min(keys, len(every))]
     rows = gauges(stations, keys)

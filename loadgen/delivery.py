@@ -1,12 +1,9 @@
-"""Hands records to the producer and counts exactly what became of them.
+"""Passes records to the producer and counts exactly what became of them.
 
-librdkafka reports once on every record that it accepted, and `len(producer)` counts those whose report is to come.
-Reports of failures reach `_failed`, so that at any time
+librdkafka reports once on every record that it accepted, and `len(producer)` counts the pending reports. Only failures
+call Python code (`delivery.report.only.error`; reports of successes would take a tenth of all CPU time), so at any time
 
-    acknowledged = handed over - failed - len(producer)
-
-Reports of successes call no Python code (`delivery.report.only.error`): that would take a tenth of all CPU time.
-"""
+    acknowledged = handed over - failed - len(producer)"""
 
 from __future__ import annotations
 
@@ -17,15 +14,11 @@ from typing import Any, Protocol
 
 from loadgen.records import Message
 
-__all__ = ["LEFT_OVER", "Delivery", "ProducerLike"]
-
 LEFT_OVER = "not acknowledged when the load ended"
 REFUSED_WAIT_SECONDS = 0.01
 
 
 class ProducerLike(Protocol):
-    """The part of `confluent_kafka.Producer` that is used."""
-
     def produce_batch(self, topic: str, messages: list[Message], *, on_delivery: Any) -> int: ...
     def poll(self, timeout: float) -> int: ...
     def flush(self, timeout: float) -> int: ...
@@ -48,7 +41,6 @@ class Delivery:
 
     @property
     def in_flight(self) -> int:
-        """Records handed over without a delivery report yet."""
         return len(self._producer)
 
     @property
@@ -56,7 +48,7 @@ class Delivery:
         return self.sent - self.failed - len(self._producer)
 
     def hand_over(self, messages: list[Message]) -> None:
-        """Hands records to the producer, in order; one that it refuses for good has failed. Empties `messages`."""
+        """Passes records to the producer, in order, and empties `messages`. A finally refused record has failed."""
         self.bytes += self._record_bytes * len(messages) or sum(map(_value_bytes, messages))
         while messages:
             accepted = self._producer.produce_batch(self._topic, messages, on_delivery=self._failed)
@@ -66,7 +58,7 @@ class Delivery:
                 self._producer.poll(REFUSED_WAIT_SECONDS)
 
     def _refused(self, messages: Sequence[Message]) -> list[Message]:
-        """The refused records that may be retried; the others are counted as failed."""
+        """Returns the refused records that may be retried; counts the others as failed."""
         again = []
         for message in messages:
             error: Any = message.pop("_error", None)
@@ -79,15 +71,13 @@ class Delivery:
 
     def serve(self, timeout_seconds: float) -> None:
         """Serves delivery reports; returns after some, or after the timeout."""
-        # Rounded up, since the client rounds down to whole ms: without a wait its caller would spin.
+        # Rounded up: the client rounds down to whole ms, and without a wait the caller would spin.
         self._producer.poll(math.ceil(timeout_seconds * 1000) / 1000)
 
     def flush(self, timeout_seconds: float) -> int:
-        """Waits until every record has a report, or for the timeout; returns how many have none."""
         return self._producer.flush(timeout_seconds)
 
     def abandon(self) -> None:
-        """Counts every record still in flight as failed."""
         self._producer.purge()
         if left := self.flush(1):
             self.failed += left
@@ -100,6 +90,6 @@ class Delivery:
 
 
 def _value_bytes(message: Message) -> int:
-    """The length of a record's value; texts are ASCII, and a tombstone has none."""
+    """Length of a record's value; texts are ASCII, and a tombstone has none."""
     value: Any = message["value"]
     return 0 if value is None else len(value)

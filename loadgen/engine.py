@@ -1,4 +1,4 @@
-"""Runs a load: makes its records, hands them over when they are due, and waits for their reports."""
+"""Runs a load: makes its records, sends them when they are due, and waits for their reports."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from loadgen.schedule import LATE_MS, Lateness, schedule_of
 from loadgen.summary import Behind, Progress, Summary
 from loadgen.topic import prepare_topic
 
-__all__ = ["run"]
-
 PROGRESS_SECONDS = 1.0
 TICK_US = 1_000
 LONGEST_WAIT_SECONDS = 0.2
@@ -39,23 +37,16 @@ def run(
     """Produces the records of `load` and waits until each is acknowledged or has failed.
 
     A record has failed if the broker refused it, if it was not acknowledged within `delivery_timeout_seconds`, or if it
-    was still in flight 5 s after an interrupt. A load ends early if records fail and none was acknowledged for
-    `delivery_timeout_seconds`; with a rate and a duration it ends at the latest 1 s after its duration.
-
-    Args:
-        on_progress: called about once a second, in this thread.
-        stop: once set, interrupts the load.
-        client_settings: further settings of the Kafka client, by librdkafka's names.
-        dataset: the records, unless they are noaa's.
-
-    Raises UnusableError, before anything is produced, if an option, the broker or the topic cannot be used.
+    was still in flight 5 s after an interrupt (`stop`). A load ends early if records fail and none was acknowledged for
+    that timeout; with a rate and a duration it ends at the latest 1 s after its duration. Raises UnusableError, before
+    anything is produced, if an option, the broker or the topic cannot be used.
     """
     cpu_before = time.process_time()
     maker = _maker_of(load, dataset)
     settings = client_settings or {}
     prepare_topic(load, settings, maker.largest_bytes)
     producer = open_producer(load, settings, maker.largest_bytes)
-    # Tombstones have no bytes, and other forms than documents as many more as they need.
+    # Sizes vary with tombstones and forms other than documents.
     record_bytes = load.record_bytes if load.changes is None and load.form == DOCUMENT else 0
     delivery = Delivery(producer, load.topic, record_bytes)
     return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before, dataset).to_the_end()
@@ -123,7 +114,7 @@ class _Run:
             self._show_progress()
 
     def _next_count(self) -> int:
-        """The number of records to send now; if it is 0, this has waited a little."""
+        """Returns the number of records to send now; if it is 0, this has waited a little."""
         room = self._most_in_flight - self.delivery.in_flight
         if room < min(LARGEST_BATCH, max(1, self._most_in_flight // 4)):
             self.delivery.serve(LONGEST_WAIT_SECONDS)
@@ -139,7 +130,7 @@ class _Run:
             return 0
         due = self._schedule.due_count(now_us) - self._made
         if due <= count:
-            # At high rates, send batches a little late: one by one would take ten times the CPU time.
+            # At high rates, batches are sent a little late: single records would take ten times the CPU time.
             self._next_tick_us = now_us + TICK_US
         return min(count, due)
 

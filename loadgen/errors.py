@@ -2,25 +2,20 @@
 
     LoadgenError                  the root; never raised itself
     └── UnusableError             the user can correct it; exit code 2
-        ├── OptionsError          an option is unknown or has a value that cannot be used
-        ├── BrokerError           no broker answers, or it refuses what is asked of it
-        ├── TopicError            the topic is not as asked
-        └── DatasetError          the user's own records cannot be used
+        ├── OptionsError
+        ├── BrokerError
+        ├── TopicError
+        └── DatasetError
 
-Every message is one line: the thing, what was found, and what to do. A record that is not acknowledged raises nothing:
-the summary counts it, and the exit code is 1.
-"""
+Every message is one line: the subject, what was found, and what to do. A record without acknowledgement raises
+nothing: the summary counts it, and the exit code is 1."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["BrokerError", "DatasetError", "ExitCode", "LoadgenError", "OptionsError", "TopicError", "UnusableError"]
-
 
 class ExitCode(IntEnum):
-    """How the command ended."""
-
     DONE = 0
     NOT_ACKNOWLEDGED = 1
     UNUSABLE = 2
@@ -36,16 +31,16 @@ class UnusableError(LoadgenError):
 
 
 class OptionsError(UnusableError):
-    """An option is unknown or has a value that cannot be used."""
+    """An option is unknown or has an invalid value."""
 
 
 class BrokerError(UnusableError):
-    """No broker answers, or it refuses what is asked of it."""
+    """No broker answers, or it refuses a request."""
 
 
 class TopicError(UnusableError):
-    """The topic is not as asked."""
+    """The topic does not match the options."""
 
 
 class DatasetError(UnusableError):
-    """A file or a topic does not hold records that can be used."""
+    """A file or a topic has no usable records."""

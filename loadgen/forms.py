@@ -1,14 +1,12 @@
-"""The forms that one record may have on a topic: what a converter has to read, and what is around the values.
+"""The forms of a record on a topic: what a converter has to read.
 
     document           {"metadata": {...}, "data": [{...}], "bench": {...}}
     row                {"metadata_id": "...", ..., "data_t": "...", ..., "bench_run": "...", "bench_seq": 7, ...}
     ...-debezium       {"before": null, "after": RECORD, "source": {...}, "transaction": null, "op": "c", "ts_ms": ...}
     ...-schema         {"schema": {...}, "payload": RECORD}
 
-A row has a document's values as columns: what a table takes, and what a relational source sends. The envelope is that
-of an insertion, as Debezium's PostgreSQL source sends it. The schema is Kafka Connect's, as JsonConverter with
-`schemas.enable` writes it into every value.
-"""
+A row has a document's values as columns, as from a relational source. The envelope is that of an insertion by
+Debezium's PostgreSQL source. The schema is Kafka Connect's, as JsonConverter with `schemas.enable` writes it."""
 
 from __future__ import annotations
 
@@ -18,20 +16,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from loadgen.checksum import DIGITS, SUM
-
-__all__ = [
-    "DOCUMENT",
-    "FORMS",
-    "Form",
-    "Wording",
-    "added_bytes",
-    "has_envelope",
-    "has_schema",
-    "is_row",
-    "record_in",
-    "schema_of",
-    "wording_of",
-]
 
 Form = Literal[
     "document",
@@ -46,16 +30,16 @@ Form = Literal[
 DOCUMENT: Form = "document"
 FORMS: tuple[Form, ...] = get_args(Form)
 
-# Members of a record, by the member above them; those of `bench` that are whole numbers, and what may be absent.
+# Members of a record, by their parent; the whole numbers of `bench`, and optional members.
 _MEMBERS = {
     "metadata": ("id", "name", "lat", "lon", "location"),
     "data": ("t", "v", "s", "f", "q"),
     "bench": ("run", "seq", "due_us", "sent_us", "pad", SUM),
 }
 _WHOLE, _OPTIONAL = ("seq", "due_us", "sent_us"), ("pad",)
-# What becomes columns of a table may come back as other types: a row bears no checksum.
+# A table's columns may return other types, so a row has no checksum.
 _NO_COLUMNS = (("bench", SUM),)
-# What an envelope tells of the table that the record seems to come from.
+# The table from which the record seems to come, in an envelope.
 _SOURCE = {"version": "3.6.0.Final", "connector": "postgresql", "name": "noaa", "db": "noaa", "schema": "public"}
 _TABLE = "tides"
 _ROW = f"noaa.public.{_TABLE}"
@@ -67,31 +51,22 @@ Json = dict[str, Any]
 
 
 def is_row(form: str) -> bool:
-    """Whether the values are columns of a row, not members of a document."""
     return form.startswith("row")
 
 
 def has_envelope(form: str) -> bool:
-    """Whether the record is within Debezium's envelope."""
     return "-debezium" in form
 
 
 def has_schema(form: str) -> bool:
-    """Whether every value bears its schema."""
     return form.endswith("-schema")
 
 
 @dataclass(frozen=True)
 class Wording:
-    """The constant parts of a record's text in one form. What follows each of them, in turn, is a value.
+    """The constant parts of a record's text in one form, each between the value before and that of its own name.
 
-    Attributes:
-        opening: before the record.
-        v, s, f, q: from one value of a level to the next; `q` ends with the quality itself, which is always the same.
-        run, seq, due_us, sent_us, pad: before these members, with what ends the one before.
-        end_of_pad: after the padding, of a record that has it.
-        sum: before the checksum; empty in a form that has none.
-        end: what ends a record.
+    `q` ends with the quality itself, which is always the same; `sum` is empty in a form that has no checksum.
     """
 
     form: Form
@@ -117,7 +92,6 @@ class Wording:
         return f'{{"metadata": {json.dumps(metadata)}, "data": [{{"t": "'
 
     def closing(self, sent_us: int) -> str:
-        """What comes after a record that was sent at that time, in microseconds since the epoch."""
         closing = ""
         if has_envelope(self.form):
             source, times = _source(sent_us), dict(zip(_TIMES, _times(sent_us), strict=True))
@@ -127,7 +101,6 @@ class Wording:
 
 
 def wording_of(form: Form) -> Wording:
-    """How the records of a form are written."""
     opening = f'{{"schema":{json.dumps(schema_of(form), separators=(",", ":"))},"payload":' if has_schema(form) else ""
     if has_envelope(form):
         opening += '{"before": null, "after": '
@@ -164,13 +137,13 @@ def added_bytes(form: Form) -> int:
 
 
 def record_in(value: Any, form: Form) -> Any:
-    """The record in a value of that form, as Python's json reads both. Raises KeyError or TypeError if it has none."""
+    """Returns the record in a parsed value of that form. Raises KeyError or TypeError if there is none."""
     record = value["payload"] if has_schema(form) else value
     return record["after"] if has_envelope(form) else record
 
 
 def schema_of(form: Form) -> Json:
-    """Kafka Connect's schema of the values of a form, as JsonConverter writes it."""
+    """Returns Kafka Connect's schema of a form's values, as JsonConverter writes it."""
     record = _struct([_text(*names) for names in _columns()] if is_row(form) else _members(), name=f"{_ROW}.Value")
     if not has_envelope(form):
         return {**record, "optional": False}
@@ -192,7 +165,7 @@ def schema_of(form: Form) -> Json:
 
 
 def _columns() -> list[tuple[str, str]]:
-    """The columns of a row, in turn, and the member of each."""
+    """The columns of a row, in order, with the member of each."""
     every = [(part, name) for part, names in _MEMBERS.items() for name in names]
     return [(f"{part}_{name}", name) for part, name in every if (part, name) not in _NO_COLUMNS]
 
@@ -218,7 +191,7 @@ def _struct(members: list[Json], name: str | None = None) -> Json:
 
 
 def _source(sent_us: int) -> Json:
-    """What Debezium's PostgreSQL source says of a change at that time; the records of one call are one transaction."""
+    """The `source` of a change in Debezium's PostgreSQL envelope; the records of one call are one transaction."""
     ts_ms, ts_us, ts_ns = _times(sent_us)
     return {
         **{name: _SOURCE[name] for name in ("version", "connector", "name")},
@@ -249,5 +222,4 @@ def _transaction_schema() -> Json:
 
 
 def _times(sent_us: int) -> tuple[int, int, int]:
-    """Milliseconds, microseconds and nanoseconds since the epoch."""
     return sent_us // 1_000, sent_us, sent_us * 1_000

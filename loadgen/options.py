@@ -14,14 +14,10 @@ from loadgen.errors import OptionsError
 from loadgen.forms import DOCUMENT, Form
 from loadgen.reading import parse_json
 
-__all__ = ["NOAA", "Acks", "Compression", "Load", "Pace", "load_from"]
-
 Acks = Literal["0", "1", "all"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 Pace = Literal["even", "recorded"]
 NOAA = "noaa"
-"""The records that loadgen makes itself."""
-
 TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 SEQ_DIGITS_OF_A_DURATION = 12
 KEYS = 10_000
@@ -149,13 +145,13 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
 
     @property
     def largest_seq(self) -> int:
-        """A bound of bench.seq, which bounds the length of a record."""
+        """Upper bound of bench.seq, which determines the length of a record."""
         asked = self.asked
         return 10**SEQ_DIGITS_OF_A_DURATION + self.first_seq if asked is None else self.first_seq + asked - 1
 
 
 def load_from(values: Mapping[str, Any]) -> Load:
-    """Makes a Load of plain values. Raises OptionsError, with the option and the value found, if that fails."""
+    """Makes a Load of plain values. Raises OptionsError, with the option and the value found."""
     try:
         return Load(**values)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Ways to show a load's progress, on standard error; standard output is for the summary."""
+"""Shows a load's progress on standard error; standard output is for the summary."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from collections.abc import Callable
 from loadgen.options import Load
 from loadgen.summary import Progress
 
-__all__ = ["Show", "show_json", "show_lines"]
-
 Show = Callable[[Progress], None]
 LINE_SECONDS = 5.0
 
 
 def show_json(progress: Progress) -> None:
-    """Writes a JSON object a line, about once a second, for a program."""
     print(progress.model_dump_json(), file=sys.stderr, flush=True)
 
 
 def show_lines(load: Load) -> Show:
-    """Writes a line about every 5 s."""
     last = time.monotonic()
 
     def show(progress: Progress) -> None:

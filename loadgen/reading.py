@@ -1,8 +1,6 @@
-"""Input from outside, read strictly: files that may be anything, and JSON.
+"""Reads files and JSON from outside strictly.
 
-JSON in Python's own reader knows NaN, takes the last of two values of one key in silence, and reads numbers that no
-other program reads alike.
-"""
+Python's JSON reader accepts NaN, duplicate keys, and numbers that other programs read differently."""
 
 from __future__ import annotations
 
@@ -14,20 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MOST_BYTES", "parse_json", "printable", "read_bytes", "read_text"]
-
 MOST_BYTES = 1 << 20
-"""A file that a person writes has fewer."""
-# What is nested deeper could not be written again: each level takes calls in the writers, too.
+"""More than a file written by a person has."""
+# Deeper nesting could not be written again: each level takes calls in the writers, too.
 _DEEPEST = 100
 _LARGEST_INTEGER = 2**64
 _DIGITS = 20
-# Control characters, but for tab and line feed, and those that turn the direction of writing around.
+# Control characters, except tab and line feed, and those that change the direction of writing.
 _UNPRINTABLE = {
     code: repr(chr(code))[1:-1]
     for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
-# What a group or others may do with a file.
+# Permissions of group and others.
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _KIND = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
@@ -35,20 +31,13 @@ _KIND = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a devi
 def read_bytes(
     path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES, *, private: bool = False
 ) -> bytes:
-    """The content of a file, or of a pipe without a name, as in `<(...)`.
+    """Returns the content of a file, or of an unnamed pipe, as in `<(...)`.
 
-    Args:
-        path: the file.
-        error: makes the exception of a line that names the file, says what was found and what to do.
-        most_bytes: a file with more is refused.
-        private: whether it has a secret; a file that others than its owner may use is refused.
-
-    Raises:
-        FileNotFoundError: there is none; each caller has its own advice.
-        Exception: that of `error`: it cannot be read, or is no file.
+    A `private` file that others than its owner may use is refused. Raises FileNotFoundError, for which each caller has
+    its own advice, or the exception that `error` makes of a message.
     """
     try:
-        # A FIFO without a writer would wait here for ever.
+        # A FIFO without a writer would block forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             found = os.fstat(descriptor)
@@ -78,7 +67,7 @@ def read_bytes(
 def read_text(
     path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES, *, private: bool = False
 ) -> str:
-    """The text in a file, which is UTF-8; arguments and exceptions as of `read_bytes`."""
+    """Returns the text of a UTF-8 file; see `read_bytes`."""
     content = read_bytes(path, error, most_bytes, private=private)
     try:
         text = content.decode("utf-8-sig")
@@ -91,16 +80,14 @@ def read_text(
 
 
 def printable(text: str) -> str:
-    """The text for a terminal: what would move its cursor, or pass for something else, as Python escapes it."""
+    """Escapes, as Python does, what would move a terminal's cursor or look like something else."""
     return text.translate(_UNPRINTABLE)
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text.
+    """Parses a JSON text. Raises ValueError if it is not JSON, or programs may read it differently.
 
-    Raises:
-        ValueError: it is not JSON, or not what every program reads alike: says in what. Numbers must be finite and
-            whole numbers below 2^64, keys distinct, texts whole, and nothing nested deeper than 100 levels.
+    Numbers must be finite and whole numbers below 2^64, keys distinct, texts valid, and nesting at most 100 levels.
     """
     try:
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
@@ -145,7 +132,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(value: Any) -> None:
-    """Raises ValueError if a value is nested too deeply, or has half a character."""
     level = [value]
     for _ in range(_DEEPEST):
         below: list[Any] = []

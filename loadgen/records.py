@@ -1,16 +1,14 @@
-"""Makes records: each is a NOAA water-level response as UTF-8 JSON, with what the benchmark needs, and unique.
+"""Makes unique records: NOAA water-level responses as ASCII JSON, with the benchmark's member.
 
-As a document, which is the usual one of the forms in `loadgen.forms`, it is
+As a document (`loadgen.forms` has the other forms) a record is
 
     {"metadata": {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659", "location": "..."},
      "data": [{"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}],
      "bench": {"run": "...", "seq": 123456, "due_us": 1769879160000000, "sent_us": 1769879160000123, "pad": "...",
                "sum": "0badcafe"}}
 
-A record is one f-string of parts that were prepared for each key, level and batch; of the ways measured (bytes with %,
-a numpy byte matrix of fixed columns, json.dumps) this took the least CPU time. All of it is ASCII, so that a record has
-as many bytes as characters.
-"""
+It is one f-string of parts prepared for each key, level and batch, which took the least CPU time of the ways
+measured (bytes with %, a numpy byte matrix of fixed columns, json.dumps)."""
 
 from __future__ import annotations
 
@@ -30,36 +28,18 @@ from loadgen.options import Load
 from loadgen.recordsums import RecordSums, canonical_place
 from loadgen.tide import Station, Tide, load_stations
 
-__all__ = [
-    "LARGEST_BATCH",
-    "Maker",
-    "Message",
-    "RecordMaker",
-    "gauge_offsets_mm",
-    "gauges",
-    "key_names",
-    "level_text",
-    "made_by",
-    "records_of",
-]
-
 Message = dict[str, object]
-"""A record for produce_batch: {"key": str or bytes or None, "value": str or bytes}; None is a tombstone's value."""
+"""A record for produce_batch: {"key": str or bytes or None, "value": str or bytes}; a tombstone's value is None."""
 
 
 class Maker(Protocol):
-    """Makes the records of one load.
-
-    Attributes:
-        mean_bytes: of a value, about.
-        largest_bytes: the most that a value and its key may have together.
-    """
+    """Makes the records of one load."""
 
     mean_bytes: int
     largest_bytes: int
 
     def longest_batch(self, seq: int) -> int:
-        """The most records from `seq` on for one call of `batch`, at least 1."""
+        """Returns the maximum `count` of `batch` from `seq` on, at least 1."""
 
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
         """Makes the records `seq` to `seq + count - 1`, where `count` is at most `longest_batch(seq)`.
@@ -69,7 +49,7 @@ class Maker(Protocol):
 
 
 LARGEST_BATCH = 500
-"""The most records of one call. They share one sent_us, so this is its resolution, too."""
+"""Maximum records per call. They share one sent_us, so this also limits its resolution."""
 
 POOL_BYTES = 4 << 20
 TIME_BYTES = len("2026-01-31 17:06")
@@ -80,10 +60,7 @@ ROUNDS_AT_ONCE, BATCHES_AT_ONCE = 256, 40
 
 
 def gauges(stations: Sequence[Station], keys: int) -> list[tuple[str, int, int]]:
-    """The first `keys` gauges: (id, index of the station, number of the gauge at that station, from 1).
-
-    A station's first gauge has the station's id, the k-th the id "<station>-<k>".
-    """
+    """Returns (id, index of the station, number k there). The first has the station's id, others "<id>-<k>"."""
     rows = []
     for index in range(keys):
         number, station = divmod(index, len(stations))
@@ -93,31 +70,27 @@ def gauges(stations: Sequence[Station], keys: int) -> list[tuple[str, int, int]]
 
 
 def gauge_offsets_mm(numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """By how many mm a station's first, second, ... gauge stands above its tide, for each of the numbers from 1."""
+    """Height in mm above the station's tide of its gauges with these numbers, from 1."""
     offset = (np.array(numbers, dtype=np.int64) - 1) * 7 % GAUGE_OFFSETS_MM
     return np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
 
 
 def key_names(keys: int) -> list[str]:
-    """The first `keys` keys, by their numbers."""
     stations = load_stations()
     return [name for name, _, _ in gauges(stations[: min(keys, len(stations))], keys)]
 
 
 class RecordMaker:
-    """Makes the records of one load.
+    """Makes the records of one load: `seq` has key number `seq % keys` and that gauge's level number `seq // keys`.
 
-    Record `seq` has the key number `seq % keys` and is that gauge's level number `seq // keys`. Further gauges at a
-    station show its tide with a constant offset of at most 20 mm.
-
-    Padding is cut, record after record, from 4 MiB of random printable characters (92 of them: 6.5 bits a byte). It
-    repeats after 4 MiB, at another place of a record.
+    Further gauges at a station show its tide with a constant offset of at most 20 mm. Padding is cut consecutively from
+    4 MiB of random printable characters (92 of them: 6.5 bits a byte), which repeat at another place of a record.
     """
 
     def __init__(self, load: Load) -> None:
         """Prepares the parts of all records. Raises OptionsError if `record_bytes` is too small for the longest one."""
         every = load_stations()
-        # With fewer keys than stations, only as many stations: no level is computed in vain.
+        # With fewer keys than stations, the levels of the others are not needed.
         stations = every[: min(load.keys, len(every))]
         self._keys = load.keys
         self._tide = Tide(stations, load.first_t)
@@ -167,7 +140,7 @@ class RecordMaker:
             self._pool = np.frombuffer(PAD_ALPHABET, dtype=np.uint8)[drawn].tobytes().decode("ascii")
 
     def longest_batch(self, seq: int) -> int:
-        """The most records from `seq` on for one call of `batch`: at most LARGEST_BATCH, with equally long seqs."""
+        """At most LARGEST_BATCH records, with equally long seqs."""
         room = int(10 ** len(str(seq))) - seq
         if self._record_bytes:
             room = min(room, max(1, POOL_BYTES // 2 // self._record_bytes))
@@ -184,7 +157,7 @@ class RecordMaker:
     def batch_of(
         self, numbers: npt.NDArray[np.int64], seq: int, due_us: int | Sequence[int], sent_us: int
     ) -> list[Message]:
-        """The same of records whose keys have these numbers, at most `longest_batch(seq)` of them."""
+        """The same, for records whose keys have these numbers."""
         levels, times = self._measured(seq, self._station[numbers], self._offset_mm[numbers])
         turns = numbers.tolist()
         ids, heads, places = ([of[turn] for turn in turns] for of in (self._ids, self._heads, self._places))
@@ -194,7 +167,7 @@ class RecordMaker:
     def _measured(
         self, seq: int, station: npt.NDArray[np.int64], offset_mm: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], list[str]]:
-        """The levels of the records from `seq` on, by their place in `_levels`, and their times."""
+        """The levels of the records from `seq` on, as indexes of `_levels`, and their times."""
         count = len(station)
         first_round, last_round = seq // self._keys, (seq + count - 1) // self._keys
         if first_round < self._first_round or last_round >= self._last_round:
@@ -246,13 +219,12 @@ class RecordMaker:
         ]
 
     def _pads(self, seq: int, head_bytes: npt.NDArray[np.int64], levels: npt.NDArray[np.int64]) -> list[str]:
-        """The padding of the records from `seq` on."""
         fixed = self._fixed_bytes + len(str(seq))
         pool, cuts = self._pool, self._cuts(self._record_bytes - fixed - head_bytes - self._level_bytes[levels])
         return [pool[start:end] for start, end in pairwise(cuts)]
 
     def _cuts(self, pads: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
-        """The start of each record's padding in the pool, and the end of the last one's."""
+        """The start of each record's padding in the pool, and the end of the last one."""
         ends = np.cumsum(pads) + self._pool_at
         if int(ends[-1]) > POOL_BYTES:
             # A random start: from 0, the same key would get the same padding again.
@@ -271,12 +243,11 @@ class RecordMaker:
 
 
 def records_of(load: Load) -> list[bytes]:
-    """The values of all records of a load of `count` records, made now and sent nowhere."""
     return made_by(RecordMaker(load), load.first_seq, load.count or 0)
 
 
 def made_by(maker: Maker, first_seq: int, count: int) -> list[bytes]:
-    """The values of `count` records from `first_seq` on, made now and sent nowhere."""
+    """Makes the values of `count` records from `first_seq` on."""
     now_us = time.time_ns() // 1000
     made: list[bytes] = []
     while len(made) < count:
@@ -291,8 +262,6 @@ def _bytes_of(value: object) -> bytes:
 
 
 class _Gauges(NamedTuple):
-    """Of each record of a batch: its key, its beginning with that one's bytes, and its `canonical_place`."""
-
     ids: Sequence[str]
     heads: Sequence[str]
     head_bytes: npt.NDArray[np.int64]
@@ -300,19 +269,18 @@ class _Gauges(NamedTuple):
 
 
 def _metadata(name: str, station: Station) -> dict[str, str]:
-    """What a record of the gauge `name` says of its station."""
     place = {"lat": station.lat, "lon": station.lon, "location": f"{station.lat},{station.lon}"}
     return {"id": name, "name": station.name, **place}
 
 
 def _reading(mm: int) -> tuple[str, str, str]:
-    """A level in mm as a record has it: v, s and f."""
-    # The samples' deviation (s) and the flags (f) are made up, by a hash of the level.
+    """A level in mm as v, s and f."""
+    # The samples' deviation (s) and the flags (f) are invented, by a hash of the level.
     stirred = mm * 2_654_435_761 >> 7
     return f"{mm / 1000:.3f}", f"0.{2 + stirred % 60:03d}", f"{int(stirred % 53 == 0)},0,0,0"
 
 
 def level_text(mm: int, after: str, wording: Wording) -> str:
-    """The middle of a record, from its level in mm up to its quality, and what comes then."""
+    """The middle of a record, from its level up to its quality, and `after`."""
     v, s, f = _reading(mm)
     return f"{v}{wording.s}{s}{wording.f}{f}{wording.q}{after}"

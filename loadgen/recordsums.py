@@ -1,11 +1,10 @@
-"""The checksums of noaa's records, from parts of their canonical text that were prepared for each key and level.
+"""Checksums of NOAA's records, from prepared parts of their canonical text. Tested against `loadgen.checksum`.
 
-A property test compares them with `loadgen.checksum`, which defines them. A record's canonical text is, up to "bench",
+Up to "bench", a record's canonical text is
 
     [{"data":[{"f":"1,0,0,0","q":"p","s":"0.043","t":"2026-01-31 17:06","v":"1.234"}],"metadata":{...}},
 
-of which the CRC-32 up to the time is known for each level.
-"""
+of which the CRC-32 up to the time is known for each level."""
 
 from __future__ import annotations
 
@@ -18,20 +17,15 @@ import numpy as np
 
 from loadgen.checksum import DIGITS
 
-__all__ = ["RecordSums", "canonical_place", "digits_of"]
-
 
 def canonical_place(metadata: Mapping[str, str]) -> str:
-    """A record's canonical text after its gauge's id, up to its due time: the same for all gauges of a station."""
+    """Canonical text from after the gauge's id to the due time, the same for all gauges of a station."""
     place = {name: value for name, value in metadata.items() if name != "id"}
     return f'",{json.dumps(place, sort_keys=True, separators=(",", ":"))[1:]}}},{{"due_us":'
 
 
 class RecordSums:
-    """Checksums of the records of one load."""
-
     def __init__(self, run: str, readings: Iterable[tuple[str, str, str]]) -> None:
-        """`readings` are what the records of each level have as v, s and f."""
         self._run = f'"run":{json.dumps(run)}'
         texts = [
             (f'[{{"data":[{{"f":"{f}","q":"p","s":"{s}","t":"', f'","v":"{v}"}}],"metadata":{{"id":"')
@@ -51,13 +45,7 @@ class RecordSums:
         sent_us: int,
         pads: Sequence[str] | None,
     ) -> list[str]:
-        """The checksums of the records from `seq` on.
-
-        Args:
-            times, levels, dues: of each record; a level by its place among the readings.
-            ids, places: the id of each one's gauge, and its `canonical_place`.
-            pads: the padding of each; None if they have none.
-        """
+        """Returns the checksums of the records from `seq` on; `levels` are indexes of the readings."""
         texts, starts, crc32 = self._levels, self._starts, zlib.crc32
         numbers = range(seq, seq + len(levels))
         each = zip(times, levels, ids, places, dues, numbers, pads or repeat(""), strict=False)
@@ -77,6 +65,6 @@ class RecordSums:
 
 
 def digits_of(crcs: Sequence[int]) -> list[str]:
-    """CRC-32s as records bear them. One by one this would take as long as to work them out."""
+    """Formats CRC-32s as hexadecimal. One by one this would take as long as computing them."""
     digits = np.array(crcs, dtype=">u4").tobytes().hex()
     return [digits[at : at + DIGITS] for at in range(0, len(digits), DIGITS)]

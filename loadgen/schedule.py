@@ -1,9 +1,7 @@
-"""The open-loop schedule: when each record is due, and how far a load has fallen behind.
+"""The open-loop schedule: when each record is due, and how far a load is behind.
 
-Due times come from the rate, or from the rhythm in which a topic's records were written, whatever became of the records
-before. A slow generator or broker moves no due time: records are sent late, and counted as such. So latency from
-`due_us` includes the waiting (no coordinated omission).
-"""
+Due times depend on the rate, or a topic's timestamps, only. A slow generator or broker sends late, but moves no due
+time, so latency from `due_us` includes the waiting (no coordinated omission)."""
 
 from __future__ import annotations
 
@@ -19,8 +17,6 @@ from loadgen.dataset.store import Dataset
 from loadgen.errors import OptionsError
 from loadgen.options import Load
 
-__all__ = ["LATE_MS", "EvenSchedule", "Lateness", "RecordedSchedule", "Schedule", "schedule_of"]
-
 LATE_MS = 10
 """A record is late if it is sent more than this after it was due."""
 
@@ -34,14 +30,12 @@ class Schedule(ABC):
 
     @abstractmethod
     def _about_due(self, now_us: int) -> int:
-        """Records due by `now_us`, give or take what rounds."""
+        """Records due by `now_us`, up to rounding."""
 
     def one_due_us(self, record: int) -> int:
-        """The due time of one record."""
         return self.due_us(record, 1)[0]
 
     def due_count(self, now_us: int) -> int:
-        """Records due by `now_us`."""
         count = max(0, self._about_due(now_us))
         while self.one_due_us(count) <= now_us:
             count += 1
@@ -55,10 +49,7 @@ class Schedule(ABC):
 
 
 def schedule_of(load: Load, dataset: Dataset | None, start_us: int) -> Schedule | None:
-    """The schedule of a load that begins at `start_us`; None if it is as fast as the broker acknowledges.
-
-    Raises OptionsError if it is to have the rhythm of records that have none.
-    """
+    """Returns the schedule from `start_us` on; None without rate or rhythm. Raises OptionsError without timestamps."""
     if load.pace == "even":
         return None if load.rate is None else EvenSchedule(load.rate, start_us)
     times = None if dataset is None else dataset.times_ms
@@ -74,7 +65,6 @@ class EvenSchedule(Schedule):
     """Record i is due at start + i / rate."""
 
     def __init__(self, rate: float, start_us: int) -> None:
-        """`rate` is in records per second; record 0 is due at `start_us`."""
         self._interval_us = 1e6 / rate
         self._start_us = start_us
 
@@ -91,19 +81,10 @@ class EvenSchedule(Schedule):
 
 
 class RecordedSchedule(Schedule):
-    """Due times with the gaps between the records of a topic; after the last one, a mean gap, and again from the first.
-
-    Record 0 is due at the start.
-    """
+    """Due times with the gaps between a topic's records, repeated after a mean gap. Record 0 is due at the start."""
 
     def __init__(self, times_ms: npt.NDArray[np.int64], rate: float | None, start_us: int, first_seq: int = 0) -> None:
-        """
-        Args:
-            times_ms: when each record was written, in order, at least two, not all at one time.
-            rate: records per second, on average, to which the gaps are stretched; None leaves them as they were.
-            start_us: when the first record is due, in microseconds since the epoch.
-            first_seq: the load's first `bench.seq`.
-        """
+        """`times_ms` are at least two different times, in order. `rate` scales the gaps to a mean rate."""
         offsets = (times_ms - times_ms[0]) * 1000.0
         mean_gap = float(offsets[-1]) / (len(offsets) - 1)
         stretch = 1.0 if rate is None else 1e6 / rate / mean_gap
@@ -125,8 +106,6 @@ class RecordedSchedule(Schedule):
 
 
 class Lateness:
-    """How far behind its schedule a load was sent."""
-
     def __init__(self, last_due_us: int | None = None) -> None:
         """`last_due_us` is when the load's last record is due; None if the load is open-ended."""
         self._end_us = math.inf if last_due_us is None else last_due_us + LATE_MS * 1000

@@ -1,4 +1,4 @@
-"""The process of loadgen's HTTP interface: its socket, who can reach it, and how it ends."""
+"""The server process of loadgen's HTTP interface: its socket, access to it, and its end."""
 
 from __future__ import annotations
 
@@ -18,26 +18,18 @@ from loadgen.errors import ExitCode, OptionsError
 from loadgen.reading import read_bytes
 from loadgen.service import CANCEL_SECONDS, LoadService
 
-__all__ = ["DEFAULT_LISTEN", "hosts_of", "lacking", "serve", "tls_options"]
-
 DEFAULT_LISTEN = "127.0.0.1:18090"
 GRACE_SECONDS = 3
 MOST_CONNECTIONS = 64
-"""With more of them open a request gets 503."""
+"""With more open connections a request gets 503."""
 
 
 def serve(
     listen: str, app: Starlette, service: LoadService, *, tls: dict[str, Any] | None = None, lacks: Sequence[str] = ()
 ) -> int:
-    """Serves `app`, the HTTP interface of `service`, until SIGTERM or Ctrl-C, then stops a running load.
+    """Serves `app` until SIGTERM or Ctrl-C, then stops a running load; returns the exit code.
 
-    It listens on host:port, where port 0 is any free one, and prints the address. Returns the exit code.
-
-    Args:
-        tls: uvicorn's options for TLS; None for plain HTTP.
-        lacks: options without which it may listen on loopback only.
-
-    Raises OptionsError if the address cannot be bound, or is not of loopback though something lacks.
+    Raises OptionsError if the address cannot be bound, or is not loopback though `lacks` names missing options.
     """
     listener = _listen(listen, lacks)
     config = uvicorn.Config(
@@ -48,7 +40,7 @@ def serve(
         lifespan="off",
         ws="none",
         server_header=False,
-        # No proxy stands before it.
+        # There is no proxy.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         limit_concurrency=MOST_CONNECTIONS,
@@ -57,7 +49,7 @@ def serve(
     host, port = listener.getsockname()[:2]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print(f"loadgen: listening on {'http' if tls is None else 'https'}://{address}", flush=True)
-    # uvicorn ends in good order on a signal, then raises it again.
+    # uvicorn shuts down on a signal, then raises it again.
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         uvicorn.Server(config).run(sockets=[listener])
@@ -69,7 +61,7 @@ def serve(
 
 
 def tls_options(certificate: Path | None, key: Path | None) -> dict[str, Any] | None:
-    """uvicorn's options for TLS with these files (PEM); None without them. Raises OptionsError if they are no pair."""
+    """Returns uvicorn's options for these PEM files; None without them. Raises OptionsError if they do not match."""
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
@@ -94,7 +86,7 @@ def tls_options(certificate: Path | None, key: Path | None) -> dict[str, Any] | 
 
 
 def hosts_of(listen: str) -> list[str]:
-    """The names and addresses by which clients may call what listens there: the host's, and this machine's."""
+    """Names and addresses by which clients may address the server: the host's, and this machine's."""
     name = socket.gethostname()
     host = listen.rpartition(":")[0].removeprefix("[").removesuffix("]")
     addresses = {each.address.partition("%")[0] for some in psutil.net_if_addrs().values() for each in some}
@@ -103,10 +95,7 @@ def hosts_of(listen: str) -> list[str]:
 
 
 def lacking(*, tls: bool, users: bool, private_network: bool) -> list[str]:
-    """The options without which it may listen on loopback only, since any client could have it write to Kafka.
-
-    On a private network none is needed.
-    """
+    """Returns the options without which it may listen on loopback only: any client could have it write to Kafka."""
     if private_network:
         return []
     return [*([] if tls else ["--tls-certificate", "--tls-key"]), *([] if users else ["--users"])]
@@ -119,10 +108,10 @@ def _listen(listen: str, lacks: Sequence[str]) -> socket.socket:
         raise OptionsError(f"listen: found {listen!r}; give HOST:PORT, such as {DEFAULT_LISTEN}")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
-        # The address that is checked is the one that is bound: a name may stand for another one the next time.
+        # Checks the bound address, since a name may resolve differently the next time.
         if not lacks or ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
             listener = socket.create_server(address, family=family)
-            # asyncio sets it only where a socket names its protocol: each answer would wait for 40 ms.
+            # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return listener
     except OSError as error:

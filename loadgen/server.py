@@ -1,15 +1,14 @@
 """loadgen's HTTP interface, which starts, follows and stops a load.
 
-    GET    /health   whether it runs, and its version; open to everyone, so that a container's engine needs no password
+    GET    /health   whether it runs, and its version; needs no password, for a container engine's checks
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
-    PUT    /records  the user's own records for the loads to come: what `loadgen.dataset.store.Dataset.write` writes
-    GET    /records  what these are like: `loadgen.dataset.facts.DatasetFacts`, or null
+    PUT    /records  the user's own records for the next loads, as from `loadgen.dataset.store.Dataset.write`
+    GET    /records  describes these: `loadgen.dataset.facts.DatasetFacts`, or null
     GET    /load     the newest load: `loadgen.summary.LoadState`
     DELETE /load     stops the load; with ?run=RUN only that run's
 
-A request that is refused gets {"error": one line}. A page that a browser shows on this machine reaches loopback, too:
-Starlette checks the Host that it asks for (DNS rebinding), and a request with an Origin begins no load.
-"""
+A refused request gets {"error": one line}. Pages in a browser on this machine reach loopback, too: Starlette checks
+the requested Host (DNS rebinding), and a request with an Origin begins no load."""
 
 from __future__ import annotations
 
@@ -39,11 +38,9 @@ from loadgen.service import CANCEL_SECONDS, BusyError, LoadService
 from loadgen.summary import LoadState
 from loadgen.users import Users
 
-__all__ = ["make_app"]
-
 HEALTH = "/health"
 MOST_BODY_BYTES = 64 << 10
-# A data set whose first record is longer than may be kept has only that one.
+# A data set keeps its first record even if that exceeds the limit.
 MOST_RECORDS_BYTES = MOST_BYTES_KEPT + (32 << 20)
 LONGEST_ERROR = 1_000
 
@@ -55,13 +52,9 @@ def make_app(
     hosts: Collection[str] = ("*",),
     users: Mapping[str, str] | None = None,
 ) -> Starlette:
-    """The interface of `service`.
+    """Returns the application of `service`; without `users` every client has access.
 
-    Args:
-        bootstrap: for loads that name none.
-        cancel_seconds: how long a DELETE waits at most.
-        hosts: names and addresses by which clients may call it.
-        users: the password of each user; without any, every client is answered.
+    `cancel_seconds` limits the wait of a DELETE; `hosts` are the allowed Host names.
     """
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)]
     if users:
@@ -132,7 +125,7 @@ async def _refuse(_request: Request, error: Exception) -> JSONResponse:
 
 
 def _not_let_in(_connection: HTTPConnection, error: AuthenticationError) -> JSONResponse:
-    # A body is not read.
+    # The request's body is not read.
     headers = {"www-authenticate": 'Basic realm="loadgen", charset="UTF-8"', "connection": "close"}
     return JSONResponse({"error": str(error)}, 401, headers)
 

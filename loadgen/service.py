@@ -1,4 +1,4 @@
-"""Runs one load at a time in its own thread."""
+"""Runs one load at a time in a separate thread."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from loadgen.options import NOAA, Load
 from loadgen.progress import Show
 from loadgen.summary import LoadName, LoadState, Progress, Summary
 
-__all__ = ["CANCEL_SECONDS", "BusyError", "Engine", "LoadService"]
-
 CANCEL_SECONDS = 7.0
-"""Longer than a load takes to give up its records in flight."""
+"""Longer than a load takes to abandon its records in flight."""
 
 Engine = Callable[[Load, Show | None, threading.Event | None, Mapping[str, str] | None, Dataset | None], Summary]
 """Produces a load: `loadgen.engine.run`, or a test's replacement."""
@@ -29,10 +27,9 @@ class BusyError(LoadgenError):
 
 
 class LoadService:
-    """Runs one load at a time. All methods may be called from any thread."""
+    """Runs one load at a time. All methods are thread-safe."""
 
     def __init__(self, client_settings: Mapping[str, str], engine: Engine = run) -> None:
-        """`client_settings` are further settings of the Kafka client, `engine` produces the loads."""
         self._client_settings = client_settings
         self._engine = engine
         self._lock = threading.Lock()
@@ -43,27 +40,21 @@ class LoadService:
 
     @property
     def dataset(self) -> Dataset | None:
-        """The user's own records that were sent last."""
         with self._lock:
             return self._dataset
 
     def keep(self, dataset: Dataset) -> None:
-        """Takes records for the loads to come, in place of those before; a running load goes on with its own."""
+        """Sets the records of the next loads; a running load keeps its own."""
         with self._lock:
             self._dataset = dataset
 
     @property
     def state(self) -> LoadState:
-        """The newest load."""
         with self._lock:
             return self._state
 
     def start(self, load: Load) -> LoadState:
-        """Begins `load` and returns at once.
-
-        Raises BusyError, with its name and progress, if another is running, and OptionsError if it is one of records
-        that were not sent.
-        """
+        """Begins `load`. Raises BusyError if another is running, and OptionsError if its records were not sent."""
         with self._lock:
             dataset = None if load.records == NOAA else self._dataset
             if load.records != NOAA and (dataset is None or dataset.facts.sha256 != load.records):
@@ -80,7 +71,7 @@ class LoadService:
             name = LoadName(run=load.run, topic=load.topic, first_seq=load.first_seq, count=load.count)
             self._state = LoadState(state="running", load=name)
             self._stop = threading.Event()
-            # A daemon: a hanging client must not keep the process alive.
+            # A hanging client must not keep the process alive.
             self._thread = threading.Thread(
                 target=self._run, args=(load, self._stop, dataset), name="load", daemon=True
             )
@@ -105,7 +96,7 @@ class LoadService:
         except UnusableError as error:
             self._update(state="failed", error=" ".join(str(error).split()))
         except Exception as error:  # noqa: BLE001  whatever it is, its end must not be waited for in vain
-            # The log gets no text of the exception, which may hold a secret setting.
+            # The exception's text may contain a secret setting.
             sys.stderr.write("".join(traceback.format_tb(error.__traceback__)))
             why = hide(f"{type(error).__name__}: {error}", self._client_settings)
             self._update(state="failed", error=f"the load generator failed ({why}); its log says where")

@@ -6,26 +6,22 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-__all__ = ["Behind", "LoadName", "LoadState", "Progress", "Summary"]
-
 
 class Behind(BaseModel, extra="forbid", frozen=True):
     """How far a load with a rate was behind its schedule."""
 
     max_ms: float
-    """The latest record's delay, in ms after it was due."""
+    """Largest delay after a record's due time."""
     records_late: int
     """Records sent more than `late_ms` after they were due."""
     late_ms: int
     records_unsent: int
-    """Records due but never sent, since the load ended before."""
+    """Records that were due but not sent when the load ended."""
     records_in_time: int
     """Records sent by `late_ms` after the last one was due; all of them if the generator kept up."""
 
 
 class Progress(BaseModel, extra="forbid", frozen=True):
-    """A load's progress."""
-
     sent: int
     acknowledged: int
     failed: int
@@ -42,25 +38,23 @@ class Summary(BaseModel, extra="forbid", frozen=True):
     asked: int | None
     """Records asked for; None for a duration without a rate."""
     sent: int
-    """Records handed to the producer: the seqs from `first_seq` on, without gaps."""
+    """Records passed to the producer: the seqs from `first_seq` on, without gaps."""
     acknowledged: int
     failed: int
-    """Records without an acknowledgement. Some may be in the topic all the same."""
+    """Records without an acknowledgement, which may still be in the topic."""
     errors: dict[str, int]
-    """Number of failed records by the error's text."""
+    """Failed records by error message."""
     elapsed_seconds: float
-    """From the first record's hand-over until the last one was acknowledged or had failed."""
+    """From the first record's send until the last was acknowledged or had failed."""
     records_per_second: float
-    """Acknowledged records over `elapsed_seconds`."""
     megabytes_per_second: float
-    """The same for the bytes of their values, in 10^6 bytes."""
+    """In 10^6 bytes of acknowledged values."""
     bytes: int
-    """The bytes of all values sent."""
     cpu_seconds: float
     """User and system time of the process, including the preparation of records."""
     rate_asked: float | None
     behind: Behind | None
-    """None without a rate, and so without a schedule."""
+    """None without a rate."""
     interrupted: bool
     stopped: str | None
     """Why loadgen gave up; None if it did not."""
@@ -83,7 +77,7 @@ class LoadState(BaseModel, extra="forbid", frozen=True):
     """idle: no load yet; failed: ended without a summary; cancelled: stopped before its end."""
     load: LoadName | None = None
     progress: Progress | None = None
-    """The last one; None in the first second."""
+    """None in the first second."""
     summary: Summary | None = None
     """Set once the load is done or cancelled."""
     error: str | None = None

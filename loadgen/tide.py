@@ -1,9 +1,8 @@
-"""Real NOAA CO-OPS stations, and the tide at each from its harmonic constituents.
+"""Real NOAA CO-OPS stations, and their tides from harmonic constituents.
 
-`stations.json` holds NOAA's data (public domain) of 114 stations: id, name, position, and amplitude (m) and Greenwich
+`stations.json` has NOAA's data (public domain) of 114 stations: id, name, position, and amplitude (m) and Greenwich
 phase lag (degrees) of the eight largest astronomical constituents. A level is their sum above mean sea level. NOAA's
-prediction has 29 more constituents, and nodal corrections that change; here they are those of the load's first time.
-"""
+prediction has 29 more constituents, and changing nodal corrections; here they are those of the load's first time."""
 
 from __future__ import annotations
 
@@ -14,8 +13,6 @@ from importlib import resources
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["INTERVAL_MINUTES", "Station", "Tide", "load_stations"]
 
 INTERVAL_MINUTES = 6
 """NOAA's interval between two levels of a gauge."""
@@ -31,7 +28,7 @@ SPEED_DEGREES_PER_HOUR = {
 
 @dataclass(frozen=True)
 class Station:
-    """A station as NOAA publishes it, with text values; constituents are {name: (amplitude m, phase degrees)}."""
+    """A station as NOAA publishes it; constituents are {name: (amplitude m, phase degrees)}."""
 
     id: str
     name: str
@@ -41,14 +38,11 @@ class Station:
 
 
 def load_stations() -> list[Station]:
-    """The stations of the package, by id."""
     rows = json.loads(resources.files("loadgen").joinpath("stations.json").read_text(encoding="utf-8"))
     return [Station(**row) for row in rows]
 
 
 class Tide:
-    """The levels of stations at steps of 6 minutes from a first time."""
-
     def __init__(self, stations: list[Station], first_t: str) -> None:
         """`first_t` is "YYYY-MM-DD HH:MM" in UTC, since the phases are Greenwich's."""
         moment = datetime.strptime(first_t, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
@@ -73,7 +67,6 @@ class Tide:
         return whole
 
     def times(self, first_step: int, steps: int) -> list[str]:
-        """The times of the levels, as "YYYY-MM-DD HH:MM"."""
         minutes = (self._steps(first_step, steps) * INTERVAL_MINUTES).astype("timedelta64[m]")
         return [text.replace("T", " ") for text in np.datetime_as_string(self._first + minutes).tolist()]
 
@@ -84,7 +77,7 @@ class Tide:
 
 
 def _astronomical(moment: datetime) -> tuple[dict[str, float], dict[str, float]]:
-    """Each constituent's equilibrium argument V0 + u (degrees) and nodal factor f.
+    """Returns each constituent's equilibrium argument V0 + u (degrees) and nodal factor f.
 
     Arguments after Schureman (Manual of Harmonic Analysis and Prediction of Tides, 1941), nodal corrections after Pugh
     (Tides, Surges and Mean Sea-Level, 1987, table 4:3), mean longitudes after Meeus (Astronomical Algorithms).

@@ -1,4 +1,4 @@
-"""Creates or checks the topic before anything is measured."""
+"""Creates or checks the topic before the load."""
 
 from __future__ import annotations
 
@@ -14,26 +14,24 @@ from loadgen.clientconfig import hide
 from loadgen.errors import BrokerError, OptionsError, TopicError
 from loadgen.options import Load
 
-__all__ = ["BROKER_TIMEOUT_SECONDS", "open_client", "prepare_topic", "topic_config"]
-
 BROKER_TIMEOUT_SECONDS = 8.0
 PAUSE_SECONDS = 0.1
 BROKERS_OWN = -1
-# What brokers take in one batch by default, and what a batch of one record has in addition.
+# Brokers' default maximum of a batch, and the overhead of a batch of one record.
 USUAL_MOST_BYTES = 1_048_588
 BATCH_OVERHEAD_BYTES = 1_000
 # The client's names for a refused login and an untrusted certificate.
 REFUSALS = frozenset({"_AUTHENTICATION", "_SSL"})
 
 
-# For the Kafka client's own lines; it shows none unless it is given another handler.
+# For the Kafka client's own lines, which are not shown without another handler.
 LOGGER = logging.getLogger("loadgen.kafka")
 LOGGER.addHandler(logging.NullHandler())
 LOGGER.propagate = False
 
 
 def open_client(kind: Callable[..., Any], config: Mapping[str, Any], client_settings: Mapping[str, str]) -> Any:
-    """A client of class `kind`. Raises OptionsError, without values of `client_settings`, if it refuses `config`."""
+    """Returns a client of class `kind`. Raises OptionsError without secret values if it refuses `config`."""
     try:
         return kind(dict(config), logger=LOGGER)
     except KafkaException as error:
@@ -44,14 +42,10 @@ def open_client(kind: Callable[..., Any], config: Mapping[str, Any], client_sett
 
 
 def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> None:
-    """Creates the topic if it does not exist and waits for its leaders; other processes may do so at the same time.
+    """Creates the topic unless it exists, and waits for its leaders; other processes may do so at the same time.
 
-    A topic that it creates takes a record whose value and key have `largest_bytes`.
-
-    Raises:
-        BrokerError: no broker answers within 8 s, or it refuses the login or the topic.
-        OptionsError: the Kafka client refuses its settings.
-        TopicError: the topic exists with other partitions or replicas than asked.
+    Raises BrokerError if no broker answers within 8 s or it refuses, OptionsError for refused client settings, and
+    TopicError if the topic has other partitions or replicas than asked.
     """
     admin = _Admin(load, client_settings)
     if admin.partitions() is None:
@@ -61,7 +55,6 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
 
 
 def topic_config(largest_bytes: int) -> dict[str, str]:
-    """The configuration that a new topic needs for a record whose value and key have `largest_bytes`."""
     needed = largest_bytes + BATCH_OVERHEAD_BYTES
     return {} if needed <= USUAL_MOST_BYTES else {"max.message.bytes": str(needed)}
 
@@ -80,9 +73,8 @@ class _Admin:
         self._admin = open_client(AdminClient, config, client_settings)
 
     def partitions(self) -> dict[int, Any] | None:
-        """The topic's partitions; None if there is no such topic."""
         try:
-            # All topics: asking for a missing one makes some brokers create it, with their own defaults.
+            # Lists all topics: a request for a missing one makes some brokers create it, with their own defaults.
             topics = self._admin.list_topics(timeout=BROKER_TIMEOUT_SECONDS).topics
         except KafkaException as error:
             self._admin.poll(0)
@@ -111,7 +103,6 @@ class _Admin:
         return hide(str(error.str()), self._settings)
 
     def create(self, config: Mapping[str, str]) -> None:
-        """Creates the topic; one that exists by now is fine."""
         load = self._load
         new = NewTopic(load.topic, load.partitions or BROKERS_OWN, load.replication or BROKERS_OWN, config=dict(config))
         try:
@@ -124,7 +115,6 @@ class _Admin:
                 ) from None
 
     def await_leaders(self) -> dict[int, Any]:
-        """The topic's partitions, once each has a leader."""
         give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
         while time.monotonic() < give_up:
             partitions = self.partitions()

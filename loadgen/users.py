@@ -1,4 +1,4 @@
-"""Who may use loadgen's HTTP interface: users with passwords, by HTTP's basic authentication."""
+"""Users of loadgen's HTTP interface, with HTTP basic authentication."""
 
 from __future__ import annotations
 
@@ -13,21 +13,18 @@ from starlette.requests import HTTPConnection
 from loadgen.errors import OptionsError
 from loadgen.reading import read_text
 
-__all__ = ["Users", "read_users"]
-
 REFUSAL = "Authorization: no known user and password; give those of a user in the file of --users"
 
 
 class Users(AuthenticationBackend):
-    """Lets in users with their passwords; to open paths, everyone."""
+    """Authenticates users by password; open paths need none."""
 
     def __init__(self, users: Mapping[str, str], open_paths: Collection[str] = ()) -> None:
-        """`users` are passwords by user."""
         self._known = [f"{user}:{password}".encode() for user, password in users.items()]
         self._open_paths = frozenset(open_paths)
 
     async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, SimpleUser] | None:
-        """The user of a request. Raises AuthenticationError if it brings none."""
+        """Returns the user of a request. Raises AuthenticationError without valid credentials."""
         if conn.scope["path"] in self._open_paths:
             return None
         given = conn.headers.getlist("authorization")
@@ -36,18 +33,14 @@ class Users(AuthenticationBackend):
             credentials = base64.b64decode(shown.strip(), validate=True)
         except ValueError:
             credentials = b""
-        # All are compared: the time that it takes does not tell which user there is.
+        # Compares all, so that the time does not reveal which users exist.
         if scheme.lower() != "basic" or not sum(hmac.compare_digest(credentials, each) for each in self._known):
             raise AuthenticationError(REFUSAL)
         return AuthCredentials(["load"]), SimpleUser(credentials.partition(b":")[0].decode())
 
 
 def read_users(path: Path) -> dict[str, str]:
-    """The password of each user in a file that only its owner may use, a line `user:password` for each.
-
-    Empty lines and those that begin with # are skipped. Raises OptionsError, with the line's number but nothing of what
-    is there, since it may be a secret.
-    """
+    """Reads `user:password` lines of a private file. Raises OptionsError with a line's number, without its content."""
     try:
         text = read_text(path, lambda line: OptionsError(f"users: {line}"), private=True)
     except FileNotFoundError:

@@ -20,8 +20,6 @@ from sinkbench.errors import SettingsError
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import MOST_WORKERS, PORT_STEPS, SHIPPED, Topology, load_topology
 
-__all__ = ["CHECKOUT", "HOST", "PORTS", "Settings", "existing_part", "load_settings", "reachable_by_others"]
-
 CHECKOUT = Path(__file__).resolve().parent.parent
 PREFIX = "SINKBENCH_"
 HOST: Final = "127.0.0.1"
@@ -31,7 +29,6 @@ PORTS = (
 )
 """The ports of all services but the workers, in starting order; each begins with the service's name."""
 HEAPS = ("kafka", "connect", "elasticsearch")
-"""The services that have a heap."""
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
@@ -97,7 +94,7 @@ class Settings(BaseSettings):
         default=10_000, ge=0, description="how long a dead worker's tasks wait for it; Kafka's default is 300000"
     )
 
-    # Of containers; processes of the local stack have no limits. A JVM needs more than its heap.
+    # For containers; processes of the local stack have no limits. A JVM needs more than its heap.
     kafka_memory: MemorySize = Field(default="2g", description="memory of Kafka's container at most")
     connect_memory: MemorySize = Field(default="1536m", description="memory of each worker's container at most")
     elasticsearch_memory: MemorySize = Field(default="3g", description="memory of Elasticsearch's container at most")
@@ -117,11 +114,10 @@ class Settings(BaseSettings):
 
     @property
     def layout(self) -> Topology:
-        """The topology that `topology` names, with the workers and heaps in force."""
         return self._layout.with_sizes(self.workers, {name: str(getattr(self, f"{name}_heap")) for name in HEAPS})
 
     def with_layout(self, found: Topology) -> Settings:
-        """The same with a topology; its workers and heaps count where these settings were not given."""
+        """Returns these settings with a topology; explicit settings override its workers and heaps."""
         heaps = {f"{name}_heap": heap for name, heap in found.heaps().items()}
         given: dict[str, int | str] = {"workers": found.connect.nodes, **heaps}
         settings = self.model_copy(
@@ -131,16 +127,14 @@ class Settings(BaseSettings):
         return settings
 
     def ports(self) -> list[tuple[int, str, str]]:
-        """(port with the offset added, the variable that sets it, its service) for every port of the stack, in starting
-        order.
-
-        SettingsError if a port is out of range, or two services, or a service and the live page, have the same one.
+        """Returns (port with offset, variable, service) for each port of the stack, in starting order. Raises
+        SettingsError if a port is out of range, or used twice, including that of the live page.
         """
         layout = self.layout
         named = [(name, node.name, node.number) for name in PORTS for node in layout.of(name.split("_")[0])]
         for node in layout.of("connect"):
             named += [(name, node.name, node.number) for name in ("connect_port", "connect_metrics_port")]
-        # Not the stack's, but no service may have it.
+        # Not of the stack, but no service may use it.
         named.append(("live_port", "the live page", 1))
         taken: dict[int, tuple[str, str]] = {}
         for name, service, node_number in named:
@@ -158,17 +152,17 @@ class Settings(BaseSettings):
         return [(number, *each) for number, each in taken.items() if number != self.port("live_port")]
 
     def port(self, name: str, number: int = 1) -> int:
-        """The port setting `name`, such as "kafka_port", with the offset added; for the node of that number."""
+        """Returns the port setting `name`, such as "kafka_port", of the node `number`, with the offset."""
         return int(getattr(self, name)) + self.port_offset + PORT_STEPS.get(name.split("_")[0], 0) * (number - 1)
 
     def show(self) -> str:
-        """A line for each setting in force, as in a `.env` file, and in comments the nodes of the topology."""
+        """Returns the settings in force as lines of a `.env` file, and the topology's nodes as comments."""
         values = [f"{PREFIX}{name.upper()}={value}" for name, value in self.model_dump().items()]
         return "\n".join([*values, *(f"# {line}" for line in self.layout.lines())])
 
 
 def existing_part(path: Path) -> Path:
-    """`path`, or the nearest folder above it that exists."""
+    """Returns `path`, or its nearest parent that exists."""
     return next(each for each in (path, *path.parents) if each.exists())
 
 
@@ -188,7 +182,7 @@ def _home(checkout: Path) -> Path:
 
 
 def _account() -> str:
-    """The name of the user, or the number of one without a name, as in containers."""
+    """The user's name, or the id of a user without a name, as in containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -196,7 +190,7 @@ def _account() -> str:
 
 
 def _settings_file(path: Path) -> dict[str, str | None]:
-    """The variables of a `.env` file; none without one. SettingsError if it cannot be read in one way only."""
+    """The variables of a `.env` file, if it exists. Raises SettingsError if it is invalid or ambiguous."""
     try:
         text = read_text(path, SettingsError)
     except FileNotFoundError:
@@ -214,10 +208,7 @@ def _settings_file(path: Path) -> dict[str, str | None]:
 
 
 def load_settings(checkout: Path = CHECKOUT) -> Settings:
-    """The settings in force.
-
-    Raises SettingsError for an unknown SINKBENCH_ variable, a value that cannot be used, or a topology that cannot.
-    """
+    """Returns the settings in force. Raises SettingsError for an unknown variable, or an invalid value or topology."""
     values = {**_settings_file(checkout / ".env"), **os.environ}
     known = {PREFIX + name.upper(): name for name in Settings.model_fields}
     home = _home(checkout)
@@ -231,7 +222,7 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         field = str(first["loc"][0])
-        # A pattern tells fewer people what to write than an example does.
+        # An example is clearer than a pattern.
         examples = Settings.model_fields[field].examples if first["type"] == "string_pattern_mismatch" else None
         wrong = f"must be such as {' or '.join(examples)}" if examples else first["msg"].lower()
         raise SettingsError(f"{PREFIX}{field.upper()}={first['input']}: {wrong}") from None

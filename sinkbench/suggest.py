@@ -9,10 +9,8 @@ _LISTED_AT_MOST = 12
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`; None if none is.
-
-    Case does not count. If no name is spelled alike, it is the shortest one that contains `name`: `jdbc` finds
-    `postgres/jdbc`.
+    """Returns the known name most similar to `name`, ignoring case; None if there is none. If no spelling is similar,
+    it is the shortest name that contains `name`: `jdbc` finds `postgres/jdbc`.
     """
     by_folded = {candidate.casefold(): candidate for candidate in sorted(known, reverse=True)}
     folded = name.casefold()
@@ -24,7 +22,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: "; did you mean ...", else "; known: ..."; empty if none is known."""
+    """Returns the end of a message: "; did you mean ...", else "; known: ...", else ""."""
     names = sorted(known)
     found = nearest(name, names)
     if found is not None:

@@ -1,8 +1,5 @@
-"""Topologies: which nodes each service of the local stack and of the containers has, and what they replicate.
-
-`small` and `published` are files in `topologies/`, of the same format as a user's own; docs/topologies.md describes it.
-A service's first node bears the service's name ("kafka"), the others that and more ("kafka-2"); workers are numbered
-from 1 ("connect-1"), since none of them is the first.
+"""Topologies: the nodes of each service, and what they replicate (docs/topologies.md). A service's first node has the
+service's name ("kafka"), others a longer one ("kafka-2"); workers are numbered from 1 ("connect-1").
 """
 
 from __future__ import annotations
@@ -20,36 +17,17 @@ from sinkbench.errors import SettingsError
 from sinkbench.suggest import nearest
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
-__all__ = [
-    "BESIDE_HEAP",
-    "MOST_WORKERS",
-    "OTHERS_BYTES",
-    "PORT_STEPS",
-    "SERVICES",
-    "SHIPPED",
-    "ConnectNodes",
-    "ElasticsearchNodes",
-    "KafkaNodes",
-    "Node",
-    "PostgresNodes",
-    "Topology",
-    "bytes_of",
-    "load_topology",
-    "needed_bytes",
-    "service_of",
-]
-
 SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect")
-"""The services of a stack of our own, in starting order."""
+"""The services of a stack that sinkbench starts, in starting order."""
 SHIPPED = ("small", "published")
-"""The names that stand for a file of the checkout, in its folder `topologies`."""
+"""Names that stand for a file in the folder `topologies` of the checkout."""
 PORT_STEPS: Mapping[str, int] = {"kafka": 2, "elasticsearch": 1, "postgres": 1, "pgbouncer": 1, "connect": 1}
-"""By how much each port of a service's node is above that of the node before. Kafka's two ports lie side by side."""
+"""The distance between the ports of a service's consecutive nodes. Kafka has two adjacent ports per node."""
 MOST_WORKERS = 16
-# A JVM of these services takes 1.4 times its heap and less, of a heap of 768 MB and more. PostgreSQL and PgBouncer took
-# 0.4 GB; the rest is for the controller, its load generator, and smaller heaps, which need as much in addition.
+# Measured: a JVM takes at most 1.4 times its heap with heaps from 768 MB, PostgreSQL and PgBouncer 0.4 GB. The rest is
+# for the controller, its load generator, and smaller heaps, whose fixed part is as large.
 BESIDE_HEAP, OTHERS_BYTES = 1.5, 1_000_000_000
-"""How much memory a JVM takes for each byte of its heap, and how many bytes all that is no JVM takes."""
+"""Memory of a JVM per byte of its heap, and bytes of all other processes."""
 _UNITS = {"m": 1 << 20, "g": 1 << 30}
 _HEAP = re.compile(r"[1-9][0-9]*[mg]")
 _LONGEST_NAME = 40
@@ -58,17 +36,17 @@ _FILE = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Node:
-    """One process, or container, of a service; `number` counts the service's nodes from 1."""
+    """One process or container; `number` counts the service's nodes from 1."""
 
     name: str
     service: str
     number: int
 
 
-# There are few names, and a live view asks for all of them several times a second.
+# Cached: a live view calls this for all names several times a second.
 @cache
 def service_of(name: str) -> str:
-    """The service of a node: `connect` of `connect-2`, `kafka` of `kafka-east`."""
+    """Returns the service of a node: `connect` of `connect-2`, `kafka` of `kafka-east`."""
     for service in SERVICES:
         if name == service or name.startswith(f"{service}-"):
             return service
@@ -76,7 +54,7 @@ def service_of(name: str) -> str:
 
 
 def bytes_of(size: str) -> int:
-    """Bytes of a heap as Java's options have it, such as 768m or 2g."""
+    """Parses a heap size of Java's options, such as 768m or 2g."""
     return int(size[:-1]) * _UNITS[size[-1]]
 
 
@@ -87,14 +65,14 @@ def _heap(value: object) -> object:
 
 
 def _nodes(service: str, most: int) -> BeforeValidator:
-    """Makes names of a number of nodes, and checks those of a list."""
+    """Expands a number of nodes to names, and checks a list of names."""
 
     def named(value: object) -> tuple[str, ...]:
         if isinstance(value, int) and not isinstance(value, bool):
             if not 1 <= value <= most:
                 raise mistake(f"{{name}} must be from 1 to {most}, found {value}")
             return (service, *(f"{service}-{number}" for number in range(2, value + 1)))
-        # The list of names is what this makes of a number, too: a topology may be checked again.
+        # A topology may be validated again, with the names that were made from a number.
         if not isinstance(value, list | tuple):
             raise mistake(f"{{name}} must be a whole number, or a list of names, found {shown(value)}")
         if not 1 <= len(value) <= most:
@@ -131,7 +109,7 @@ Names = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class KafkaNodes(Section):
-    """The brokers, each of which is a controller, too."""
+    """The brokers, each of which is also a controller."""
 
     nodes: Annotated[Names, _nodes("kafka", 9)] = ("kafka",)
     heap: Heap = None
@@ -156,8 +134,6 @@ class KafkaNodes(Section):
 
 
 class ConnectNodes(Section):
-    """The workers."""
-
     nodes: Annotated[int, Field(ge=1, le=MOST_WORKERS), BeforeValidator(_workers)] = 3
     heap: Heap = None
 
@@ -182,7 +158,7 @@ class ElasticsearchNodes(Section):
 
 
 class PostgresNodes(Section):
-    """The primary, and those that stream from it; `synchronous`: a commit waits for one of these."""
+    """The primary and its streaming replicas; if `synchronous`, a commit waits for one of them."""
 
     nodes: Annotated[Names, _nodes("postgres", 5)] = ("postgres",)
     synchronous: bool = False
@@ -195,7 +171,7 @@ class PostgresNodes(Section):
 
 
 class _TopologyFile(Section):
-    """A whole file; what is left out is as in the small topology."""
+    """Defaults are those of the small topology."""
 
     kafka: KafkaNodes = KafkaNodes()
     connect: ConnectNodes = ConnectNodes()
@@ -205,11 +181,7 @@ class _TopologyFile(Section):
 
 @dataclass(frozen=True)
 class Topology:
-    """The nodes of a stack. Made without anything, it is the small one.
-
-    Attributes:
-        name: "small", "published", or the name of the file, without its folder.
-    """
+    """The nodes of a stack, by default the small one. `name` is "small", "published", or the file's name."""
 
     name: str = SHIPPED[0]
     kafka: KafkaNodes = field(default_factory=KafkaNodes)
@@ -218,7 +190,7 @@ class Topology:
     postgres: PostgresNodes = field(default_factory=PostgresNodes)
 
     def of(self, service: str) -> tuple[Node, ...]:
-        """The nodes of a service, its first one first. KeyError if there is no such service."""
+        """Returns the nodes of a service, the first one first. Raises KeyError for an unknown service."""
         names: Mapping[str, tuple[str, ...]] = {
             "kafka": self.kafka.nodes,
             "elasticsearch": self.elasticsearch.nodes,
@@ -230,11 +202,11 @@ class Topology:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, in starting order."""
+        """In starting order."""
         return tuple(node for service in SERVICES for node in self.of(service))
 
     def node(self, name: str) -> Node:
-        """The node of that name. KeyError if there is none."""
+        """Raises KeyError if there is none."""
         return {node.name: node for node in self.nodes}[name]
 
     @property
@@ -243,7 +215,6 @@ class Topology:
         return all(len(self.of(service)) == 1 for service in SERVICES if service != "connect")
 
     def with_sizes(self, workers: int, heaps: Mapping[str, str]) -> Topology:
-        """The same with this number of workers and these heaps by service."""
         return replace(
             self,
             kafka=self.kafka.model_copy(update={"heap": heaps["kafka"]}),
@@ -252,12 +223,10 @@ class Topology:
         )
 
     def heaps(self) -> dict[str, str]:
-        """The heap of each node of the services that have one, as far as it is known, by service."""
         found = {name: getattr(self, name).heap for name in ("kafka", "connect", "elasticsearch")}
         return {name: heap for name, heap in found.items() if heap is not None}
 
     def describe(self) -> dict[str, dict[str, JsonValue]]:
-        """Names of the nodes, and what they replicate, by service: plain values, for what is kept and printed."""
         return {
             "kafka": {
                 "nodes": list(self.kafka.nodes),
@@ -274,7 +243,6 @@ class Topology:
         }
 
     def lines(self) -> list[str]:
-        """A line for each service, for a person."""
         return [
             "; ".join(
                 [
@@ -287,22 +255,13 @@ class Topology:
 
 
 def needed_bytes(topology: Topology) -> int:
-    """Memory that all nodes take once they work, by the heaps in force."""
+    """Returns the estimated memory of all nodes under load, from their heaps."""
     heaps = {service: bytes_of(heap) for service, heap in topology.heaps().items()}
     return round(BESIDE_HEAP * sum(heaps.get(node.service, 0) for node in topology.nodes)) + OTHERS_BYTES
 
 
 def load_topology(choice: str, checkout: Path, own: Path) -> Topology:
-    """The topology of a setting.
-
-    Args:
-        choice: one of `SHIPPED`, or a file.
-        checkout: the folder that a file's path starts from.
-        own: the folder with sinkbench's own files.
-
-    Raises:
-        SettingsError: there is no such topology, or its file cannot be used; with a line for each mistake, up to five.
-    """
+    """Returns a topology of `SHIPPED` from the folder `own`, or of a file below `checkout`. Raises SettingsError."""
     path = own / "topologies" / f"{choice}.yaml" if choice in SHIPPED else checkout / choice
     if path.suffix not in _FILE:
         raise SettingsError(

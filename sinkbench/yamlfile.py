@@ -1,7 +1,4 @@
-"""YAML files that users write, read strictly, so that mistakes are reported with their lines.
-
-That is YAML 1.2 without duplicate keys, checked by a pydantic model that forbids unknown keys.
-"""
+"""YAML 1.2 files of users without duplicate or unknown keys, checked by pydantic; mistakes have their lines."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ from sinkbench.suggest import did_you_mean
 
 _REPORTED_AT_MOST = 5
 _MOST_VALUES = 100_000
-# The library needs seconds for as many.
+# The library needs seconds for a file of this size.
 _MOST_BYTES = 1 << 18
 _CUSTOM = "sinkbench"
 
-# Our words for pydantic's kinds of errors; the rest keep pydantic's.
+# Replacements of pydantic's texts, by its kind of error.
 _WORDS = {
     "int_type": "must be a whole number",
     "float_type": "must be a number",
@@ -50,23 +47,22 @@ _WORDS = {
 
 
 class Section(BaseModel):
-    """A mapping in a user's file: unknown keys, other types, NaN and infinity are refused."""
+    """A mapping in a user's file: unknown keys, other types, NaN and infinity are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     renamed: ClassVar[Mapping[str, str]] = {}
-    """The new names of keys that were renamed."""
+    """The new names of renamed keys."""
 
 
 def mistake(text: str, *at: str | int) -> PydanticCustomError:
-    """An error for a model's own validator to raise.
-
-    In `text`, "{name}" stands for the dotted name of the wrong key; `at` is its path below the value under validation.
+    """Returns an error for a model's validator to raise. In `text`, "{name}" stands for the dotted name of the wrong
+    key; `at` is its path below the value under validation.
     """
     return PydanticCustomError(_CUSTOM, "{text}", {"text": text, "at": at})
 
 
 def shown(value: object) -> str:
-    """A value for a message: short, on one line, in YAML's words, redacted."""
+    """Returns a value for a message: short, on one line, as in YAML, redacted."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -75,13 +71,13 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    # Before it is cut, since half a secret is not found.
+    # Before it is cut, since a part of a secret would not be recognized.
     text = redacted(repr(value) if isinstance(value, str) else " ".join(str(value).split()))
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def to_yaml(content: Mapping[str, object]) -> str:
-    """Plain values as YAML, in their order, with null written out."""
+    """Returns plain values as YAML, in their order, with explicit null."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
     yaml.default_flow_style = False
@@ -107,10 +103,9 @@ _Representer.add_representer(str, _quoted_if_needed)
 
 
 class YamlFile:
-    """A YAML file: `content`, its plain values, and their lines.
+    """A YAML file: its plain values in `content`, and their lines. Messages call such a file a `kind`, as "plan".
 
-    Raises `error`, with file and line, if the file cannot be read, is not UTF-8 YAML, or is not one mapping. Messages
-    call such a file a `kind`, as "plan".
+    Raises `error`, with file and line, if the file cannot be read, is not UTF-8 YAML, or is not one mapping.
     """
 
     def __init__(self, path: Path, kind: str, error: type[UserError]) -> None:
@@ -119,14 +114,14 @@ class YamlFile:
         self._error = error
         self._root, content = self._parse(self._read())
         if not isinstance(content, dict):
-            # A text is not shown: whoever names the wrong file may have named that of a password.
+            # A text is not shown: a wrong file may be that of a password.
             found = "found a text" if isinstance(content, str) else f"found {shown(content)}"
             found = "the file is empty" if content is None else found
             raise error(f"{path}:1: a {kind} must be a mapping of keys to values; {found}")
         self.content: dict[Any, Any] = content
 
     def line(self, *path: str | int) -> int:
-        """The line, from 1, of a key or list item; of the nearest one around it if there is none."""
+        """Returns the line, from 1, of a key or list item, or of the nearest one around it."""
         node: Any = self._root
         line: int = node.start_mark.line
         for step in path:
@@ -142,10 +137,7 @@ class YamlFile:
     def explain(
         self, invalid: ValidationError, model: type[BaseModel], others: Mapping[str, type[BaseModel]] | None = None
     ) -> str:
-        """A line for each mistake that pydantic found, in the file's order, five at most.
-
-        `model` is that of the whole file; `others` are those of other modes, which may have a key that it has not.
-        """
+        """Returns a line for each of up to five mistakes, in the file's order. `others` are models of other modes."""
         mistakes = [detail for detail in invalid.errors() if not _follows_from_another(detail)]
         said = (self._explain(each, model, others or {}) for each in mistakes)
         found = sorted({(self.line(*path), text) for path, text in said})
@@ -205,7 +197,7 @@ class YamlFile:
             raise self._error(f"{self.path}: is nested too deeply for a {self._kind}") from None
 
     def _refuse_half(self, root: object) -> None:
-        """An escape may name half a character, in a key or a value, which nothing could print."""
+        """An escape may be half a surrogate pair, which cannot be printed."""
         left = [root]
         seen: set[int] = set()
         while left:
@@ -222,7 +214,7 @@ class YamlFile:
                 left += node.value
 
     def _refuse_endless(self, root: object) -> None:
-        """Aliases may repeat a value, but neither hold themselves nor make a small file a huge one."""
+        """Aliases may repeat a value, but neither contain themselves nor expand a small file to a huge one."""
         sizes: dict[int, int | None] = {}
 
         def size(node: Any) -> int:
@@ -239,7 +231,7 @@ class YamlFile:
 
 
 def _hint(path: tuple[str | int, ...], model: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> str:
-    """What to do about an unknown key: its new name, the modes that have it, or the key that is spelled alike."""
+    """The end of a message about an unknown key: its new name, the modes that have it, or a similar key."""
     key, section = str(path[-1]), _section(model, path[:-1])
     if section is None:
         return ""
@@ -251,7 +243,6 @@ def _hint(path: tuple[str | int, ...], model: type[BaseModel], others: Mapping[s
 
 
 def _section(model: type[BaseModel], path: Iterable[str | int]) -> type[BaseModel] | None:
-    """The model of the section at `path` in a file of `model`; None if there is none."""
     for step in path:
         if isinstance(step, str):
             field = model.model_fields.get(step)
@@ -269,7 +260,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _follows_from_another(detail: ErrorDetails) -> bool:
-    # pydantic calls a list whose items are all wrong too short, and a key that is not text a wrong value as well.
+    # pydantic also calls a list whose items are all wrong too short, and a key that is not text a wrong value.
     return (detail["type"] == "too_short" and bool(detail["input"])) or detail["loc"][-1:] == ("[key]",)
 
 

@@ -1,4 +1,4 @@
-"""What the records of a data set are like."""
+"""Describes the records of a data set."""
 
 from __future__ import annotations
 
@@ -6,29 +6,24 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-__all__ = ["MOST_BYTES_KEPT", "SCHEME", "DatasetFacts"]
-
 SCHEME = "kafka://"
-"""What the address of a topic begins with."""
+"""Prefix of a topic's address."""
 
 MOST_BYTES_KEPT = 256 << 20
-"""Records are taken until they and their keys have this many bytes; the rest of a larger file or topic is not used."""
+"""Limit for the bytes of records and keys; the rest of a larger file or topic is not used."""
 
 Count = Annotated[int, Field(ge=0)]
 
 
 class DatasetFacts(BaseModel, extra="ignore", frozen=True):
-    """What the user's own records are like: the key `records` of a run's environment.
+    """Describes the user's own records: the key `records` of a run's environment.
 
     Attributes:
-        source: the file or topic, as it was named.
-        sha256: of the kept records with their keys: the same records, in whatever file, have the same.
-        records, bytes: how many, and how many bytes their values have, before the member "bench" is added.
+        sha256: of the kept records with their keys, independent of the file format.
+        bytes: of all values, without the member "bench".
         whole: whether these are all records of the source.
-        smallest_bytes, median_bytes, p95_bytes, largest_bytes: the spread of their sizes.
-        with_key: records that have a key; the others are sent without one.
-        left_out: records of a topic that have no value (tombstones).
-        records_per_second: the pace of a topic's records, by their own times; None without such times.
+        left_out: records of a topic without a value (tombstones).
+        records_per_second: the pace of a topic's records by their timestamps.
     """
 
     source: str
@@ -50,7 +45,6 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
 
     @property
     def in_words(self) -> str:
-        """How many there are, how large they are, and what else must be known of them."""
         parts = [
             f"{self.source}: {self.records:,} records of {self.mean_bytes:,.0f} bytes on average"
             f" (from {self.smallest_bytes:,} to {self.largest_bytes:,}, half of them up to {self.median_bytes:,},"

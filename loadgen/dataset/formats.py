@@ -1,4 +1,4 @@
-"""The records of a file, one by one: JSON keeps its bytes, a row of CSV or Parquet becomes a JSON object."""
+"""Reads the records of a file: JSON keeps its bytes, a row of CSV or Parquet becomes a JSON object."""
 
 from __future__ import annotations
 
@@ -21,31 +21,25 @@ import zstandard
 from loadgen.dataset.record import BLANK
 from loadgen.errors import DatasetError
 
-__all__ = ["Found", "records_of_file"]
-
 MOST_RECORD_BYTES = 16 << 20
-"""No record may be longer; brokers take far less unless they are configured to."""
+"""Limit for a record; brokers accept far less by default."""
 CHUNK_BYTES = 1 << 20
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 TABLES = (".csv", ".tsv")
 PACKED = (".gz", ".gzip", ".zst", ".zstd")
-# A frame may ask for as much memory as this, as `zstd --long=31` makes them.
+# Memory that a frame may request, as `zstd --long=31` makes them.
 MOST_WINDOW_BYTES = 1 << 31
-# What JSON takes for a number. A text such as 007 is none, and stays what it is.
+# JSON's numbers. A text such as 007 is none, and stays a text.
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 ROWS_AT_ONCE = 1_000
-# An alias that no column has: it would be taken for that column.
+# An alias must not match the name of a column, which it would then mean.
 ROW = '"the row of sinkbench"'
 
 
 class Found(NamedTuple):
-    """A record in a file or a topic.
+    """A record in a file or a topic; `where` is its place there.
 
-    Attributes:
-        where: its place there, for a message.
-        text: its bytes.
-        unended: whether it is the last line of a file that lacks its line break: if it is no record, it was cut off.
-        line_of_json: whether it is a line of newline-delimited JSON.
+    `unended`: it is a file's last line, without a line break: if it is invalid, it was cut off.
     """
 
     where: str
@@ -55,9 +49,9 @@ class Found(NamedTuple):
 
 
 def records_of_file(path: Path, most_bytes: int) -> Iterator[Found]:
-    """The records of a file, in its order and not validated; the first `most_bytes` decide the types of CSV's columns.
+    """Yields the records of a file, not validated; the first `most_bytes` decide the types of CSV columns.
 
-    Raises DatasetError if it cannot be read, or ends early; names the line or the record.
+    Raises DatasetError, with the line or record, if it cannot be read or ends early.
     """
     start = next(_plain_chunks(path), b"")
     ending = path
@@ -73,7 +67,7 @@ def records_of_file(path: Path, most_bytes: int) -> Iterator[Found]:
 
 
 def _plain_chunks(path: Path) -> Iterator[bytes]:
-    """The content of a file, unpacked if it is packed by gzip or zstd, which its first bytes show."""
+    """The content of a file, decompressed if its first bytes are those of gzip or zstd."""
     try:
         if not path.is_file():
             found = "is no file" if path.exists() else "there is no such file"
@@ -96,7 +90,7 @@ def _plain_chunks(path: Path) -> Iterator[bytes]:
 
 
 def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    # Not its stream_reader, which does not tell a whole frame from one that was cut off.
+    # Its stream_reader cannot distinguish a whole frame from a truncated one.
     unpacker = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES)
     frame, packed = None, b""
     while packed or (packed := file.read(CHUNK_BYTES)):
@@ -126,14 +120,13 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def _lines(path: Path) -> Iterator[Found]:
-    """Newline-delimited JSON: a record a line, without the blanks around it; empty lines are none."""
     for number, line in enumerate(_raw_lines(path), start=1):
         if text := line.strip(BLANK):
             yield Found(f"{path}, line {number}", text, not line.endswith(b"\n"), line_of_json=True)
 
 
 def _elements(path: Path) -> Iterator[Found]:
-    """The elements of a file that is one JSON array, byte for byte."""
+    """The elements of a JSON array, byte for byte."""
     query = "SELECT json::VARCHAR FROM read_json_objects(?, format='array', maximum_object_size=16777216)"
     last = b""
     with NamedTemporaryFile() as plain:
@@ -141,7 +134,7 @@ def _elements(path: Path) -> Iterator[Found]:
             plain.write(chunk)
             last = chunk.rstrip(BLANK)[-1:] or last
         plain.flush()
-        # DuckDB does not notice where a packed file was cut off, or one after a comma.
+        # DuckDB does not notice a truncated compressed file, or an array truncated after a comma.
         if last != b"]":
             raise DatasetError(f"{path}: ends in the middle of its array; fetch it again")
         yield from _asked(path, plain.fileno(), query, "element", "JSON array")
@@ -154,11 +147,11 @@ def _parquet_rows(path: Path) -> Iterator[Found]:
 
 
 def _asked(path: Path, descriptor: int, query: str, each: str, kind: str) -> Iterator[Found]:
-    """What DuckDB reads in an open file, one text for each record."""
+    """Yields the text of each record that DuckDB reads in an open file."""
     number = 0
     with _duckdb() as connection:
         try:
-            # By its number, since DuckDB takes a name with brackets for a pattern.
+            # By descriptor, since DuckDB takes a name with brackets for a pattern.
             answer = connection.execute(query, [f"/proc/{os.getpid()}/fd/{descriptor}"])
             while some := answer.fetchmany(ROWS_AT_ONCE):
                 for (text,) in some:
@@ -172,7 +165,7 @@ def _asked(path: Path, descriptor: int, query: str, each: str, kind: str) -> Ite
 
 
 def _duckdb() -> duckdb.DuckDBPyConnection:
-    # It would fetch an extension for what it cannot do by itself.
+    # DuckDB would download an extension for what it does not support.
     config: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(":memory:", config=config)
     connection.execute("SET threads TO 1")
@@ -183,11 +176,7 @@ Kind = Literal["number", "boolean", "text"]
 
 
 def _csv_rows(path: Path, most_bytes: int) -> Iterator[Found]:
-    """The rows of a file of comma-separated values (or with ; tab or | between them) as JSON objects.
-
-    The first line has the names. A column whose cells are all numbers as JSON writes them, or all true or false, has
-    these; all else is text. An empty cell is null.
-    """
+    """Yields rows as JSON objects. A column of only JSON numbers, or only booleans, keeps the type; others are text."""
     cells_of_rows = _cells(path)
     _, names = next(cells_of_rows, (1, []))
     if not names:
@@ -218,19 +207,19 @@ def _kind(before: Kind | None, cell: str) -> Kind | None:
 def _value(kind: Kind | None, cell: str) -> str:
     if not cell:
         return "null"
-    # Beyond the bytes that decided what the column is, a cell may be something else.
+    # After the bytes that decided the column's type, a cell may have another type.
     return cell if kind != "text" and _kind(None, cell) == kind else json.dumps(cell, ensure_ascii=False)
 
 
 def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows, the names' among them, each with the line that it begins in."""
+    """The rows, with that of the names, each with its first line's number."""
     csv.field_size_limit(MOST_RECORD_BYTES)
     texts = _lines_of_text(path)
     head = [next(texts, "")]
-    # A name may have line breaks, in quotation marks.
+    # A quoted name may have line breaks.
     while "".join(head).count('"') % 2 and (more := next(texts, "")):
         head.append(more)
-    # Not DuckDB's read_csv: it drops what follows a quotation mark without its partner, in silence.
+    # DuckDB's read_csv silently drops what follows an unmatched quotation mark.
     reader = csv.reader(chain(head, texts), delimiter=_delimiter("".join(head)), strict=True)
     width = 0
     while True:
@@ -243,7 +232,7 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise DatasetError(
                 f"{path}, line {line}: is no row ({error}), or the file ends in the middle of it; correct it"
             ) from None
-        # An empty line is no row.
+        # An empty line is not a row.
         if not cells:
             continue
         width = width or len(cells)
@@ -256,7 +245,6 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(head: str) -> str:
-    """What stands between the names of the columns, by DuckDB's sniffer."""
     options = "header=false, all_varchar=true, quote='\"', escape='\"', comment='', skip=0"
     with NamedTemporaryFile() as file, _duckdb() as connection:
         file.write(head.encode())

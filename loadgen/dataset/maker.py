@@ -1,4 +1,4 @@
-"""Makes the records of a load from a data set, again and again from its beginning."""
+"""Makes the records of a load from a data set, which it repeats."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from loadgen.dataset.store import Dataset
 from loadgen.records import LARGEST_BATCH, Message
 from loadgen.recordsums import digits_of
 
-__all__ = ["DatasetMaker"]
-
-# One call makes no more than this, or large records would fill the memory at once.
+# Limits the memory of one call with large records.
 MOST_BATCH_BYTES = 4 << 20
 SEQ_DIGITS, MICROSECONDS_DIGITS = 19, 16
 
@@ -25,7 +23,6 @@ class DatasetMaker:
     """Record `seq` of a load is record `seq % records` of the data set, with the member "bench"."""
 
     def __init__(self, dataset: Dataset, run: str) -> None:
-        """`run` is what every record bears as bench.run."""
         self._dataset = dataset
         self._count = dataset.facts.records
         self._sizes = dataset.ends - dataset.starts
@@ -39,7 +36,6 @@ class DatasetMaker:
         """The most that a value and its key have together."""
 
     def longest_batch(self, seq: int) -> int:
-        """The most records from `seq` on for one call of `batch`."""
         if self.largest_bytes * LARGEST_BATCH <= MOST_BATCH_BYTES:
             return LARGEST_BATCH
         sizes = np.cumsum(self._sizes[self._indexes(seq, LARGEST_BATCH)])
@@ -66,7 +62,7 @@ class DatasetMaker:
         return np.arange(seq, seq + count, dtype=np.int64) % self._count
 
     def _sums(self, seqs: range, dues: Sequence[int], sent_us: int, crcs: Sequence[int]) -> list[str]:
-        """The checksums of records, each with the CRC-32 of what comes before "bench" in its canonical text."""
+        """The checksums of records, each with the CRC-32 of its canonical text before "bench"."""
         then, crc32 = f',"run":{self._run},"sent_us":{sent_us},"seq":', zlib.crc32
         each = zip(dues, seqs, crcs, strict=True)
         return digits_of([crc32(f'{{"due_us":{due}{then}{seq}}}]'.encode(), crc) for due, seq, crc in each])

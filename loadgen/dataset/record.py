@@ -1,14 +1,12 @@
-"""One record of a data set: a JSON object that keeps its bytes, and the key that a path leads to in it."""
+"""A record of a data set: a JSON object that keeps its bytes, and a path to its key."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, NoReturn
 
-__all__ = ["BLANK", "closed", "key_at", "opening", "original", "parse_record", "steps_of"]
-
 BLANK = b" \t\r\n"
-"""What JSON allows around a value."""
+"""JSON's white space."""
 BENCH = "bench"
 
 
@@ -28,11 +26,7 @@ _IN_WORDS = {
 
 
 def parse_record(text: bytes) -> dict[str, Any]:
-    """The members of a record; of two of one name the last.
-
-    Raises ValueError, with what was found: it is no JSON object in UTF-8, or has a member "bench", which the audit
-    needs for itself.
-    """
+    """Returns a record's members. Raises ValueError unless it is a JSON object in UTF-8 without a member "bench"."""
     try:
         value = DECODER.decode(text.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -49,26 +43,22 @@ def parse_record(text: bytes) -> dict[str, Any]:
 
 
 def opening(text: bytes) -> bytes:
-    """The bytes of a JSON object up to where another member may follow: without its closing brace, with a comma."""
+    """Returns the bytes of a JSON object up to where another member may follow."""
     body = text.strip(BLANK)[:-1]
     return body if not body[1:].strip(BLANK) else body + b", "
 
 
 def original(start: bytes) -> bytes:
-    """The record whose `opening` this is, without blanks around it."""
     return start.removesuffix(b", ") + b"}"
 
 
 def closed(start: bytes, bench: bytes) -> bytes:
-    """A whole record: its `opening`, and `bench`, the value of that member."""
+    """Returns a whole record: its `opening` and the value of the member "bench"."""
     return b'%b"bench": %b}' % (start, bench)
 
 
 def steps_of(path: str) -> tuple[str, ...]:
-    """The steps of a path: names with dots between them, or, after a slash, a JSON Pointer (RFC 6901).
-
-    Raises ValueError if a step is empty.
-    """
+    """Splits a path: names with dots between them, or a JSON Pointer (RFC 6901). Raises ValueError."""
     if path.startswith("/"):
         return tuple(step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/"))
     steps = tuple(path.split("."))
@@ -78,10 +68,7 @@ def steps_of(path: str) -> tuple[str, ...]:
 
 
 def key_at(record: Any, steps: tuple[str, ...]) -> bytes | None:
-    """What the steps lead to, as a record's key: a text as it is, a number, true or false as JSON writes it.
-
-    None if they lead nowhere, or to null, an object or a list. A number is a step into a list, from 0.
-    """
+    """Returns the value at a path as a key: a text unchanged, a number or boolean as JSON; else None."""
     found = record
     for step in steps:
         if isinstance(found, dict):
@@ -91,7 +78,7 @@ def key_at(record: Any, steps: tuple[str, ...]) -> bytes | None:
         else:
             return None
     if isinstance(found, str):
-        # A lone half of a surrogate pair has no UTF-8.
+        # A lone surrogate has no UTF-8.
         return found.encode("utf-8", "replace")
     if isinstance(found, int | float):
         return json.dumps(found).encode()

@@ -1,4 +1,4 @@
-"""A file or a topic becomes a data set."""
+"""Reads a data set from a file or a topic."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from loadgen.dataset.store import Builder, Dataset
 from loadgen.dataset.topic import TopicAddress, read_topic
 from loadgen.errors import DatasetError, OptionsError
 
-__all__ = ["open_dataset"]
-
 
 def open_dataset(
     source: str,
@@ -21,18 +19,11 @@ def open_dataset(
     client_settings: Mapping[str, str] | None = None,
     most_bytes: int = MOST_BYTES_KEPT,
 ) -> Dataset:
-    """The records of a file or a topic, each validated: the first of them, up to `most_bytes`.
+    """Reads and validates the first records of a file or topic, up to `most_bytes`.
 
-    Args:
-        source: a file (newline-delimited JSON, a JSON array, CSV or Parquet; but for Parquet also packed by gzip or
-            zstd), or kafka://HOST:PORT/TOPIC.
-        key: the path in a record to its key; None for none, or for a topic's own.
-        client_settings: further settings of the Kafka client, for a topic.
-        most_bytes: how much to keep.
-
-    Raises:
-        DatasetError: it cannot be read, has no records, or one of them cannot be used; names the line.
-        OptionsError: the path is none, or the Kafka client refuses its settings.
+    `source` is a file (newline-delimited JSON, a JSON array or CSV, also compressed by gzip or zstd, or Parquet) or
+    kafka://HOST:PORT/TOPIC; `key` is the path in a record to its key. Raises DatasetError, with the line, if it has no
+    usable records, and OptionsError for an invalid path or setting.
     """
     try:
         steps = None if key is None else steps_of(key)
@@ -68,12 +59,12 @@ def _of_topic(
 
 
 def _add(builder: Builder, found: Found, key: bytes | None, steps: tuple[str, ...] | None) -> bool:
-    """Adds a record with its own key, or with what the steps lead to; returns whether there was room for it."""
+    """Adds a record with its own key, or the one at `steps`; returns whether it fitted."""
     try:
         record = parse_record(found.text)
         return builder.add(found.text, key if steps is None else key_at(record, steps))
     except ValueError as wrong:
         cut = ", or the file ends in the middle of it" if found.unended else ""
-        # A single object over many lines is met often.
+        # A common mistake is a single object over many lines.
         form = "; a file of JSON has one record in each line, or is one array" if found.line_of_json else ""
         raise DatasetError(f"{found.where}: {wrong}{cut}; correct it, or leave it out{form}") from None

@@ -1,11 +1,9 @@
-"""The records of a data set in memory, what they are like, and the file that hands them on.
+"""The records of a data set in memory, and the file that transfers them.
 
-The file, which only sinkbench writes and reads, begins with a line of JSON; then come, as little-endian numbers, the
-places of the records' parts (int64), which records have a key (bytes of 0 and 1), the CRC-32 of each record's
-beginning, as `loadgen.checksum` continues it (uint32), of a topic their times in ms (int64), and last the parts
-themselves: of each record its `opening` and its key. A load generator that has the same
-file makes the same records, wherever it runs.
-"""
+The file, which only sinkbench writes and reads, has a line of JSON, then little-endian arrays: the places of the
+parts (int64), which records have a key (bytes 0 and 1), the CRC-32 of each record's beginning (uint32; see
+`loadgen.checksum`), a topic's times in ms (int64), and the parts: each record's `opening` and key. So all load
+generators with the same file make the same records."""
 
 from __future__ import annotations
 
@@ -25,16 +23,14 @@ from loadgen.dataset.facts import MOST_BYTES_KEPT, DatasetFacts
 from loadgen.dataset.record import opening, original
 from loadgen.errors import DatasetError
 
-__all__ = ["Builder", "Dataset"]
-
-# What else the memory must hold of a record; very many tiny ones would take more for that than for themselves.
+# Memory per record in addition to its bytes, which matters for very many tiny records.
 BYTES_EACH = 29
 MAGIC = "sinkbench data set 2"
 FIRST_LINE_BYTES = 4096
 
 
 class Dataset:
-    """Records in memory. All of them are whole JSON objects without a member "bench"."""
+    """Records in memory: whole JSON objects without a member "bench"."""
 
     def __init__(
         self,
@@ -45,7 +41,7 @@ class Dataset:
         times_ms: npt.NDArray[np.int64] | None,
         parts: bytes | mmap.mmap,
     ) -> None:
-        """`places` are where record i's opening begins (2 i), its key begins (2 i + 1), and the last one ends."""
+        """`places` are where record i's opening begins (2 i), its key begins (2 i + 1), and the last key ends."""
         self.facts = facts
         self.parts = parts
         self.starts = places[:-1:2]
@@ -61,15 +57,13 @@ class Dataset:
         self._places = places
 
     def opening(self, index: int) -> bytes:
-        """The opening of a record."""
         return self.parts[int(self.starts[index]) : int(self.key_starts[index])]
 
     def value(self, index: int) -> bytes:
-        """A record as it came."""
+        """The original record."""
         return original(self.opening(index))
 
     def key(self, index: int) -> bytes | None:
-        """The key of a record; None if it has none."""
         return self.parts[int(self.key_starts[index]) : int(self.ends[index])] if self.has_key[index] else None
 
     @property
@@ -90,7 +84,7 @@ class Dataset:
 
     @classmethod
     def read(cls, path: Path) -> Dataset:
-        """Reads such a file, whose parts stay on the disk. Raises DatasetError if it is none, or is not whole."""
+        """Reads such a file and maps its parts. Raises DatasetError if it is invalid or truncated."""
         with path.open("rb") as file:
             try:
                 first = json.loads(file.readline(FIRST_LINE_BYTES))
@@ -120,12 +114,12 @@ class Dataset:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the records are those that the facts tell of."""
+        """Whether the records match the digest in their facts."""
         return _digest(self) == self.facts.sha256
 
 
 class Builder:
-    """Takes records up to `MOST_BYTES_KEPT`."""
+    """Collects records up to `MOST_BYTES_KEPT`."""
 
     def __init__(self, most_bytes: int = MOST_BYTES_KEPT) -> None:
         self._most_bytes = most_bytes
@@ -140,10 +134,7 @@ class Builder:
         return len(self._sizes)
 
     def add(self, text: bytes, key: bytes | None) -> bool:
-        """Takes a record, which is a JSON object, with its key; returns whether there was room for it.
-
-        The first record always has it. Raises ValueError for a record that is nested too deeply.
-        """
+        """Adds a record; returns whether it fitted; the first always does. Raises ValueError for too deep nesting."""
         start = opening(text)
         size = len(self._parts) + len(start) + len(key or b"") + BYTES_EACH * (self.records + 1)
         if self._sizes and size > self._most_bytes:
@@ -158,7 +149,6 @@ class Builder:
         return True
 
     def build(self, source: str, *, whole: bool, times_ms: Sequence[int] | None = None, left_out: int = 0) -> Dataset:
-        """The data set of the records so far, at least one; arguments as the fields of `Dataset` and its facts."""
         sizes = np.frombuffer(self._sizes, dtype=np.int64)
         has_key = np.frombuffer(self._has_key, dtype=np.uint8).astype(np.bool_)
         times = None if times_ms is None else np.array(times_ms, dtype=np.int64)

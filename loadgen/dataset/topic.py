@@ -1,4 +1,4 @@
-"""The records of a topic on any cluster, up to the end that it has when the reading begins."""
+"""Reads the records of a topic on any cluster, up to its end offsets at the start."""
 
 from __future__ import annotations
 
@@ -14,22 +14,19 @@ from loadgen.dataset.facts import SCHEME
 from loadgen.errors import DatasetError
 from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
 
-__all__ = ["Message", "TopicAddress", "TopicRecords", "read_topic"]
-
 AT_ONCE = 2_000
 POLL_SECONDS = 0.5
 SILENT_SECONDS = 30.0
 
 
 class TopicAddress(NamedTuple):
-    """A topic as `kafka://HOST:PORT/TOPIC` names it; several brokers have commas between them."""
+    """The address `kafka://HOST:PORT/TOPIC`; several brokers have commas between them."""
 
     bootstrap: str
     topic: str
 
     @classmethod
     def of(cls, text: str) -> TopicAddress:
-        """Raises DatasetError if the text names no topic."""
         bootstrap, _, topic = text.removeprefix(SCHEME).partition("/")
         if not text.startswith(SCHEME) or not bootstrap or not topic or "/" in topic or "@" in bootstrap:
             raise DatasetError(
@@ -40,7 +37,7 @@ class TopicAddress(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A record of a topic; `timestamp_ms` is the broker's or the producer's, as the topic has it."""
+    """A record of a topic; `timestamp_ms` is the broker's or the producer's, as the topic is configured."""
 
     timestamp_ms: int
     partition: int
@@ -50,12 +47,9 @@ class Message(NamedTuple):
 
 
 class TopicRecords(NamedTuple):
-    """What was read of a topic.
+    """The records of a topic by time, and the number of its tombstones.
 
-    Attributes:
-        messages: by their times; of one partition in its order where times are equal.
-        whole: whether all up to the end were read; else those up to a moment, from all partitions alike.
-        left_out: records without a value (tombstones).
+    If not `whole`, they are those up to one moment, from all partitions.
     """
 
     messages: list[Message]
@@ -74,16 +68,9 @@ class _Partition:
 
 
 def read_topic(address: TopicAddress, client_settings: Mapping[str, str], most_bytes: int) -> TopicRecords:
-    """Reads a topic from its beginning to where it ends now, however much is written to it meanwhile.
+    """Reads a topic from its beginning to its current end, at most `most_bytes` with keys.
 
-    Args:
-        address: the cluster and the topic.
-        client_settings: further settings of the Kafka client, such as those for SASL and TLS.
-        most_bytes: bytes of it to keep, keys included.
-
-    Raises:
-        DatasetError: the cluster does not answer, or has no such topic; or nothing more comes for 30 s.
-        OptionsError: the Kafka client refuses its settings.
+    Raises DatasetError if the cluster does not answer, has no such topic, or sends nothing for 30 s.
     """
     errors: list[Any] = []
     config = {
@@ -113,13 +100,13 @@ def read_topic(address: TopicAddress, client_settings: Mapping[str, str], most_b
         (message for each in partitions.values() for message in each.messages),
         key=lambda message: (message.timestamp_ms, message.partition, message.offset),
     )
-    # Beyond that moment some partitions are missing: what is left would have another mixture of keys.
+    # After that moment some partitions are missing, which would change the mixture of keys.
     kept = [message for message in every if message.timestamp_ms <= min(cut)] if cut else every
     return TopicRecords(kept or every[:1], not cut, left_out)
 
 
 def _partitions(consumer: Any, address: TopicAddress, most_bytes: int) -> dict[int, _Partition]:
-    """The partitions that have records, each with its end; the consumer is assigned to them."""
+    """Assigns the consumer to the partitions that have records; returns each with its end."""
     topic = consumer.list_topics(address.topic, timeout=BROKER_TIMEOUT_SECONDS).topics[address.topic]
     if topic.error is not None:
         raise DatasetError(
@@ -140,7 +127,7 @@ def _partitions(consumer: Any, address: TopicAddress, most_bytes: int) -> dict[i
 
 
 def _read(consumer: Any, address: TopicAddress, partitions: Mapping[int, _Partition]) -> int:
-    """Reads each partition up to its end, or to what may be kept of it; returns how many records have no value."""
+    """Reads each partition up to its end or limit; returns the number of tombstones."""
     left_out, moved = 0, time.monotonic()
     while not all(each.done for each in partitions.values()):
         some = consumer.consume(AT_ONCE, POLL_SECONDS)
@@ -156,7 +143,7 @@ def _read(consumer: Any, address: TopicAddress, partitions: Mapping[int, _Partit
             if error is not None:
                 if error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
-                # Marks of transactions stand at offsets where no record is.
+                # Transaction markers take offsets, too.
                 partition.done = True
                 continue
             if partition.done or message.offset() >= partition.end:

@@ -1,5 +1,3 @@
-"""What invalidates a race, found before it begins or while it runs.
-
-`look` gathers facts from the services, the machine and the plan; the rules in `rules` decide on these alone, and
-`diagnosis` sorts what they find. See docs/doctor.md.
+"""Finds what invalidates a race, before it begins or while it runs. See docs/doctor.md. `look` gathers facts, the pure
+rules in `rules` judge them, and `diagnosis` sorts the findings.
 """

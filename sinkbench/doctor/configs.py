@@ -1,4 +1,4 @@
-"""What a connector's configuration says of itself: its sink, its pool, whether it batches. Pure."""
+"""What a connector's configuration says about its sink, connection pool and batching. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from urllib.parse import parse_qsl
 
 from sinkbench.sinks.jdbcurl import POOLER, JdbcUrl, given, jdbc_url, pool_bean
 
-__all__ = ["Pool", "leads_to", "one_by_one", "pool_of", "sink_of"]
-
 DEBEZIUM = "io.debezium.connector.jdbc.JdbcSinkConnector"
 # These keep one connection for each task.
 OF_ONE = ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.JdbcSinkConnector")
 CAMEL_URL = "camel.sink.url"
-# The sinks whose database has another name in JDBC, and those that are written to by HTTP.
+# JDBC names of databases that differ from the sink's name.
 _SCHEMES = {"postgresql": "postgres"}
 _LOOPBACK = ("localhost", "::1", "[::1]")
 _PORTS = {"postgresql": "5432"}
@@ -22,13 +20,7 @@ _PORTS = {"postgresql": "5432"}
 
 @dataclass(frozen=True)
 class Pool:
-    """The connections of one task.
-
-    Attributes:
-        least: that it opens at once.
-        most: that it may open.
-        fix: the setting that makes it smaller; "" if there is none.
-    """
+    """Connections of one task: opened at once and at most, and the setting that lowers them ("" if there is none)."""
 
     least: int
     most: int
@@ -36,19 +28,19 @@ class Pool:
 
 
 def sink_of(config: Mapping[str, str]) -> str | None:
-    """The name of the sink that a configuration writes to; None if that cannot be told."""
+    """Name of the sink that a configuration writes to; None if unknown."""
     url = jdbc_url(config)
     if url is not None:
         return _SCHEMES.get(url.kind, url.kind)
     kind = config.get("connector.class", "")
-    # The latter was made of a connector of the former, and is configured alike.
+    # The OpenSearch connector is a fork of the Elasticsearch one, with the same configuration.
     if config.get(CAMEL_URL, "").startswith("elasticsearch:") or "Elasticsearch" in kind or "Opensearch" in kind:
         return "elasticsearch"
     return None
 
 
 def pool_of(config: Mapping[str, str]) -> Pool | None:
-    """The pool of each task of a JDBC connector; None if it has none, or is of a kind that is not known here."""
+    """The connection pool of each task of a JDBC connector; None if it has none or its class is unknown."""
     kind = config.get("connector.class", "")
     if kind == DEBEZIUM:
         least = _number(config, "connection.pool.min_size", 5)
@@ -68,10 +60,8 @@ def pool_of(config: Mapping[str, str]) -> Pool | None:
 
 
 def leads_to(config: Mapping[str, str], raw: Mapping[str, str], pooler: str | None) -> bool | None:
-    """Whether a JDBC URL leads to the pooler at `pooler` (host:port); None without such a URL.
-
-    `raw` is the same configuration before its variables were filled in: within a network of containers the pooler has
-    another address than here.
+    """Whether a JDBC URL leads to the pooler at `pooler` (host:port); None without such a URL. `raw` is the
+    configuration before its variables are filled in: in a container network the pooler has another address than here.
     """
     url = jdbc_url(config)
     if url is None:
@@ -87,7 +77,7 @@ def _place(host: str, url: JdbcUrl) -> str:
 
 
 def one_by_one(config: Mapping[str, str]) -> str | None:
-    """What makes a connector send a request or a statement for each record, with the setting; None if nothing does."""
+    """Why a connector sends one request or statement per record, with the setting; None if it batches."""
     url = config.get(CAMEL_URL)
     if url is not None:
         return _camel_one_by_one(url, config)
@@ -111,6 +101,6 @@ def _camel_one_by_one(url: str, config: Mapping[str, str]) -> str | None:
 
 
 def _number(config: Mapping[str, str], key: str, default: int) -> int:
-    # What is no number Connect refuses itself; a variable that is not filled in is not known.
+    # Connect itself refuses values that are no number; a variable that is not filled in is unknown.
     text = str(config.get(key, "")).strip()
     return int(text) if text.lstrip("-").isdigit() else default

@@ -1,4 +1,4 @@
-"""The connectors: those that are there, as Connect knows them, and those that the cells of a plan would make."""
+"""Facts about connectors: those that Connect runs, and those that the cells of a plan would create."""
 
 from __future__ import annotations
 
@@ -19,18 +19,10 @@ from sinkbench.stack import Endpoints
 from sinkbench.trial.cluster import VARIABLE, filled_in
 from sinkbench.trial.names import is_ours
 
-__all__ = ["Around", "connectors_of", "connectors_there"]
-
 
 @dataclass
 class Around:
-    """What a connector's configuration is looked at with.
-
-    Attributes:
-        endpoints: of the stack.
-        connect: its workers; None if they do not answer.
-        states: what the sinks have told, by name.
-    """
+    """What a configuration is interpreted with: workers (None if they do not answer), and states by sink."""
 
     endpoints: Endpoints
     connect: ConnectCluster | None
@@ -38,9 +30,9 @@ class Around:
     _read_only: dict[str, bool | None] = field(default_factory=dict)
 
     def complete(self, connector: Connector) -> Connector:
-        """The connector with what its configuration, as it is in `config`, leads to."""
+        """Adds what the connector's configuration leads to: sink, database, pooler and target."""
         raw = {**connector.config}
-        # What other users have posted gets none of the stack file's secrets.
+        # Connectors of other users must not get the stack file's secrets.
         config = self._filled_in(raw, self.endpoints.connect_variables if connector.planned else {})
         url = jdbc_url(config)
         sink = connector.sink or sink_of(config)
@@ -59,18 +51,18 @@ class Around:
         )
 
     def _filled_in(self, raw: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-        """The configuration with its variables filled in, as far as those that are known, or the workers, tell."""
+        """Fills in variables from `known`, the others by the workers if they answer."""
         config = {key: filled_in(value, known) for key, value in raw.items()}
         if self.connect is None or not any(VARIABLE.search(value) for value in config.values()):
             return config
-        # That a configuration is refused is another finding; here its values are only not known.
+        # A refused configuration is a finding of its own; here its values are only unknown.
         with suppress(ServiceError):
             values = self.connect.validate(config).values
             config |= {key: value for key, value in values.items() if key in config}
         return config
 
     def _tried(self, sink: str, config: Mapping[str, str]) -> bool | None:
-        """Whether what the configuration connects to takes no writes; each database is asked once."""
+        """Whether the configured database takes no writes; each database is asked once."""
         place = f"{config.get('connection.url')} {config.get('connection.username')} {sink}"
         if place not in self._read_only:
             checkup = None if sink not in self.endpoints.sinks else sink_kind(sink).checkup
@@ -89,7 +81,7 @@ def connectors_there(around: Around) -> list[Connector]:
         try:
             config, status = connect.config(name), connect.status(name)
         except ConnectError:
-            # A trial's may be gone by now.
+            # A trial's connector may be gone by now.
             continue
         if status is None:
             continue
@@ -100,7 +92,7 @@ def connectors_there(around: Around) -> list[Connector]:
             tasks=len(status.tasks) or int(config.get("tasks.max", 1)),
             trials=is_ours(name),
             state=status.state,
-            # While Connect deals the tasks out anew, their places mean nothing.
+            # During a rebalance the placement of tasks means nothing.
             placement=placement(status, around.endpoints.worker_ids) if status.settled(len(status.tasks)) else {},
             failed=len(status.failed),
             cause=status.cause(),
@@ -110,7 +102,7 @@ def connectors_there(around: Around) -> list[Connector]:
 
 
 def connectors_of(cells: Sequence[Cell], around: Around, checkout: Path) -> tuple[list[Connector], list[str]]:
-    """What the cells of a plan would make, and why some of it would not come about, a line each."""
+    """The connectors that a plan's cells would create, and why some could not be created, one line each."""
     found: list[Connector] = []
     refusals: list[str] = []
     targets: dict[str, Target | None] = {}
@@ -136,7 +128,7 @@ def connectors_of(cells: Sequence[Cell], around: Around, checkout: Path) -> tupl
 
 
 def _config_of(cell: Cell, checkout: Path) -> dict[str, object]:
-    # A trial's own topic is named when it begins.
+    # A trial's topic is named only when the trial begins.
     config = read_connector(checkout / "connectors" / f"{cell.pipeline}.json")
     return {**config, **cell.overrides, "name": "preflight", "topics": "preflight", "tasks.max": str(cell.tasks)}
 

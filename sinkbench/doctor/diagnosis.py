@@ -1,4 +1,4 @@
-"""What the rules find, sorted; and what they could not look at, with the reason. Pure."""
+"""The rules' findings, sorted, and what the rules could not check, with the reason. Pure."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from dataclasses import dataclass, field
 
 from sinkbench.doctor.facts import Area, Facts
 
-__all__ = ["DOCS", "Diagnosis", "Finding", "Found", "NotSeen", "Rule", "diagnose", "topics_not_seen"]
-
 DOCS = "docs/doctor.md"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a rule has found.
-
-    Attributes:
-        subject: what it is about: a connector, a cell, a topic, an index ...
-        what: what is the matter, with the figures.
-        why: why that matters.
-        fix: the command or the setting that corrects it.
-        invalidates: whether the figures of a race could not be used; else it is worth knowing.
+    """A finding: its subject (a connector, a cell, a topic), the facts with figures, why they matter, and the fix. The
+    fix is a command or a setting. `invalidates` says whether the figures of a race would be unusable.
     """
 
     subject: str
@@ -33,13 +25,13 @@ class Found:
 
 @dataclass(frozen=True)
 class NotSeen:
-    """That a rule lacks what it needs to know about a subject, and why."""
+    """A rule lacks a fact that it needs; `why` is the reason."""
 
     why: str
 
 
 def topics_not_seen(facts: Facts) -> Iterator[NotSeen]:
-    """That connectors which run name their topics by a pattern."""
+    """Reports running connectors that name their topics by a pattern."""
     for each in facts.running:
         if "topics.regex" in each.config:
             yield NotSeen(f"{each.name} names its topics by a pattern")
@@ -47,13 +39,8 @@ def topics_not_seen(facts: Facts) -> Iterator[NotSeen]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that is checked.
-
-    Attributes:
-        code: its name, always the same, which is its heading in docs/doctor.md.
-        needs: what must have been seen.
-        find: what it finds.
-        passes: whether it may be so for a moment with nothing being wrong, as while Connect deals out tasks.
+    """One check. `code` is its heading in docs/doctor.md and never changes; `needs` are the areas that it must see.
+    `passes` marks a finding that may be harmless for a moment, for example during a rebalance.
     """
 
     code: str
@@ -64,7 +51,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a rule has found, with the rule's code, and whether it may pass; see `Rule`."""
+    """What a rule found, with the rule's `code` and `passes`."""
 
     code: str
     found: Found
@@ -72,23 +59,18 @@ class Finding:
 
     @property
     def docs(self) -> str:
-        """Where it is explained."""
         return f"{DOCS}#{self.code}"
 
     @property
     def key(self) -> tuple[str, str]:
-        """What stays the same while the figures change."""
+        """Identifies the finding while its figures change."""
         return self.code, self.found.subject
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What came of all rules.
-
-    Attributes:
-        findings: those that invalidate a race first.
-        checked: codes of the rules that saw all that they need.
-        unseen: why the others did not, by code.
+    """Result of all rules: findings, the ones that invalidate a race first, and codes of the rules that were checked.
+    `unseen` says by code why other rules were not checked.
     """
 
     findings: tuple[Finding, ...]
@@ -97,12 +79,11 @@ class Diagnosis:
 
     @property
     def invalid(self) -> bool:
-        """Whether something would invalidate a race."""
         return any(each.found.invalidates for each in self.findings)
 
 
 def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
-    """Asks every rule that has what it needs."""
+    """Runs every rule whose needs are met, and sorts the findings."""
     findings: list[Finding] = []
     checked: list[str] = []
     unseen: dict[str, str] = {}

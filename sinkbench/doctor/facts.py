@@ -1,4 +1,4 @@
-"""What was seen, as plain values: what there is now, and what the cells of a plan would add to it."""
+"""The doctor's facts as plain values: the present state, and what the cells of a plan would add."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from enum import StrEnum
 from sinkbench.sinks.jdbcurl import JdbcUrl
 from sinkbench.sinks.state import SinkState, Target
 
-__all__ = ["Area", "Connector", "Facts", "Machine", "Topic"]
-
 
 class Area(StrEnum):
-    """What can be looked at, or not."""
+    """Areas that may be visible or not."""
 
     CONNECT = "Connect"
     KAFKA = "Kafka"
@@ -27,24 +25,17 @@ class Area(StrEnum):
 
 @dataclass(frozen=True)
 class Connector:
-    """A sink connector: one that is there, or one that a cell of a plan would make.
+    """A sink connector that exists, or that a cell of a plan would create.
 
     Attributes:
-        name: its own, or the cell's key.
-        label: the same, or the pipeline's label in the plan: its configuration is the same in all cells.
-        config: its configuration, with variables filled in where their values are known.
-        tasks: that it is asked to have.
-        planned: whether it would be a cell's.
-        trials: whether it is a trial's that goes on.
-        sink: the sink that it writes to, by its name; None if its configuration does not tell.
-        state: RUNNING, PAUSED, STOPPED, FAILED ..., in Connect's words.
-        placement: tasks on each worker, with 0 for a worker without; empty while they are dealt out.
-        failed: tasks that have FAILED.
-        cause: why, in one line.
-        url: the database that it names by a JDBC URL.
-        pooled: whether that is a pooler; None if it has no such URL.
-        read_only: whether what it connects to takes no writes; None if that could not be tried.
-        target: the index or table that it writes to.
+        label: `name`, or the pipeline's label in the plan, with the same configuration in all its cells.
+        config: variables are filled in where their values are known.
+        trials: whether it belongs to a running trial.
+        state: RUNNING, PAUSED, STOPPED or FAILED, as Connect says.
+        placement: number of tasks by worker; empty during a rebalance.
+        failed: number of FAILED tasks; `cause` says why, in one line.
+        pooled: whether `url` leads to a pooler; None without a URL.
+        read_only: whether its database takes no writes; None if unknown.
     """
 
     name: str
@@ -65,22 +56,17 @@ class Connector:
 
     @property
     def runs(self) -> bool:
-        """Whether it is there, and has tasks that work, or are about to."""
+        """Whether it exists and has tasks that work or are about to."""
         return not self.planned and self.state not in ("PAUSED", "STOPPED")
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that it names."""
         return tuple(name.strip() for name in self.config.get("topics", "").split(",") if name.strip())
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic that a connector reads.
-
-    Attributes:
-        records: that each partition has taken so far.
-    """
+    """A topic that a connector reads; `records` is the number of records that each partition has taken so far."""
 
     name: str
     records: tuple[int, ...]
@@ -88,13 +74,8 @@ class Topic:
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine of the services, where it is seen. None is what is not.
-
-    Attributes:
-        available_bytes: memory that can be had without swapping.
-        needed_bytes: what the stack takes when it is started; 0 if it runs, or that is not known.
-        free_bytes: of the disk with the services' data.
-        least_free_bytes: below which no race begins.
+    """The services' machine; None is unknown. `available_bytes` is memory without swapping, and `needed_bytes` what
+    starting the stack takes (0 if it runs). `free_bytes` is of the data disk; no race begins below `least_free_bytes`.
     """
 
     available_bytes: int | None = None
@@ -105,19 +86,16 @@ class Machine:
 
 @dataclass(frozen=True)
 class Facts:
-    """One look.
+    """All facts of one diagnosis.
 
     Attributes:
-        workers: how many Connect workers there are.
-        worker: the address of one of them.
-        worker_curl: the beginning of a command that asks it: curl, with what it takes to be let in.
-        shared: whether others use these clusters, too.
-        plan: the plan's name; None without one.
-        partitions, keys: of the plan's load; keys are None of your own records.
-        refusals: why a race of the plan would not begin, a line each.
-        connectors: those that are there, then those of the plan's cells.
-        behind: brokers whose copy of a topic is not in sync, or that lead nothing since they are gone, by the topic.
-        unseen: what could not be looked at, and why.
+        worker: address of one Connect worker; `worker_curl` begins a command that queries it, with login.
+        shared: whether others use these clusters too.
+        keys: of the plan's load; None for your own records.
+        refusals: why a race of the plan would not begin, one line each.
+        connectors: those that exist, then those of the plan's cells.
+        behind: by topic, the brokers whose replica is not in sync, or that are gone.
+        unseen: by area, why it could not be seen.
     """
 
     workers: int
@@ -137,16 +115,14 @@ class Facts:
 
     @property
     def running(self) -> tuple[Connector, ...]:
-        """The connectors that are there and work."""
         return tuple(each for each in self.connectors if each.runs)
 
     @property
     def planned(self) -> tuple[Connector, ...]:
-        """Those of the plan's cells."""
         return tuple(each for each in self.connectors if each.planned)
 
     @property
     def in_question(self) -> tuple[Connector, ...]:
-        """The connectors that are judged by their configuration, each once: a plan's, or those that are there."""
+        """The connectors whose configurations are judged, each with its most tasks: the plan's, or running ones."""
         chosen = self.planned if self.plan is not None else self.running
         return tuple({each.label: each for each in sorted(chosen, key=lambda each: each.tasks)}.values())

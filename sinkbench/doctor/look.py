@@ -1,4 +1,4 @@
-"""Gathers the facts: asks the services, the machine and the plan, and says of what does not answer why."""
+"""Gathers the facts from the services, the machine and the plan, or the reason why one does not answer."""
 
 from __future__ import annotations
 
@@ -27,25 +27,17 @@ from sinkbench.stack import Stack
 from sinkbench.topology import needed_bytes
 from sinkbench.trial.cluster import Cluster
 
-__all__ = ["Look", "look"]
-
 DOWN = "the stack is down; `sinkbench up` starts it"
 NOT_OURS = "these machines belong to others"
 
 
 def look(stack: Stack, checkout: Path, plan: Plan | None = None) -> Facts:
-    """One look at a stack, and at what a plan would do there.
-
-    Args:
-        stack: nothing of it is changed, or started.
-        checkout: where sinkbench's own files are.
-        plan: what a race would run; None: only what is there.
-    """
+    """Gathers facts about a stack, without changing or starting anything, and about a race of `plan` on it."""
     return Look(stack, checkout, plan).facts()
 
 
 class Look:
-    """One look, step by step; what cannot be seen is in `unseen`."""
+    """Gathers facts step by step; `_unseen` has what cannot be seen."""
 
     def __init__(self, stack: Stack, checkout: Path, plan: Plan | None) -> None:
         self._stack = stack
@@ -55,7 +47,6 @@ class Look:
         self._unseen: dict[Area, str] = {}
 
     def facts(self) -> Facts:
-        """What was seen."""
         up = self._stack.start_id() is not None
         if not up:
             self._unseen |= dict.fromkeys(
@@ -106,7 +97,7 @@ class Look:
         return self._stack.name if self._stack.endpoints.shared else None
 
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
-        """Why a race would end before its first trial, by the checks that it makes itself."""
+        """Why a race would end before its first trial, by the race's own checks."""
         try:
             with closing(Cluster(self._stack, plan, self._checkout)) as cluster:
                 preflight(cluster, cells)
@@ -119,7 +110,7 @@ class Look:
 
     def _connect(self, up: bool) -> AbstractContextManager[ConnectCluster | None]:
         workers = self._endpoints.connect
-        # A cluster without workers would be asked for a minute.
+        # Requests to a cluster without workers would be retried for a minute.
         states = {state.name: state for state in self._stack.services()} if up else {}
         dead = [states[name].detail for name in workers if name in states and states[name].state != "running"]
         if up and workers and len(dead) == len(workers):
@@ -138,7 +129,7 @@ class Look:
     # --- Kafka ---
 
     def _read(self, there: list[Connector]) -> tuple[dict[str, Topic], dict[str, tuple[int, ...]]]:
-        """The topics that connectors read, and brokers that are behind."""
+        """The topics that connectors read, and the brokers that are behind, by topic."""
         if Area.KAFKA in self._unseen:
             return {}, {}
         try:
@@ -198,7 +189,7 @@ class Look:
 
 
 def _behind(brokers: Collection[int], partitions: Iterable[PartitionCopies]) -> tuple[int, ...]:
-    """The brokers that are to have a copy, and have none that is in sync."""
+    """The brokers that should have a replica in sync and do not."""
     return tuple(sorted({each for one in partitions for each in set(one.copies) - (set(one.in_sync) & set(brokers))}))
 
 

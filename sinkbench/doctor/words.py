@@ -1,4 +1,4 @@
-"""A diagnosis in words, and as plain values for a program. Pure."""
+"""A diagnosis as text, and as plain values for programs. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Any
 
 from sinkbench.doctor.diagnosis import Diagnosis, Finding
 
-__all__ = ["as_values", "changes_since", "finding_lines", "lines", "that_stays"]
-
 INVALID, KNOWING = "invalidates a race", "worth knowing"
 
 
 def lines(diagnosis: Diagnosis) -> Iterator[str]:
-    """All of it, for a person: what invalidates a race first, then what was checked, and what was not and why."""
+    """The whole diagnosis as text: what invalidates a race first, then what was checked, and what was not and why."""
     for finding in diagnosis.findings:
         yield from finding_lines(finding)
         yield ""
@@ -28,7 +26,6 @@ def lines(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:
-    """One finding, in four lines."""
     found = finding.found
     yield f"{INVALID if found.invalidates else KNOWING}: {found.subject}: {found.what}"
     yield f"    why: {found.why}"
@@ -44,13 +41,12 @@ def _by_reason(unseen: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def changes_since(before: Diagnosis, after: Diagnosis) -> tuple[list[Finding], list[Finding], list[str]]:
-    """What is new, what is gone, and lines about what can no longer be checked, or can be again.
-
-    A finding whose figures alone have changed is the same.
+    """New findings, findings that are gone, and lines about rules that can no longer be checked or can be again. A
+    finding is the same if only its figures have changed.
     """
     was, now = _by_key(before.findings), _by_key(after.findings)
     new = [each for key, each in now.items() if key not in was]
-    # What is not checked any more may be there still.
+    # A finding that is no longer checked may still be there.
     gone = [each for key, each in was.items() if key not in now and each.code not in after.unseen]
     lost = {code: why for code, why in after.unseen.items() if code not in before.unseen}
     told = [f"not checked any more: {', '.join(codes)}: {why}" for why, codes in _by_reason(lost).items()]
@@ -59,7 +55,7 @@ def changes_since(before: Diagnosis, after: Diagnosis) -> tuple[list[Finding], l
 
 
 def that_stays(before: Diagnosis, after: Diagnosis) -> Diagnosis:
-    """`after` without what may pass and was not there in the look `before`."""
+    """`after` without findings that may pass and were not in `before`."""
     was = _by_key(before.findings)
     return replace(after, findings=tuple(each for each in after.findings if not each.passes or each.key in was))
 
@@ -69,7 +65,7 @@ def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
 
 
 def as_values(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The same for a program."""
+    """The diagnosis as plain values for a program."""
     return {
         "invalid": diagnosis.invalid,
         "findings": [

@@ -1,7 +1,5 @@
-"""The environment of a run: the machine and the services that its figures depend on. Never a host, a user or a path.
-
-`machine`, `disk` and `cgroup` look at the controller's machine; `services` and `jvm` ask the services. An unknown value
-is None, as many are on clusters that exist already. Nothing here changes a service, or is asked again during a trial.
+"""The environment of a run: the machine and the services that its figures depend on, without hosts, users or paths.
+Unknown values are None. Nothing here changes a service, or is asked again during a trial.
 """
 
 from __future__ import annotations
@@ -23,16 +21,14 @@ from sinkbench.topology import Topology
 __all__ = ["SINK_KEYS", "commit", "describe", "machine", "with_sink"]
 
 SINK_KEYS = ("durability", "sink_settings")
-"""What is known of a sink only once it has an index or a table; each key holds a mapping by sink."""
+"""Known only once the sink has an index or a table; each key has a mapping by sink."""
 
 
 def describe(
     stack: Stack, checkout: Path, plugins: Mapping[str, str | None] | None = None, load: PlanLoad | None = None
 ) -> dict[str, JsonValue]:
-    """The controller's machine, and the version, JVM, limits and durability of each service; no sink's settings yet.
-
-    `plugins` has the version of each plugin that takes part, by its class. Raises StackError if a service that
-    sinkbench started does not answer.
+    """Returns the controller's machine, and version, JVM, limits and durability of each service, without sinks'
+    settings. Raises StackError if a service that sinkbench started does not answer.
     """
     endpoints = stack.endpoints
     sinks = about_sinks(endpoints)
@@ -57,7 +53,7 @@ def describe(
 
 
 def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSettings) -> dict[str, JsonValue]:
-    """Adds a sink's settings, as `durability.<sink>` and `sink_settings.<sink>`; a None keeps what was known before."""
+    """Adds a sink's settings as `durability.<sink>` and `sink_settings.<sink>`; None keeps the earlier value."""
     added = dict(environment)
     for key, found in zip(SINK_KEYS, (settings.durability, settings.tuning), strict=True):
         before = _mapping(added.get(key))
@@ -68,7 +64,6 @@ def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSet
 
 
 def _topology(layout: Topology | None) -> JsonValue:
-    """Its name, and the nodes of each service and what they replicate; None where it is not known."""
     return None if layout is None else {"name": layout.name, **layout.describe()}
 
 

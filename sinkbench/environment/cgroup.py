@@ -1,4 +1,4 @@
-"""Whether this process runs in a container, and how much of the machine its control groups allow it."""
+"""Whether this process runs in a container, and the limits of its control groups."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from pathlib import Path, PurePosixPath
 from sinkbench.environment.disk import MOUNTS, mount_of, text_of
 from sinkbench.stack import Allowance
 
-__all__ = ["allowance", "container", "container_kind", "own_allowance"]
-
 _ROOT = Path("/sys/fs/cgroup")
 _BY_PATH = (("kubepods", "kubernetes"), ("libpod", "podman"), ("docker", "docker"), ("lxc", "lxc"))
-# What version 1 shows for "no limit" is the largest number of bytes that is whole pages.
+# Version 1 shows "no limit" as the largest number of bytes that is whole pages.
 _NO_LIMIT_BYTES = 2**60
 
 Read = Callable[[str], str | None]
-"""The text of a file below /sys/fs/cgroup; None if it cannot be read."""
 
 
 def container() -> tuple[str, Allowance]:
-    """The kind of container that this process runs in, or "none", and what it may use."""
+    """Returns the kind of container of this process, or "none", and its limits."""
     cgroups = text_of(Path("/proc/self/cgroup")) or ""
     marks = {name for name in ("/.dockerenv", "/run/.containerenv") if Path(name).exists()}
     kind = container_kind(marks, os.environ, cgroups, text_of(MOUNTS) or "")
@@ -31,12 +28,11 @@ def container() -> tuple[str, Allowance]:
 
 
 def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, mountinfo: str) -> str:
-    """The kind of container: kubernetes, podman, docker, lxc, another that says its name, or "none".
-
-    `marks` are those of /.dockerenv and /run/.containerenv that exist; the texts are those of /proc/self.
+    """Returns kubernetes, podman, docker, lxc, another kind that names itself, or "none". `marks` are the existing ones
+    of /.dockerenv and /run/.containerenv; the texts are those of /proc/self.
     """
     root = mount_of(Path("/"), mountinfo)
-    # A virtual machine made from a container's image has these marks, too, but a disk of its own.
+    # A virtual machine made from a container's image also has these marks, but has a disk.
     if root is not None and root.root == "/" and root.source.startswith("/dev/"):
         marks = set()
     if "KUBERNETES_SERVICE_HOST" in variables:
@@ -52,10 +48,7 @@ def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, 
 
 
 def own_allowance(cgroups: str, read: Read, cpus_allowed: int | None = None) -> Allowance:
-    """What a process may use: the smallest limit of its control groups (version 1 or 2) and those above them.
-
-    `cpus_allowed`: cores that the scheduler may give the process; None, or all of them, is no limit.
-    """
+    """Returns the smallest limits of a process's control groups (version 1 or 2), parents and affinity mask."""
     cpus: list[float] = [] if cpus_allowed in (None, os.cpu_count()) else [float(cpus_allowed or 0)]
     memory: list[int] = []
     for line in cgroups.splitlines():
@@ -74,15 +67,15 @@ def own_allowance(cgroups: str, read: Read, cpus_allowed: int | None = None) -> 
 
 
 def allowance(found: Allowance | None) -> dict[str, float | int | str | None]:
-    """An allowance as the environment stores it: "no limit" where there is none, None where it is unknown."""
+    """Returns the limits as the environment stores them: "no limit" without one, None if unknown."""
     if found is None:
         return {"cpus": None, "memory_bytes": None}
     return {name: "no limit" if most is None else most for name, most in asdict(found).items()}
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """The folders of a control group and of those above it, each ending in a slash; the root's is empty."""
-    # In a container the path may be the host's, of which only the root is visible: hence all of them.
+    """A control group and its parents, each with a trailing slash; the root's is empty."""
+    # All of them, since in a container the path may be the host's, of which only the root is visible.
     inside = PurePosixPath(path.strip().lstrip("/"))
     for each in (inside, *inside.parents):
         yield "" if str(each) == "." else f"{each}/"

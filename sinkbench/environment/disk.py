@@ -9,15 +9,13 @@ from pathlib import Path
 
 from sinkbench.settings import existing_part
 
-__all__ = ["MOUNTS", "Mount", "disk", "kind_of_block", "kind_of_filesystem", "mount_of", "text_of"]
-
 _SYS = Path("/sys")
 MOUNTS = Path("/proc/self/mountinfo")
 _NETWORKED = re.compile(r"nfs\d?|cifs|smb\d?|ceph|glusterfs|lustre|9p|virtiofs|fuse\.sshfs|fuse\.glusterfs")
-# Disks of a hypervisor. Their `rotational` flag says nothing of the hardware behind them.
+# A hypervisor's disks: their `rotational` flag does not describe the hardware.
 _VIRTUAL_NAMES = re.compile(r"x?vd[a-z]+")
 _VIRTUAL_MAKERS = re.compile(r"qemu|vmware|msft|virtual|google|persistentdisk|elastic block store|xen", re.IGNORECASE)
-# As proc(5) has it: ids of the mount and its parent, then these; optional fields end with the "-".
+# Format: proc(5); ids of the mount and its parent, then these; optional fields end with the "-".
 _MOUNT = re.compile(
     r"^\S+ \S+ (?P<device>\S+) (?P<root>\S+) (?P<point>\S+) .*? - (?P<filesystem>\S+) (?P<source>\S+)", re.MULTILINE
 )
@@ -27,7 +25,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system: its device number (254:0), which folder of it is mounted where, its type and source."""
+    """A mounted file system; `device` is its number (254:0), `root` the folder of it that is mounted at `point`."""
 
     device: str
     root: str
@@ -37,7 +35,6 @@ class Mount:
 
 
 def text_of(path: Path) -> str | None:
-    """The text of a file of /proc or /sys, stripped; None if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -45,10 +42,7 @@ def text_of(path: Path) -> str | None:
 
 
 def disk(path: Path | None) -> dict[str, str | None]:
-    """The `filesystem` type at `path` and the `kind` of disk below it; None for what is unknown.
-
-    The kinds are nvme, ssd, rotational, virtual (a hypervisor's), memory and network.
-    """
+    """Returns the type of file system and the kind of disk: nvme, ssd, rotational, virtual, memory or network."""
     mount = None if path is None else mount_of(existing_part(path).resolve(), text_of(MOUNTS) or "")
     if mount is None:
         return {"filesystem": None, "kind": None}
@@ -56,25 +50,25 @@ def disk(path: Path | None) -> dict[str, str | None]:
 
 
 def mount_of(path: Path, mountinfo: str) -> Mount | None:
-    """The mount that holds `path`, by the text of /proc/self/mountinfo (proc(5)); None if none does."""
+    """Returns the mount that contains `path`, from the text of /proc/self/mountinfo (proc(5))."""
     found: Mount | None = None
     for line in _MOUNT.finditer(mountinfo):
         point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line["point"])
-        # The longest mount point wins; of several at one place the last, which hides the others.
+        # The longest mount point wins; of several at one point the last, which hides the others.
         if path.is_relative_to(point) and (found is None or len(point) >= len(found.point)):
             found = Mount(**{**line.groupdict(), "point": point})
     return found
 
 
 def kind_of_filesystem(filesystem: str) -> str | None:
-    """memory or network for a file system that needs no local disk; None for any other."""
+    """Returns memory or network for file systems without a local disk, else None."""
     if filesystem in ("tmpfs", "ramfs"):
         return "memory"
     return "network" if _NETWORKED.fullmatch(filesystem) else None
 
 
 def kind_of_block(name: str, rotational: str | None, maker: str) -> str | None:
-    """The kind of a whole disk, by its name (as nvme0n1), queue/rotational ("0" or "1"), and vendor and model."""
+    """Returns the kind of a whole disk from its name (nvme0n1), queue/rotational ("0" or "1"), and vendor and model."""
     if _VIRTUAL_NAMES.fullmatch(name) or _VIRTUAL_MAKERS.search(maker):
         return "virtual"
     if name.startswith("nvme"):
@@ -85,7 +79,7 @@ def kind_of_block(name: str, rotational: str | None, maker: str) -> str | None:
 
 
 def _kind_below(mount: Mount) -> str | None:
-    # btrfs and others have device numbers of their own, which belong to no block device.
+    # btrfs and others have device numbers that belong to no block device.
     candidates = [_SYS / "dev" / "block" / mount.device]
     if mount.source.startswith("/dev/"):
         candidates.append(_SYS / "class" / "block" / Path(mount.source).resolve().name)
@@ -95,13 +89,12 @@ def _kind_below(mount: Mount) -> str | None:
 
 
 def _kinds(block: Path, deepest: int) -> Iterable[str | None]:
-    """The kind of each disk that a block device, by its folder in /sys, consists of."""
     slaves = sorted((block / "slaves").iterdir()) if (block / "slaves").is_dir() else []
     if slaves and deepest:
         for slave in slaves:
             yield from _kinds(slave.resolve(), deepest - 1)
         return
-    # A partition's folder lies in its disk's.
+    # A partition's folder is in its disk's folder.
     whole = block.parent if (block / "partition").exists() else block
     maker = " ".join(filter(None, (text_of(whole / "device" / part) for part in ("vendor", "model"))))
     yield kind_of_block(whole.name, text_of(whole / "queue" / "rotational"), maker)

@@ -1,4 +1,4 @@
-"""The JVMs of Kafka, Connect and Elasticsearch: version and flags, but no text, which may name a user or a host."""
+"""Versions and flags of JVMs. Flags with free text are left out, since they may name a user or a host."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from pathlib import PurePosixPath
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import JsonValue
 
-__all__ = ["common", "flags_of", "java_of", "jvm", "version_shown"]
-
 _SIZE = re.compile(r"-(X(?:ms|mx|mn|ss))(\d+[kmgtKMGT]?)")
 _SWITCH = re.compile(r"-XX:([+-])(\w+)")
 _NUMBER = re.compile(r"-XX:(\w+)=(\d+(?:\.\d+)?[kmgtKMGT]?)")
 _MODE = re.compile(r"-(Xint|Xcomp|Xmixed|Xbatch)")
-# The Prometheus JMX exporter's newer and older name of the same metric.
+# Newer and older versions of the Prometheus JMX exporter differ in this name.
 _VERSIONS = ("jvm_runtime_info", "jvm_info")
 
 
 def flags_of(words: Iterable[str]) -> dict[str, JsonValue]:
-    """Flags of a Java command line: sizes and numbers as text, switches as booleans. The last of several wins."""
+    """Returns a Java command line's flags: sizes and numbers as text, switches as booleans. The last one wins."""
     found: dict[str, JsonValue] = {}
     for word in words:
         if size := _SIZE.fullmatch(word) or _NUMBER.fullmatch(word):
@@ -33,12 +31,12 @@ def flags_of(words: Iterable[str]) -> dict[str, JsonValue]:
 
 
 def java_of(words: Sequence[str]) -> str | None:
-    """The program of a Java command line; None if it is not Java."""
+    """Returns the program of a Java command line; None if it is not Java."""
     return words[0] if words and PurePosixPath(words[0]).name == "java" else None
 
 
 def version_shown(metrics: str) -> str | None:
-    """The Java version in a worker's metrics (Prometheus text); None if they hold none."""
+    """Returns the Java version in a worker's metrics (Prometheus text); None if they contain none."""
     lines = [line for line in metrics.splitlines() if line.startswith(_VERSIONS)]
     try:
         families = list(text_string_to_metric_families("\n".join([*lines, ""])))
@@ -48,7 +46,7 @@ def version_shown(metrics: str) -> str | None:
 
 
 def common(values: Iterable[JsonValue]) -> JsonValue:
-    """The value that all processes share, "different" if they differ. Unknown ones (None) are left out."""
+    """Returns the value that all processes share, "different" if they differ. Unknown ones (None) are ignored."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -56,5 +54,4 @@ def common(values: Iterable[JsonValue]) -> JsonValue:
 
 
 def jvm(version: str | None, flags: JsonValue) -> dict[str, JsonValue]:
-    """A JVM as the environment stores it; None for what is unknown."""
     return {"version": version, "flags": flags}

@@ -1,4 +1,4 @@
-"""The controller's machine: processors, memory, operating system, and the commit that is checked out."""
+"""The controller's machine: processors, memory, operating system, and the checked-out commit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from pydantic import JsonValue
 
 from sinkbench.environment.disk import text_of
 
-__all__ = ["commit", "machine"]
-
 
 def machine() -> dict[str, JsonValue]:
-    """Processors, memory, kernel and distribution; None for what is unknown."""
     cpus, system = text_of(Path("/proc/cpuinfo")), None
     model = None if cpus is None else re.search(r"^model name\s*:\s*(.+)$", cpus, re.MULTILINE)
     with suppress(OSError):
@@ -33,7 +30,7 @@ def machine() -> dict[str, JsonValue]:
 
 
 def commit(checkout: Path) -> str | None:
-    """The commit that is checked out, with "+" if its files were changed; None if there is none."""
+    """Returns the checked-out commit, with "+" if its files were changed; None if there is none."""
 
     def git(*arguments: str) -> str | None:
         with suppress(OSError):

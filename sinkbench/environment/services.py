@@ -1,4 +1,4 @@
-"""What the services tell of themselves: versions, JVMs, and how durably Kafka stores records."""
+"""What the services report: versions, JVMs, and how durably Kafka stores records."""
 
 from __future__ import annotations
 
@@ -27,20 +27,17 @@ from sinkbench.sinks import sink_kinds
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.registry import About, sink_service
 
-__all__ = ["about_sinks", "jvms", "kafka_durability", "versions"]
-
 MAVEN = "{http://maven.apache.org/POM/4.0.0}"
 TIMEOUT_SECONDS = 10.0
-# When a broker writes to the disk by itself, and how many copies of a record there are before it counts as written.
+# When a broker flushes to disk, and how many replicas acknowledge a record.
 BROKER = ("min.insync.replicas", "log.flush.interval.messages", "log.flush.interval.ms")
 
 Told = TypeVar("Told")
 
 
 def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -> dict[str, JsonValue]:
-    """The version of sinkbench, its clients, and every service; None for one that other people's clusters do not show.
-
-    `sinks` is what `about_sinks` returned. Raises StackError if a service that sinkbench started does not tell.
+    """Returns the versions of sinkbench, its clients and every service; None for external services that do not report
+    it. Raises StackError if a service that sinkbench started does not.
     """
 
     def release() -> str | None:
@@ -50,11 +47,11 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
     clients = ["confluent-kafka", *(client for kind in sink_kinds() for client in kind.clients)]
     found.update({client: _version_of(client) for client in clients})
     found["librdkafka"] = confluent_kafka.libversion()[0]
-    # Brokers do not tell it; others' show which releases it may be, and our own have the one that Maven fetched.
+    # Brokers do not report it: external ones show a range of releases; sinkbench's own have the one from Maven.
     found.update({"kafka": _told("kafka", release, endpoints)} if endpoints.shared else _shipped(checkout))
     found["connect"] = _told("connect", lambda: _connect_version(endpoints), endpoints)
     for name, about in sinks.items():
-        # Elasticsearch's client bears its name, too.
+        # Elasticsearch's client has the same name.
         found[f"{name}-server" if name in clients else name] = about.version
     return found
 
@@ -62,15 +59,12 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
 def jvms(
     endpoints: Endpoints, commands: Mapping[str, Sequence[str]], sinks: Mapping[str, About]
 ) -> dict[str, JsonValue]:
-    """Version and flags of the Java of Kafka, Connect and the sinks that run in one; None for what is not visible.
-
-    `commands` are the command lines of the services that can be seen, `sinks` is what `about_sinks` returned.
-    """
+    """Returns version and flags of each JVM; None if not visible. `commands` has the visible command lines."""
     workers = {name: words for name, words in commands.items() if name.startswith("connect-") and java_of(words)}
     shown = common(version_shown(text) for text in _metrics(endpoints))
     connect = str(shown) if shown else None
     broker = commands.get("kafka", ())
-    # A broker does not tell its Java version. Where its command line names the workers' Java, it is theirs.
+    # A broker does not report its Java version. If it runs the workers' Java, the version is theirs.
     same = java_of(broker) is not None and {java_of(broker)} == {java_of(words) for words in workers.values()}
     found: dict[str, JsonValue] = {
         "kafka": jvm(connect if same else None, flags_of(broker) if java_of(broker) else None),
@@ -83,7 +77,7 @@ def jvms(
 
 
 def about_sinks(endpoints: Endpoints) -> dict[str, About]:
-    """What each service of the sinks says of itself, by its name. StackError if one that sinkbench started does not."""
+    """Returns what each sink service reports. Raises StackError if one that sinkbench started does not answer."""
 
     def about(name: str, endpoint: Endpoint) -> About:
         service = sink_service(name)
@@ -93,13 +87,13 @@ def about_sinks(endpoints: Endpoints) -> dict[str, About]:
 
 
 def kafka_durability(endpoints: Endpoints, load: PlanLoad | None) -> dict[str, JsonValue]:
-    """What an acknowledgement by Kafka means: the load's acks and replication, and the broker's settings."""
+    """Returns the load's acks and replication, and the broker's settings."""
     wanted = {} if load is None else {"acks": load.acks, "replication": load.replication or endpoints.replication}
     return {**wanted, **Kafka(endpoints.kafka, endpoints.kafka_settings).broker_settings(BROKER)}
 
 
 def _told(name: str, ask: Callable[[], Told], endpoints: Endpoints) -> Told | None:
-    """A service's answer; None if other people's does not answer. Raises StackError if one of sinkbench's does not."""
+    """A service's answer; None if an external one does not answer. Raises StackError if one of sinkbench's does not."""
     try:
         return ask()
     except (ServiceError, ValueError) as error:
@@ -121,16 +115,14 @@ def _connect_version(endpoints: Endpoints) -> str:
 
 
 def _shipped(checkout: Path) -> dict[str, JsonValue]:
-    """Versions of the programs that Maven fetched for a stack of our own."""
     project = ET.parse(checkout / "connect" / "pom.xml").getroot()  # noqa: S314 - ours
     properties = {each.tag.removeprefix(MAVEN): each.text for each in project.findall(f"{MAVEN}properties/*")}
     return {name.removesuffix(".version"): text for name, text in properties.items() if name.endswith(".version")}
 
 
 def _metrics(endpoints: Endpoints) -> list[str]:
-    """The metrics of each worker that exports them."""
     shown = []
-    # The exporter is another server than Connect's REST interface: it must not get Connect's user and password.
+    # The exporter is not Connect's REST interface: it must not get Connect's user and password.
     with http_client(Access(ca=endpoints.connect_access.ca), TIMEOUT_SECONDS) as http:
         for url in endpoints.connect_metrics.values():
             with suppress(httpx.HTTPError):

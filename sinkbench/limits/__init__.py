@@ -1,6 +1,3 @@
-"""The limits of a run: the rates at which Kafka, Connect and each sink handle the same records, each on its own.
-
-A race calls `measure`. `consume` measures Kafka and Connect, `sinklimit` a sink, by plain clients in processes of their
-own; `tune`, which is pure, searches for their best settings, and `costs`, which is pure, tells what a measurement took.
-`metrics.limit` relates pipelines to the limits. Nothing of a race, of pilots or of a report belongs here.
+"""The limits of a run: the rates at which Kafka, Connect and each sink handle the same records on their own. A race
+calls `measure`; `tune` and `costs` are pure. Nothing of a race, of pilots or of a report belongs here.
 """

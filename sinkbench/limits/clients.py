@@ -1,4 +1,4 @@
-"""The controller's side of the plain clients: workers with one connection to a sink, or to Kafka, each."""
+"""The controller's side of the plain clients: worker processes with one connection each to a sink or to Kafka."""
 
 from __future__ import annotations
 
@@ -12,31 +12,26 @@ from sinkbench.limits.process import Consume, MakeRecords, Open, Seen, Write, Wr
 from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
 from sinkbench.sinks import Destination
 
-__all__ = ["Writers", "consume_as_group"]
-
-# To import its libraries and make its records, on a machine that is busy.
+# Time to import libraries and make records, on a busy machine.
 START_SECONDS = 60.0
-# A batch that was begun in time may end that much later.
+# A batch that began in time may end this much later.
 GRACE_SECONDS = 90.0
 JOIN_SECONDS = 60.0
-# Between the order and the start: all clients must have read it.
+# Between the order and the start, so that all clients have read the order.
 HEAD_START_SECONDS = 0.05
 
 
 class Writers:
-    """Clients that write. They live no longer than this one; none is started before it is needed."""
+    """Clients that write. Each starts when it is first needed, and ends with this object at the latest."""
 
     def __init__(self, records: MakeRecords) -> None:
-        """`records` are what the first client writes; each further one has the same number of those that follow."""
+        """`records` are the first client's; each further one gets the same number of the records that follow."""
         self._records = records
         self._workers = Workers()
         self._ends: list[Connection] = []
 
     def open(self, to: Destination, batch: int, connections: int) -> None:
-        """Connects `connections` clients, and has them make batches of `batch` records.
-
-        Raises WorkerFailed if one cannot connect, or died.
-        """
+        """Connects `connections` clients, which make batches of `batch` records. Raises WorkerFailed if one fails."""
         before = len(self._ends)
         self._ends += [self._workers.start(write) for _ in range(before, connections)]
         count = self._records.count
@@ -45,15 +40,14 @@ class Writers:
         _ask(self._ends[:connections], [Open(to, batch)] * connections, START_SECONDS)
 
     def write(self, connections: int, seconds: float) -> list[Written]:
-        """Writes over as many connections as were opened, for `seconds`, and closes them.
-
-        Returns what came of each connection. Raises WorkerFailed if one died.
+        """Writes over the opened connections for `seconds`, closes them, and returns one result for each. Raises
+        WorkerFailed if a client dies.
         """
         what = Write(time.monotonic() + HEAD_START_SECONDS, seconds)
         return _ask(self._ends[:connections], [what] * connections, seconds + GRACE_SECONDS)
 
     def close(self) -> None:
-        """Ends all of them at once, and returns when they are gone; it can be called again."""
+        """Ends all clients and waits until they are gone. May be called again."""
         self._workers.close()
         self._ends.clear()
 
@@ -73,16 +67,9 @@ def consume_as_group(
     partitions: int,
     see: Callable[[float, int], bool],
 ) -> None:
-    """Reads a topic by plain clients, until `see` returns False.
-
-    Args:
-        topic, group: what is read, and as which group.
-        settings: of librdkafka, with the bootstrap servers.
-        consumers: how many.
-        partitions: how many the topic has; no consumer begins before all have been given out.
-        see: gets the monotonic time and the records that all have read by then.
-
-    Raises WorkerFailed if the group does not come about, or a consumer died.
+    """Reads `topic` as consumer group `group` until `see` returns False; `settings` are librdkafka's. `see` gets the
+    monotonic time and the number of records read by then. No consumer reads before all `partitions` are assigned.
+    Raises WorkerFailed if the group does not form or a consumer dies.
     """
     with Workers() as workers:
         ends = [workers.start(consume) for _ in range(consumers)]
@@ -91,7 +78,7 @@ def consume_as_group(
         last = dict.fromkeys(ends, Seen(0.0, 0, 0))
 
         def follow(until: float) -> float:
-            """Takes what the consumers say next; returns when it was so."""
+            """Takes the consumers' next messages and returns their time."""
             ready = [end for end in wait(ends, max(0.0, until - time.monotonic())) if isinstance(end, Connection)]
             if not ready:
                 raise WorkerFailed(f"the consumers of {topic} said nothing for too long")
@@ -114,5 +101,5 @@ def consume_as_group(
 
 
 def _all_joined(given: Sequence[int], partitions: int) -> bool:
-    """Whether all consumers have their partitions; the first to join has every one until the next joins."""
+    """Whether all consumers have partitions. The first to join has all of them until the next joins."""
     return sum(given) == partitions and sum(map(bool, given)) == min(len(given), partitions)

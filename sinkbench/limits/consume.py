@@ -1,9 +1,4 @@
-"""The limits before the sink: how fast Kafka delivers a topic's records, and how fast Connect reads them.
-
-Kafka's limit is the rate of a plain consumer group. Connect's is the rate of one of the plan's pipelines with Connect's
-own transform `Filter` at the end, which drops every record: the worker polls, converts and transforms, and the
-connector has nothing to write.
-"""
+"""The limits before the sink: a plain consumer group's rate, and Connect's rate when it drops all records."""
 
 from __future__ import annotations
 
@@ -23,8 +18,6 @@ from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 
-__all__ = ["connect_limit", "dropping", "kafka_limit"]
-
 DROP = "sinkbench_drop"
 POLL_SECONDS = 0.1
 COMMIT_MS = 200
@@ -33,7 +26,7 @@ TOO_SHORT = "the topic was read too fast to be measured; a larger record_bytes w
 
 @dataclass
 class _Progress:
-    """The records read from a topic over time, until all are read or nothing moves."""
+    """Records read from a topic over time, until all are read or progress stalls."""
 
     total: int
     stall_seconds: float
@@ -52,7 +45,7 @@ class _Progress:
         return count < self.total and time.monotonic() - self.moved < self.stall_seconds
 
     def measured(self) -> Measured:
-        """The rate between 10 % and 90 % of the records, as of a trial; or why there is none."""
+        """The rate between 10 % and 90 % of the records, as in a trial, or why there is none."""
         reached = self.counts[-1] if self.counts else 0
         if reached != self.total:
             return Measured(None, f"{reached:,} of {self.total:,} records were read")
@@ -63,7 +56,7 @@ class _Progress:
 def kafka_limit(
     cluster: Cluster, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]
 ) -> Measured:
-    """The rate of a consumer group of `consumers` processes on a topic of `records`; `tell` gets progress and total."""
+    """The rate of a group of `consumers` processes that read a topic of `records`; `tell` gets progress and total."""
     endpoints = cluster.stack.endpoints
     progress = _Progress(records, cluster.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
@@ -82,13 +75,15 @@ def kafka_limit(
 
 
 def dropping(config: dict[str, str]) -> dict[str, str]:
-    """A connector's configuration with a last transform that drops every record."""
+    """A connector's configuration with Connect's `Filter` as last transform, which drops every record. The worker
+    polls, converts and transforms, and the connector has nothing to write.
+    """
     transforms = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
     return {
         **config,
         "transforms": ",".join([*transforms, DROP]),
         f"transforms.{DROP}.type": "org.apache.kafka.connect.transforms.Filter",
-        # Without a sink, progress is what the consumer has committed: several times a second, not every few seconds.
+        # Without a sink, progress is the committed offset, which by default changes only every few seconds.
         "consumer.override.enable.auto.commit": "true",
         "consumer.override.auto.commit.interval.ms": str(COMMIT_MS),
     }
@@ -97,7 +92,7 @@ def dropping(config: dict[str, str]) -> dict[str, str]:
 def connect_limit(
     cluster: Cluster, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]
 ) -> Measured:
-    """The rate at which a cell's tasks read, and drop, a topic of `records`; `tell` gets progress and total."""
+    """The rate at which a cell's tasks read and drop a topic of `records`; `tell` gets progress and total."""
     progress = _Progress(records, cluster.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
 

@@ -1,4 +1,4 @@
-"""What the services have used while a plain client wrote, from a reading before and one after it."""
+"""The resources that services use while a plain client writes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from sinkbench.analysis.samples import Sample, cpu_seconds_per_million
 from sinkbench.analysis.warm import compiling_share
 from sinkbench.analysis.words import percent
 
-__all__ = ["Costs", "costs_between", "disturbance"]
-
 
 @dataclass(frozen=True)
 class Costs:
-    """What a measurement took.
+    """Resources that a measurement used.
 
     Attributes:
-        cpu_seconds_per_million: of each service, of sinkbench itself, and of the clients as `CLIENT`; None could not
-            be seen; empty if nothing was read.
-        compiling_share: share of all their CPU time that went into compiling; None if that is not known.
+        cpu_seconds_per_million: by service, with sinkbench itself, and the clients as `CLIENT`; None is unknown.
+        compiling_share: JIT compilers' share of all that CPU time.
         restarted: services whose counters began again.
     """
 
@@ -30,9 +27,8 @@ class Costs:
 
 
 def costs_between(before: Sample, after: Sample, records: int, clients_seconds: float) -> Costs:
-    """What was used between two readings, in which `records` were stored; the clients used `clients_seconds` of CPU.
-
-    A service that started again in between tells nothing of its CPU.
+    """Costs between two readings, in which `records` were stored and the clients used `clients_seconds` of CPU. The CPU
+    time of a service that restarted in between is unknown.
     """
     pairs = {name: (before.cpu_seconds.get(name), seconds) for name, seconds in after.cpu_seconds.items()}
     restarted = tuple(name for name, (had, has) in pairs.items() if had is not None and has is not None and has < had)
@@ -46,10 +42,7 @@ def costs_between(before: Sample, after: Sample, records: int, clients_seconds: 
 
 
 def disturbance(costs: Costs, most_compiling: float) -> str | None:
-    """Why a measurement does not count, by what it took; None if it does.
-
-    `most_compiling` is the largest share of the CPU time that compiling may take.
-    """
+    """Why a measurement does not count; None if it does. `most_compiling` is the largest allowed `compiling_share`."""
     if costs.restarted:
         return f"{' and '.join(costs.restarted)} started again meanwhile"
     share = costs.compiling_share

@@ -1,4 +1,4 @@
-"""The limits of a run: searched once, between its pilots and its first block; those of sinks then in each block."""
+"""Measures a run's limits: once between its pilots and first block, and those of sinks again in each block."""
 
 from __future__ import annotations
 
@@ -24,21 +24,15 @@ from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Observer
 from sinkbench.trial.values import TopicLoad
 
-__all__ = ["LimitJob", "jobs"]
-
-# The topic that Kafka's and Connect's limits read: enough for some seconds, with a bound on its disk space.
+# The topic that Kafka's and Connect's limits read: enough for some seconds, with bounded disk space.
 TOPIC_RECORDS = 2_000_000
 TOPIC_BYTES = 1_200_000_000
 
 
 @dataclass(frozen=True)
 class LimitJob:
-    """One limit to measure.
-
-    Attributes:
-        sink, way: its name; see `Limit`.
-        search: finds the setting at which it is highest.
-        again: measures a setting that was found once more; None of what is measured once a run.
+    """One limit to measure; `sink` and `way` are as in `Limit`. `search` finds the setting with the highest rate.
+    `again` measures a found setting once more; it is None for limits that are measured once per run.
     """
 
     sink: str
@@ -48,11 +42,11 @@ class LimitJob:
 
     @property
     def name(self) -> str:
-        """For progress messages: `limit of postgres by COPY`."""
+        """Name in progress messages, such as `limit of postgres by COPY`."""
         return f"limit of {self.sink} by {self.way}"
 
     def run(self, observer: Observer) -> Limit:
-        """Measures the limit and cleans up. One that cannot be measured has no rate, and the reason as its note."""
+        """Measures the limit and cleans up. A limit that cannot be measured has no rate, and the reason as its note."""
         try:
             found = self.search(observer)
         except TrialFailed as error:
@@ -83,17 +77,9 @@ class LimitJob:
         )
 
     def in_block(self, limit: Limit, block: int, most_compiling: float, observer: Observer) -> LimitInBlock:
-        """Measures the limit that the search has found once more, between the trials of a block, and cleans up.
-
-        Args:
-            limit: says with how many connections and what batch.
-            block: the number of the block.
-            most_compiling: the largest share of the CPU time that compiling may take.
-            observer: gets what is done.
-
-        Returns:
-            Its rate; none, with the problem, of one that was disturbed: the sink rejected records or has others than
-            it has acknowledged, a service started again, or too much of the CPU time went into compiling.
+        """Measures the found setting of `limit` once more between the trials of a block, and cleans up. The result has
+        a problem instead of a rate if the sink rejected records or stores another number than it acknowledged, a
+        service restarted, or compiling took more than the share `most_compiling` of the CPU time.
         """
         if self.again is None or not (limit.batch and limit.connections):
             raise ValueError(f"{self.name} is not measured in blocks")
@@ -112,7 +98,7 @@ class LimitJob:
 
 
 def jobs(cluster: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
-    """The limits of Kafka, Connect, and each way to write to each sink; what they create is named after `token`."""
+    """The limits of Kafka, Connect, and each way to write to each sink; `token` names what they create."""
     reading = Names.of(f"{token}_limit")
     # Any pipeline will do for Connect's limit: its connector gets no records.
     lead = {cell.tasks: cell for cell in reversed(cells) if cell.label == cells[0].label}
@@ -150,7 +136,7 @@ def _sink_job(cluster: Cluster, sink: str, way: str, token: str) -> LimitJob:
 
 @contextmanager
 def _topic(cluster: Cluster, names: Names, form: Form, observer: Observer) -> Iterator[int]:
-    """Loads a topic and removes it in the end; yields its number of records. Raises TrialFailed or StackError."""
+    """Loads a topic, yields its number of records, and removes it. Raises TrialFailed or StackError."""
     size = cluster.value_bytes(form)
     records = max(min(TOPIC_RECORDS, int(TOPIC_BYTES / size)), least_records(size))
     cluster.check_disk(records, form=form)

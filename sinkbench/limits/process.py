@@ -1,4 +1,4 @@
-"""What the workers of a limit do: write to a sink or read from Kafka on one connection, as the controller orders."""
+"""The workers of a limit: each writes to a sink or reads from Kafka on one connection, as the controller orders."""
 
 from __future__ import annotations
 
@@ -21,30 +21,14 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import kafka_errors
 from sinkbench.sinks import Destination, Writer, open_writer
 
-__all__ = [
-    "Consume",
-    "MakeRecords",
-    "Open",
-    "Seen",
-    "Write",
-    "Written",
-    "consume",
-    "make_records",
-    "write",
-    "write_for",
-]
-
 CONSUMED_AT_ONCE = 10_000
 REPORT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class MakeRecords:
-    """Make `count` records from `first_seq` on, to write again and again.
-
-    Attributes:
-        run, first_seq, count, keys, record_bytes: as loadgen's options.
-        dataset: the file of the data set that they are made from, if they are not noaa's.
+    """Order to make `count` records from `first_seq` on, to write again and again. The fields are loadgen's options;
+    `dataset` is the file of the data set, None for NOAA's records.
     """
 
     run: str
@@ -57,7 +41,7 @@ class MakeRecords:
 
 @dataclass(frozen=True)
 class Open:
-    """Connect, and cut the records into batches of `batch`."""
+    """Order to connect, and to cut the records into batches of `batch`."""
 
     to: Destination
     batch: int
@@ -65,7 +49,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Write:
-    """Write for `seconds` from the monotonic time `start`, then close."""
+    """Order to write for `seconds` from the monotonic time `start`, then to close."""
 
     start: float
     seconds: float
@@ -73,13 +57,8 @@ class Write:
 
 @dataclass(frozen=True)
 class Written:
-    """The result of writing.
-
-    Attributes:
-        stored: records that the sink has acknowledged.
-        in_time: those of them within the time; a batch at its end counts by the share of its duration within.
-        problem: why it ended early, if it did.
-        cpu_seconds: CPU time that the client took for it.
+    """The result of writing: records acknowledged, and why it ended early, if it did. `in_time` counts records within
+    the time; a batch at its end counts by the share of its duration within.
     """
 
     stored: int
@@ -90,7 +69,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Consume:
-    """Join a consumer group on `topic`. The next message starts the reading, and the one after it ends it."""
+    """Order to join a consumer group on `topic`. The next message starts the reading, and the one after it ends it."""
 
     topic: str
     group: str
@@ -99,7 +78,7 @@ class Consume:
 
 @dataclass(frozen=True)
 class Seen:
-    """A consumer at the monotonic time `at`: the number of its partitions, and of the records that it has read."""
+    """A consumer's numbers of partitions and of records read, at the monotonic time `at`."""
 
     at: float
     partitions: int
@@ -115,7 +94,7 @@ def make_records(wanted: MakeRecords) -> list[bytes]:
 
 
 def write(connection: Connection) -> None:
-    """Obeys MakeRecords, then Open and Write in turn; answers None when ready, and each Write with Written."""
+    """Worker that obeys MakeRecords, then Open and Write in turn; answers None when ready, and Write with Written."""
     records = make_records(connection.recv())
     connection.send(None)
     while True:
@@ -129,7 +108,7 @@ def write(connection: Connection) -> None:
 
 
 def write_for(writer: Writer, batches: list[Any], batch: int, order: Write) -> Written:
-    """Writes the batches, of `batch` records each, again and again until the time is over."""
+    """Writes the batches of `batch` records repeatedly until the time is over."""
     deadline = order.start + order.seconds
     stored, in_time = 0, 0.0
     time.sleep(max(0.0, order.start - time.monotonic()))
@@ -146,7 +125,7 @@ def write_for(writer: Writer, batches: list[Any], batch: int, order: Write) -> W
 
 
 def consume(connection: Connection) -> None:
-    """Obeys Consume: sends Seen whenever anything changes, and None in the end."""
+    """Worker that obeys Consume; sends Seen on every change, and None at the end."""
     order: Consume = connection.recv()
     with kafka_errors():
         _consume(connection, order)
@@ -170,7 +149,7 @@ def _consume(connection: Connection, order: Consume) -> None:
         connection.send(Seen(time.monotonic(), 0, 0))
 
     consumer = Consumer(
-        # Without commits, a group vanishes with its members if the controller is killed.
+        # Without commits, the group vanishes with its members if the controller is killed.
         {**order.settings, "group.id": order.group, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     )
     try:

@@ -1,8 +1,4 @@
-"""The limit of a sink: the rate at which plain clients write the same records to it.
-
-`sink_limit` searches for the connections and the batch at which it no longer gains; `sink_limit_again` measures those
-once more.
-"""
+"""The limit of a sink: the rate at which plain clients write the same records to it."""
 
 from __future__ import annotations
 
@@ -26,23 +22,21 @@ from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.sampler import usage_signs
 
-__all__ = ["BLOCK_SECONDS", "SinkClient", "sink_limit", "sink_limit_again"]
-
 STEP_SECONDS = 2.5
 CONFIRM_SECONDS = 5.0
 BLOCK_SECONDS = 2.0
-"""How long a limit is measured in a block: there are many blocks, and each gets longer by it for each way to write."""
+"""Duration in each block. It is short: every way to write makes each of the many blocks longer."""
 FIRST_BATCH = 256
 LARGEST_BATCH = 16_384
 MOST_CONNECTIONS = 16
-# What each connection has ready to send, again and again; far more than a sink compresses together.
+# What each connection has ready and sends repeatedly; far more than a sink compresses together.
 POOL_BYTES = 16 << 20
 
 Look = Callable[[], Sample]
 
 
 class SinkClient:
-    """Plain clients of one sink, all of them with records of the plan's load."""
+    """Plain clients of one sink, which write records of the plan's load."""
 
     def __init__(
         self,
@@ -52,14 +46,7 @@ class SinkClient:
         look: Look | None = None,
         records: KeptRecords | None = None,
     ) -> None:
-        """
-        Args:
-            sink: makes and removes what is written to, and counts.
-            to: where the clients write, and how.
-            load: what the records are like.
-            look: reads what the services have used so far; None if that is not needed.
-            records: the records, if they are not noaa's.
-        """
+        """`look` reads the services' usage so far, if costs are wanted; `records` are your own, None for NOAA's."""
         pool = max(2, int(POOL_BYTES / (load.record_bytes if records is None else records.facts.mean_bytes)))
         self.largest_batch = min(LARGEST_BATCH, pool // 2)
         self._sink = sink
@@ -70,20 +57,15 @@ class SinkClient:
         )
 
     def measure(self, point: Point, seconds: float) -> Measured:
-        """Writes for `seconds` into a fresh index or table, which is removed however it ends.
-
-        Returns:
-            The records stored per second; none if the sink rejected a record, or has another number of them than
-            it has acknowledged.
-
-        Raises:
-            ServiceError: the index or table cannot be removed.
+        """Writes for `seconds` into a new index or table, which is always removed; returns records stored per second.
+        There is no rate if the sink rejected a record, or stores another number than it acknowledged. Raises
+        ServiceError if the index or table cannot be removed.
         """
         with cleaning(lambda: self._sink.drop(self._to.target)):
             try:
                 return self._measure(point, seconds)
             except WorkerFailed as error:
-                # What is left of them may still wait for something.
+                # Clients that are left may still wait for something.
                 self._clients.close()
                 return Measured(None, str(error))
             except ServiceError as error:
@@ -114,7 +96,6 @@ class SinkClient:
         return Measured(rate, costs=costs_between(before, after, stored, own))
 
     def close(self) -> None:
-        """Ends the clients."""
         self._clients.close()
 
 
@@ -125,16 +106,8 @@ def sink_limit(
     step_seconds: float = STEP_SECONDS,
     confirm_seconds: float = CONFIRM_SECONDS,
 ) -> Tuned:
-    """Searches for the highest rate at which a sink takes the plan's records in one way.
-
-    Args:
-        cluster: the stack and its plan.
-        to: what to measure, and what the index or table is called.
-        phase: gets what is measured.
-        step_seconds, confirm_seconds: how long a step of the search is measured, and how long its result.
-
-    Returns:
-        What was found; the index or table is gone.
+    """Searches for the highest rate at which a sink takes the plan's records in one way; removes the index or table. A
+    step of the search takes `step_seconds`, and the confirmation of its result `confirm_seconds`.
     """
 
     def measure(point: Point, confirms: bool) -> Measured:
@@ -149,9 +122,8 @@ def sink_limit(
 def sink_limit_again(
     cluster: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
 ) -> Measured:
-    """Measures once more what a search has settled, by new clients, and what it took; the rest as of `sink_limit`.
-
-    The clients live no longer than that: during a trial they would take memory.
+    """Measures a setting that a search found once more, with its costs. Uses new clients that end afterwards: during a
+    trial they would take memory.
     """
     phase(_in_words(to, point))
     with closing(
@@ -165,7 +137,7 @@ def _in_words(to: Destination, point: Point) -> str:
 
 
 def _look(cluster: Cluster) -> Sample:
-    """What the services and sinkbench itself have used so far; as far as they can be asked."""
+    """Usage of the services and of sinkbench itself so far, as far as they answer."""
     used: Mapping[str, float | None] = {}
     signs: Mapping[str, float] = {}
     with suppress(ServiceError, OSError):

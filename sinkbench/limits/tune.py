@@ -1,4 +1,4 @@
-"""The search for the batch size and the number of connections at which a client is fastest."""
+"""The search for the batch size and number of connections at which a client is fastest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 
 from sinkbench.limits.costs import Costs
 
-__all__ = ["GAIN", "Attempt", "Measure", "Measured", "Point", "Tuned", "step_up", "tune"]
-
 GAIN = 0.05
-"""The search goes on in a direction while each step gains more than this share."""
+"""The search continues in a direction while each step gains more than this share."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """How a client writes: records in a batch, and connections at once."""
+    """A client's setting: records per batch, and concurrent connections."""
 
     batch: int
     connections: int
@@ -23,7 +21,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """A rate in records per second, or why there is none; and what it took, as far as that was read."""
+    """A rate in records per second, or why there is none; and its costs, if they were read."""
 
     records_per_second: float | None
     problem: str | None = None
@@ -41,7 +39,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of a search: its confirmed attempt, None if there is none, and all attempts in order."""
+    """The result of a search: its confirmed attempt, or None, and all attempts in order."""
 
     best: Attempt | None
     path: tuple[Attempt, ...]
@@ -52,10 +50,9 @@ Measure = Callable[[Point, bool], Measured]
 
 
 def tune(measure: Measure, first: Point, largest: Point) -> Tuned:
-    """Doubles batch and connections in turn, each while a doubling gains more than `GAIN`, until neither does.
-
-    The fastest point is measured again, for longer, and that gives the rate: the highest of several short measurements
-    is too high by chance. If it has no rate then, the next fastest point is confirmed, and so on.
+    """Doubles batch and connections in turn, each while a doubling gains more than `GAIN`, until neither does. The
+    fastest point is measured again, for longer, and that gives the rate: the highest of several short measurements is
+    too high by chance. If it then has no rate, the next fastest point is confirmed, and so on.
     """
     seen: dict[Point, Measured] = {}
 
@@ -95,7 +92,7 @@ def _rate_of(attempt: Attempt) -> float:
 
 
 def step_up(measure: Callable[[int], Measured], numbers: Sequence[int]) -> Tuned:
-    """Measures `numbers` of connections in this order while each gains more than `GAIN`; the batch of a point is 0."""
+    """Measures `numbers` of connections in order while each gains more than `GAIN`; a point's batch is 0."""
     path: list[Attempt] = []
     for number in numbers:
         path.append(Attempt(Point(0, number), measure(number)))

@@ -1,4 +1,4 @@
-"""A run as rows of text for a terminal of any size."""
+"""Draws a run as rows of text for a terminal of any size."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _FIXED_ROWS = 7
 
 
 def view_height(terminal_rows: int) -> int:
-    """Rows of the view, which leaves room for lines above it."""
+    """Rows of the view, with room left for lines above it."""
     return max(1, min(terminal_rows - 1, max(LEAST_ROWS, 2 * terminal_rows // 3)))
 
 
 def rows(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> list[Text]:
-    """The view in at most `height` rows of `columns` columns, 120 at the most; `plain` is for ASCII terminals."""
+    """Draws the view in at most `height` rows of `columns` columns, 120 at the most; `plain` is for ASCII terminals."""
     columns = min(columns, MOST_COLUMNS)
     blocks = PLAIN_BLOCKS if plain else BLOCKS
     spare = height - _FIXED_ROWS - len(now["cells"])
@@ -40,13 +40,13 @@ def rows(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> li
     drawn = [_head(now), *gap, *cells, *gap, *_step_rows(now["step"]), *charts]
     for row in drawn:
         row.no_wrap = True
-        # A number that is cut off without a sign is another number.
+        # A number that is cut off without a mark would be another number.
         row.truncate(columns, overflow="crop" if plain else "ellipsis")
     return drawn[:height]
 
 
 def spark(values: Sequence[float | None], columns: int, blocks: str = BLOCKS) -> str:
-    """The last `columns` values as bars, the highest of them full, the newest at the right; no bar for None."""
+    """Draws the last `columns` values as bars, newest at the right, the highest full; no bar for None."""
     shown = list(values[-columns:]) if columns > 0 else []
     top = max((value for value in shown if value is not None), default=0.0)
 
@@ -89,7 +89,7 @@ def _step_rows(step: StepNow) -> list[Text]:
 
 
 def _cell_rows(cells: Sequence[CellNow], columns: int, room: int) -> list[Text]:
-    """A row a cell; if there is no room for all, those around the active one, and a row that counts the others."""
+    """A row per cell; without room for all, those around the active one and a count of the others."""
     if room <= 0:
         return []
     if len(cells) <= room:
@@ -116,7 +116,7 @@ def _cell_row(cell: CellNow, cells: Iterable[CellNow], columns: int) -> Text:
 
 
 def _charts(now: Snapshot, columns: int, blocks: str) -> list[Text]:
-    """A row each for rate, lag, connections and CPU, with that of each service."""
+    """A row each for rate, lag, connections and CPU."""
     found = now["readings"]
     total = [sum(values[at] or 0.0 for values in found["cpu"].values()) for at in range(len(found["seconds"]))]
     clients, servers = _last(found["clients"]), _last(found["servers"])

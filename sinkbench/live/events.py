@@ -1,4 +1,4 @@
-"""The events of a run, and what prints them as plain lines."""
+"""The events of a run, and views that print them as plain lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class RunStep:
-    """A pilot, a limit or a trial that begins: which of how many, its name, its cells' keys, and the seconds left."""
+    """A pilot, limit or trial that begins, with its position, its cells' keys, and the seconds left."""
 
     number: int
     total: int
@@ -35,26 +35,23 @@ class Events(Protocol):
     """What a run reports to its observers; `phase`, `progress` and `sample` also serve a trial's observer."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
-        """A run begins with these cells, of at most `trials` each, if known; a resumed run has `kept` some already."""
+        """A run begins with at most `trials` trials per cell; a resumed run already has `kept`."""
         return
 
     def say(self, line: str) -> None:
-        """A line for a person."""
+        """A message for the user."""
 
     def step(self, step: RunStep) -> None:
-        """A step begins."""
         return
 
     def phase(self, text: str) -> None:
-        """The step enters a phase."""
         return
 
     def progress(self, done: int, total: int) -> None:
-        """Records so far in the topic or in the sink, of how many."""
+        """Number of records so far in the topic or in the sink."""
         return
 
     def sample(self, sample: Sample) -> None:
-        """A sample of a running connector."""
         return
 
     def ended(self, record: TrialRecord) -> None:
@@ -62,7 +59,7 @@ class Events(Protocol):
 
 
 class Ui(Events, Protocol):
-    """A view of a run for a person, shown from its entry to its exit."""
+    """A view of a run, shown from its entry to its exit."""
 
     def __enter__(self) -> Ui: ...
 
@@ -80,7 +77,7 @@ def duration(seconds: float) -> str:
 
 
 def trial_line(record: TrialRecord) -> str:
-    """A trial in one line: its rate or its lag, and its audit; or why it is invalid."""
+    """A trial in one line: its rate or lag, and its audit; or why it is invalid."""
     if record.invalid:
         return f"{record.cell}: invalid: {'; '.join(record.invalid)}; {_audit(record)}"
     if record.recovery is not None:
@@ -95,7 +92,6 @@ def trial_line(record: TrialRecord) -> str:
 
 
 def _recovery(found: Recovery) -> str:
-    """What became of a pipeline after a fault, in a few words."""
     if not found.recovered:
         return "did not recover"
     if found.is_silent:
@@ -130,7 +126,7 @@ class Rate:
         self._seen: list[tuple[float, int]] = []
 
     def add(self, done: int) -> float:
-        """The rate after a reading of `done` records; a count that falls starts anew."""
+        """Returns the rate after a reading of `done` records; a lower count resets it."""
         now = self._clock()
         if self._seen and done < self._seen[-1][1]:
             self._seen.clear()
@@ -140,7 +136,7 @@ class Rate:
 
 
 class QuietUi(Ui):
-    """Prints lines that are said and one for each trial that ended, nothing else."""
+    """Prints messages and a line for each trial."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -159,7 +155,7 @@ class QuietUi(Ui):
 
 
 class PlainUi(QuietUi):
-    """Prints each step, too, and its progress every ten seconds: for a log."""
+    """Also prints each step, and its progress every ten seconds: for a log."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)

@@ -1,11 +1,10 @@
-"""The live run as a page for a browser on this machine, kept up to date by server-sent events.
+"""Serves the live run to a browser on this machine, with server-sent events.
 
     GET /              the page; and its style and program
     GET /events        event "state": {"id", "parts"}, first with every part of `sinkbench.live.state.Snapshot`, then
                        with the changed ones, at most twice a second; "ping" every 5 seconds; "end": {"ending"}
 
-One thread does all of it, and nothing while no browser is connected.
-"""
+One thread does all of it, and nothing while no browser is connected."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from sinkbench.errors import SettingsError
 from sinkbench.live.state import LiveRun
 
 HOST = "127.0.0.1"
-# How a browser here, or behind a tunnel, calls this machine. Other names are DNS rebinding by foreign pages.
+# How a browser here, or behind a tunnel, addresses this machine. Other names are DNS rebinding by foreign pages.
 HOSTS = ["127.0.0.1", "localhost"]
 UPDATE_SECONDS = 0.5
 PING_SECONDS = 5
@@ -77,7 +76,7 @@ def make_app(live: LiveRun) -> Starlette:
 async def _news(live: LiveRun, run: str) -> AsyncIterator[ServerSentEvent]:
     seen = 0
     while True:
-        # Read before the news, which are complete if the run has ended.
+        # Read first: if the run has ended, the news below are complete.
         ending = live.ending
         seen, news = live.news(seen)
         if news:
@@ -90,16 +89,16 @@ async def _news(live: LiveRun, run: str) -> AsyncIterator[ServerSentEvent]:
 
 
 def _file(kind: str, *names: str) -> Callable[[Request], Response]:
-    """Answers with these files, `package/name`, one after the other."""
+    """Answers with these files, `package/name`, concatenated."""
     places = [name.partition("/") for name in names]
     text = "".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, _, name in places)
     return lambda _request: Response(text, headers=HEADERS, media_type=kind)
 
 
 class LivePage:
-    """Serves a live run between entry and exit, on a port of 127.0.0.1, any free one for 0.
+    """Serves a live run on a port of 127.0.0.1, 0: any free one. Raises SettingsError if it is not available.
 
-    Its thread takes no signals and keeps no process alive. SettingsError if the port cannot be listened on.
+    Its thread takes no signals and keeps no process alive.
     """
 
     def __init__(self, live: LiveRun, port: int) -> None:
@@ -113,10 +112,10 @@ class LivePage:
                 " there, or give another with --live-port or SINKBENCH_LIVE_PORT"
             ) from None
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
-            # A browser that goes away is no news for the terminal.
+            # A disconnected browser must not print to the terminal.
             logging.getLogger(name).addHandler(logging.NullHandler())
         self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
-        # asyncio sets it only where a socket names its protocol: each answer would wait for 40 ms.
+        # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._server = uvicorn.Server(
             uvicorn.Config(

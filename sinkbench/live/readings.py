@@ -1,4 +1,4 @@
-"""The last minute of a trial's samples, in as many points as a small chart can show."""
+"""Keeps the last minute of a trial's samples, in as many points as a small chart can show."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ _EARLY_SECONDS = 0.02
 
 
 class ChartSeries(TypedDict):
-    """Series of one length, oldest point first; None is not known.
+    """Series of equal length, oldest point first; None: not known.
 
-    Attributes:
-        seconds: on the samples' clock.
-        rate: records stored a second since the point before.
-        lag: records in the topic and not in the sink.
-        clients, servers: connections of clients, and of the database.
-        cpu: cores that each service uses; all workers are one service.
+    `rate` is per second since the previous point; `servers` are connections of the database.
     """
 
     seconds: list[float]
@@ -54,7 +49,7 @@ class LastMinute:
         self._cores: dict[str, float] = {}
 
     def add(self, sample: Sample) -> bool:
-        """Takes in a sample; True if it made a point. A clock that starts anew clears all points."""
+        """Adds a sample; returns whether it made a point. A clock that restarts clears all points."""
         if self._points and sample.seconds < self._points[-1].seconds:
             self._forget()
         self._see_cpu(sample)
@@ -91,7 +86,7 @@ class LastMinute:
             before = self._used.get(name)
             if before is not None and sample.seconds - before[0] < SPACING_SECONDS - _EARLY_SECONDS:
                 continue
-            # A process that uses less than before was started again.
+            # Less CPU time than before means a restarted process.
             if before is not None and used >= before[1]:
                 self._cores[name] = (used - before[1]) / (sample.seconds - before[0])
             self._used[name] = (sample.seconds, used)

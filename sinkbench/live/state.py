@@ -1,4 +1,4 @@
-"""Where a run stands, from its events, as plain values that JSON can hold; it touches no service and no screen."""
+"""The state of a run, from its events, as plain JSON values. Accesses no service and no screen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ending = Literal["complete", "interrupted", "failed"]
 
 
 class RunNow(TypedDict):
-    """The run: its id, empty at first; its end, if it has ended; time spent and time left."""
+    """The run: its id, its end, the time spent and the time left."""
 
     name: str
     ending: Ending | None
@@ -34,7 +34,7 @@ class RunNow(TypedDict):
 
 
 class StepNow(TypedDict):
-    """The present step, empty before the first: its phase, and records so far, of how many, at which rate."""
+    """The current step, empty before the first, with its phase and progress."""
 
     number: int
     total: int
@@ -46,9 +46,7 @@ class StepNow(TypedDict):
 
 
 class CellNow(TypedDict):
-    """A cell: trials taken, the most (`of`), invalid ones, records lost, and the median of the rates that can be
-    quoted.
-    """
+    """A cell: trials taken of the maximum, invalid ones, records lost, and the median of its valid rates."""
 
     cell: str
     state: State
@@ -60,7 +58,7 @@ class CellNow(TypedDict):
 
 
 class LogLine(TypedDict):
-    """A line that was said: its number, from 1; whether it is the verdict of a trial, and a bad one."""
+    """A printed line: its number, from 1; whether it is a trial's verdict, and a bad one."""
 
     number: int
     text: str
@@ -69,7 +67,7 @@ class LogLine(TypedDict):
 
 
 class Snapshot(TypedDict, total=False):
-    """The parts of what is known of a run: all, or in news those that changed."""
+    """The known parts of a run, or in news those that changed."""
 
     run: RunNow
     step: StepNow
@@ -98,7 +96,7 @@ class _Cell:
 
 
 class LiveRun:
-    """The state of a run, fed by the methods of `Events`, each in constant time and from any thread."""
+    """The state of a run, updated by `Events`, each in constant time and from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -173,7 +171,7 @@ class LiveRun:
             self._note("cells")
 
     def end(self, ending: Ending) -> None:
-        """The run ended; no event comes after it."""
+        """The run ended; no event follows."""
         with self._lock:
             self._ending, self._ended = ending, self._clock()
             self._step, self._phase, self._done, self._rate = _NO_STEP, "", None, None
@@ -185,7 +183,7 @@ class LiveRun:
         return self.news()[1]
 
     def news(self, since: int = 0) -> tuple[int, Snapshot]:
-        """The number of this call, and what changed since the call of number `since`; everything for 0."""
+        """Returns the number of this call, and the changes since call number `since`; 0: everything."""
         with self._lock:
             parts: dict[str, Callable[[], object]] = {
                 "run": self._run_now,
@@ -203,7 +201,7 @@ class LiveRun:
             return
         cell.active, cell.tried = None, True
         cell.lost += _lost(record)
-        # A pilot is none of the cell's trials.
+        # A pilot does not count as a trial of the cell.
         if not record.pilot:
             cell.taken += 1
             cell.invalid += bool(record.invalid)

@@ -1,4 +1,4 @@
-"""A run on a terminal: at its foot the cells and charts, above them the lines."""
+"""Shows a run on a terminal: cells and charts at the bottom, messages above them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ REFRESHES_PER_SECOND = 2
 
 
 class Drawing:
-    """What rich draws: the view in the terminal's present size."""
-
     def __init__(self, now: Callable[[], Snapshot]) -> None:
         self._now = now
 
@@ -30,7 +28,7 @@ class Drawing:
 
 
 class TerminalUi(QuietUi):
-    """Draws a live run twice a second, in a thread of its own, so that events cost nothing."""
+    """Draws a live run twice a second in a separate thread, so that events cost nothing."""
 
     def __init__(self, console: Console, live: LiveRun) -> None:
         super().__init__(console)

@@ -1,4 +1,4 @@
-"""The choice of a person's view of a run; a live run gets each event, too."""
+"""Selects the user's view of a run and passes each event to it and to the live run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from sinkbench.results import TrialRecord
 
 
 class Views:
-    """Passes each event to a live run and to a person's view.
-
-    The first fault of the live run is shown to the person and ends its events, never the measurement.
-    """
+    """Passes events to a live run and to the user's view. An error of the live run ends only its events."""
 
     def __init__(self, live: Events, person: Ui) -> None:
         self._live: Events | None = live
@@ -62,10 +59,7 @@ class Views:
 
 
 def choose_ui(console: Console, live: LiveRun | None = None) -> Ui:
-    """Charts on a terminal that can draw them, else lines; `live` gets each event, too.
-
-    A console that is a terminal only by name (`FORCE_COLOR` in a CI job) gets lines.
-    """
+    """Returns charts on a terminal that can draw them, else lines, as for a CI job with `FORCE_COLOR`."""
     live = LiveRun() if live is None else live
     moves = console.is_interactive and console.file.isatty()
     return Views(live, TerminalUi(console, live) if moves else PlainUi(console))

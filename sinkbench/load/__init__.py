@@ -1,3 +1,1 @@
-"""The load generators: services, or a process that the controller starts where there are none.
-
-They fill a topic and report the result. A trial decides what is offered, and when."""
+"""The load generators: services, or one process of the controller where there are none."""

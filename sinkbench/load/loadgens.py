@@ -1,7 +1,4 @@
-"""Fills a trial's topic, by load generators that run as services or by one child process.
-
-Each is a process of its own, so that its CPU time is not the controller's. Services share a load by ranges of `seq`.
-"""
+"""Fills a trial's topic by load generators: services that share it by ranges of `seq`, or one child process."""
 
 from __future__ import annotations
 
@@ -24,11 +21,9 @@ from sinkbench.services.http import http_client
 from sinkbench.services.worker import Workers
 from sinkbench.stack import Endpoints
 
-__all__ = ["LoadResult", "Loadgens", "add", "split"]
-
 POLL_SECONDS = 0.5
 CHILD = "loadgen"
-# The keys of a plan's load that are options of loadgen, too.
+# Keys of a plan's load that are also options of loadgen.
 _SHARED = {
     "partitions", "replication", "keys", "changes", "record_bytes", "form", "compression", "acks", "linger_ms",
     "batch_bytes",
@@ -47,19 +42,18 @@ class LoadResult:
     errors: Mapping[str, int]
     """Number of failed records by reason."""
     bytes: int
-    """The bytes of all values sent."""
+    """Bytes of all values sent."""
     cpu_seconds: float
     """User and system time of all load generators."""
     elapsed_seconds: float
-    """The longest part's."""
+    """Of the longest part."""
     in_time: int | None = None
-    """Records sent by the time that the last one was due; None without a rate."""
+    """Records sent by the due time of the last one; None without a rate."""
 
 
 def split(records: int, generators: int) -> list[tuple[int, int]]:
-    """Splits seqs 0 to `records` - 1 into contiguous ranges whose lengths differ by at most one.
-
-    Returns (first seq, count) for each generator, without empty ranges.
+    """Splits seqs 0 to `records` - 1 into contiguous ranges whose lengths differ by at most one. Returns (first seq,
+    count) of each range that is not empty.
     """
     each, more = divmod(records, generators)
     counts = [each + 1] * more + [each] * (generators - more)
@@ -83,10 +77,10 @@ def add(summaries: Sequence[Summary]) -> LoadResult:
 
 
 class Loadgens:
-    """The load generators of one stack. A child process, if needed, starts with the first load."""
+    """The load generators of one stack. A child process, so that its CPU time is counted apart, starts when needed."""
 
     def __init__(self, endpoints: Endpoints, records: KeptRecords | None = None) -> None:
-        """`records` are the user's own, for loads of these."""
+        """`records` are your own, for loads that use them."""
         self._endpoints = endpoints
         self._records = records
         self._workers = Workers()
@@ -101,13 +95,11 @@ class Loadgens:
         rate: float | None = None,
         stop: threading.Event | None = None,
     ) -> LoadResult:
-        """Creates the topic and produces records into it. If it ends early, no load generator goes on with the load.
+        """Creates the topic and produces records into it. If it ends early, no load generator continues the load.
 
         Args:
-            topic: the topic to create.
             run: the records' `bench.run`; unique to this load.
             records: how many, at least 1.
-            plan_load: the plan's load.
             progress: called about twice a second with the number of records acknowledged so far.
             rate: records per second, open loop, of all load generators together; None for as fast as possible.
             stop: once set, ends the load as failed.
@@ -122,13 +114,14 @@ class Loadgens:
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
         options |= {"replication": plan_load.replication or self._endpoints.replication}
         if own is not None:
-            # Without a rate a load is as fast as can be.
+            # Without a rate a load runs as fast as possible, not at its recorded pace.
             options |= {
                 "records": own.facts.sha256,
                 "pace": plan_load.pace if rate and isinstance(plan_load, OfferedLoad) else "even",
             }
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
-        # Changes of one key must come in the order of their seq, and the rhythm of records is that of all of them.
+        # One load generator, since changes of a key must come in order of seq, and a recorded pace is that of all
+        # records.
         changes = isinstance(plan_load, DrainLoad) and plan_load.changes is not None
         alone = changes or options.get("pace") == "recorded"
         ranges = split(records, 1 if alone else len(self._endpoints.loadgens) or 1)
@@ -161,7 +154,7 @@ class Loadgens:
         except ServiceError as error:
             raise TrialFailed(f"the load generators cannot be asked: {error}") from None
         with client:
-            # Fewer records than load generators leave some idle.
+            # With fewer records than load generators, some stay idle.
             yield [
                 RemotePart(client, name, url, load)
                 for (name, url), load in zip(generators.items(), loads, strict=False)
@@ -181,7 +174,7 @@ class Loadgens:
 def _in_parallel(step: Callable[[Part], None], parts: Sequence[Part]) -> None:
     with ThreadPoolExecutor(max_workers=len(parts)) as pool:
         results = pool.map(step, parts)
-    # Only now may an error be raised: every step has ended.
+    # Raise errors only now: every step has ended.
     list(results)
 
 

@@ -1,4 +1,4 @@
-"""One load generator's part of a load: by loadgen's HTTP interface, or by a worker process where none is a service."""
+"""One load generator's part of a load: by loadgen's HTTP interface, or by a child process where there is no service."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from sinkbench.secrets import redacted
 from sinkbench.services.http import http_errors
 from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
 
-__all__ = ["ANSWER_SECONDS", "LocalPart", "Part", "RemotePart", "produce"]
-
 ANSWER_SECONDS = 5.0
 START_SECONDS = 60.0
 # The answer comes once the load has ended.
@@ -39,13 +37,11 @@ class Part(ABC):
     """The range of `seq` values that one load generator produces."""
 
     def __init__(self, name: str, load: LoadName) -> None:
-        """`name` is the load generator's, `load` the part."""
         self._name = name
         self._load = load
         self.acknowledged = 0
         """Records of the part acknowledged at the last `look`."""
         self.summary: Summary | None = None
-        """The part's summary, once it is done."""
 
     def share_of(self, rate: float | None, records: int) -> dict[str, float]:
         """The option for the part's share of the `rate` of a load of `records`; empty without a rate."""
@@ -53,27 +49,25 @@ class Part(ABC):
 
     @abstractmethod
     def give(self, records: KeptRecords | None) -> None:
-        """Hands over the user's own records, if these are loaded. Raises TrialFailed if they are not taken."""
+        """Hands over your own records, if the load uses them. Raises TrialFailed if they are refused."""
 
     @abstractmethod
     def begin(self, options: Mapping[str, Any]) -> None:
-        """Begins the part; `options` are the fields of `loadgen.options.Load` that all parts share.
-
-        Raises TrialFailed if the load generator does not answer, is busy, or refuses the options.
+        """Begins the part; `options` are the fields of `loadgen.options.Load` that all parts share. Raises TrialFailed
+        if the load generator does not answer, is busy, or refuses the options.
         """
 
     @abstractmethod
     def cancel(self) -> None:
-        """Stops the part if it was begun; a load generator that has died is fine."""
+        """Stops the part if it was begun; a dead load generator is no error."""
 
     @abstractmethod
     def _state(self) -> LoadState:
         """The load generator's newest load. Raises ServiceError if it has died."""
 
     def look(self) -> Summary | None:
-        """Asks for the part's progress; returns its summary, or None while it goes on.
-
-        Raises TrialFailed if the load generator died or does not answer, or not every record was acknowledged.
+        """Reads the part's progress; returns its summary, or None while it continues. Raises TrialFailed if the load
+        generator died or does not answer, or a record was not acknowledged.
         """
         try:
             state = self._state()
@@ -107,7 +101,6 @@ class RemotePart(Part):
     """A part that a service produces, by loadgen's HTTP interface."""
 
     def __init__(self, client: httpx.Client, name: str, url: str, load: LoadName) -> None:
-        """`url` is the service's; parts may share `client`."""
         super().__init__(name, load)
         self._client = client
         self._url = url.rstrip("/")
@@ -133,7 +126,7 @@ class RemotePart(Part):
             raise TrialFailed(f"{self._name} does not take the records: {_error(answer)}")
 
     def begin(self, options: Mapping[str, Any]) -> None:
-        # Set first: without an answer, the load may have begun all the same.
+        # Set first: without an answer, the load may still have begun.
         self._begun = True
         try:
             with http_errors():
@@ -152,7 +145,7 @@ class RemotePart(Part):
     def cancel(self) -> None:
         if not self._begun:
             return
-        # Without an answer nothing more can be done from here; the caller reports what ended the load.
+        # Without an answer nothing more can be done here; the caller reports what ended the load.
         with suppress(ServiceError), http_errors():
             self._client.delete(
                 f"{self._url}/load",
@@ -166,7 +159,7 @@ class RemotePart(Part):
             try:
                 answer = self._client.get(url)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                # It may have closed a connection that was kept open just when it was used again.
+                # The server may close a kept-alive connection just when it is used again.
                 answer = self._client.get(url)
         self._check_let_in(answer)
         with suppress(ValidationError):
@@ -192,7 +185,7 @@ def _error(answer: httpx.Response) -> str:
     try:
         return str(answer.json()["error"])
     except (ValueError, KeyError, TypeError):
-        # Before it is cut: half a secret would not be found any more.
+        # Redact before cutting: half a secret would not be recognized.
         return " ".join(redacted(answer.text)[:100].split()) or "no text"
 
 
@@ -200,7 +193,6 @@ class LocalPart(Part):
     """A part that a child process produces."""
 
     def __init__(self, workers: Workers, settings: Mapping[str, str], name: str, load: LoadName) -> None:
-        """`settings` are further ones of the Kafka client."""
         super().__init__(name, load)
         self._workers = workers
         self._settings = settings
@@ -224,7 +216,7 @@ class LocalPart(Part):
     def cancel(self) -> None:
         if self._worker is None:
             return
-        # One that has died, or is done, has nothing more to stop.
+        # A worker that died or is done has nothing to stop.
         with suppress(WorkerFailed):
             order(self._worker, "stop")
             while answer_of(self._worker, END_SECONDS).state == "running":
@@ -240,7 +232,7 @@ class LocalPart(Part):
 
 
 def produce(connection: Connection) -> None:
-    """The work of a child process: produces one load, and says how it goes until it has ended or is to stop."""
+    """Child process that produces one load, and reports its state until it has ended or is stopped."""
     order: tuple[Load, Mapping[str, str], Path | None] = connection.recv()
     load, settings, records = order
     service = LoadService(settings)

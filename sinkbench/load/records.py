@@ -1,4 +1,4 @@
-"""The user's own records for the trials of a run, in place of those that loadgen makes itself."""
+"""Your own records for the trials of a run, in place of those that loadgen makes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,11 @@ from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints
 from sinkbench.stack.stackfile import KafkaSection
 
-__all__ = ["KeptRecords", "keep_records"]
-
 
 @dataclass(frozen=True)
 class KeptRecords:
-    """Records that were read once, for all trials of a run.
-
-    Attributes:
-        facts: what they are like.
-        path: the file that they are kept in, as `loadgen.dataset.store` writes it.
-        largest_bytes: the most that one and its key have in a topic.
+    """Records that are read once, for all trials of a run, and kept as `loadgen.dataset.store` writes them.
+    `largest_bytes` is the most that one record and its key take in a topic.
     """
 
     facts: DatasetFacts
@@ -39,16 +33,14 @@ class KeptRecords:
 
 @contextmanager
 def keep_records(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Iterator[KeptRecords | None]:
-    """Reads the records that a plan's load names, and keeps them for as long as the context lasts; None of noaa's.
-
-    `endpoints` are the stack's: a topic on its own Kafka is read with its settings.
-
-    Raises PlanError if they cannot be used; says in which line.
+    """Reads the records that a plan's load names and keeps them while the context lasts; yields None for NOAA's. A
+    topic on the stack's own Kafka is read with the settings of `endpoints`. Raises PlanError, with the line, if the
+    records cannot be used.
     """
     if not load.own:
         yield None
         return
-    # DuckDB, which reads some of them, takes its time to be imported.
+    # DuckDB, which reads some formats, is slow to import.
     from loadgen.dataset.maker import DatasetMaker
     from loadgen.dataset.source import open_dataset
 
@@ -62,12 +54,12 @@ def keep_records(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Iterator
         yield KeptRecords(dataset.facts, path, DatasetMaker(dataset, "r" * LONGEST_RUN).largest_bytes)
 
 
-# Of a trial's name, which each record bears.
+# Characters of a trial's name, which each record carries.
 LONGEST_RUN = 60
 
 
 def _settings(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Mapping[str, str]:
-    """How to get into the cluster of a topic."""
+    """Kafka client settings for the cluster of a topic."""
     if not load.records.startswith(SCHEME):
         if load.cluster is not None:
             raise PlanError(f"load.cluster: is for a topic, and load.records is {load.records}; leave it out")
@@ -81,7 +73,7 @@ def _settings(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Mapping[str
             said = invalid.errors()[0]
             text = str(said.get("ctx", {}).get("text", said["msg"])).replace("{name}", "load.cluster")
             raise PlanError(redacted(text)) from None
-    # A stack that is down may not know where its services will be.
+    # A stack that is down may not know its services' addresses.
     with suppress(ServiceError):
         there = endpoints()
         if {*there.kafka.split(",")} & {*TopicAddress.of(load.records).bootstrap.split(",")}:

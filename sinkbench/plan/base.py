@@ -28,7 +28,7 @@ from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
 _FEWEST_SAMPLES_A_WINDOW = 10
 
-# What a mode that has its own kind of a section says of it.
+# Modes with their own kind of section define their own field.
 PIPELINES = Field(
     strict=False,
     min_length=1,
@@ -37,7 +37,7 @@ PIPELINES = Field(
 LOAD = Field(description="the records and how they are produced")
 
 MODES: dict[str, type[Plan]] = {}
-"""The model of each mode; `plan.plan` has them."""
+"""The model of each mode, filled in `plan.plan`."""
 
 
 ModeName = Literal["drain", "sustain", "capacity", "rescale", "faults"]
@@ -52,10 +52,7 @@ class Mode(Section):
 
 
 class Plan(Section):
-    """A plan with every default filled in: the keys that all modes have.
-
-    `load_plan` and `model_validate` choose the model by `mode`.
-    """
+    """A plan with every default: the keys of all modes. `load_plan` and `model_validate` select the model by `mode`."""
 
     name: str = Field(max_length=60, description="the plan's name, part of its runs' names (default: its file's name)")
     pipelines: Annotated[tuple[PipelineEntry, ...], PIPELINES]
@@ -121,7 +118,7 @@ class Plan(Section):
                 text = f"'{entry.shown_name}' names two entries of pipelines; give one of them another label"
                 raise mistake(text, "pipelines", index, "label")
             labels.add(entry.shown_name)
-            # A run keeps targets by the names of their files.
+            # A run stores targets by file name.
             if entry.target is not None:
                 other = targets.setdefault((entry.sink, Path(entry.target).name), entry.target)
                 if other != entry.target:
@@ -165,7 +162,7 @@ class Plan(Section):
 
     @property
     def changes(self) -> PlanChanges | None:
-        """Changes of keys, instead of records that are only added."""
+        """Changes of keys; None if records are only added."""
         return None
 
     @property
@@ -175,24 +172,19 @@ class Plan(Section):
 
     @property
     def drains(self) -> bool:
-        """Whether its trials drain a full topic."""
         return True
 
     @property
     def most_blocks(self) -> int:
-        """How many blocks a run takes at most."""
         return self.trials
 
     def multiples_of(self, entry: PipelineEntry) -> tuple[int, ...]:
-        """An entry's own multiples, else the plan's."""
         return self.multiples if entry.multiples is None else entry.multiples
 
     def form_of(self, entry: PipelineEntry) -> Form:
-        """The form of an entry's records: its own, else the load's."""
         return self.load.form if entry.form is None else entry.form
 
     def acks_of(self, entry: PipelineEntry) -> Acks:
-        """Who must acknowledge an entry's records: its own value, else the load's."""
         return self.load.acks if entry.acks is None else entry.acks
 
     def where(self, *path: str | int) -> str:
@@ -200,19 +192,17 @@ class Plan(Section):
         return f"plan {self.name}" if self._source is None else self._source.where(*path)
 
     def with_source(self, source: YamlFile) -> Self:
-        """The plan with the file that it was read from."""
         self._source = source
         return self
 
     def seeded(self) -> Self:
-        """The plan with its own seed, or one drawn at random."""
+        """Returns the plan with its seed, or a random one."""
         return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})
 
     def with_records(self, records: str | None, key: str | None) -> Self:
-        """The plan with other records, or another path to their key; None keeps the plan's.
+        """Returns the plan with other records, or another path to their key; None keeps the plan's.
 
-        Keys that do not apply to them are left out, and so are queries, whose answers are known only of noaa's records.
-        Raises PlanError if the path is for records that have no such keys, or the plan makes some of its own.
+        Drops keys that do not apply, and queries, whose answers are only known for NOAA's records. Raises PlanError.
         """
         load = self.load if records is None else self.load.of(records)
         made = "load.changes" if self.changes is not None else "rows_before" if self._has_rows_before else None
@@ -227,7 +217,6 @@ class Plan(Section):
         return self.model_copy(update={"load": load, **({"queries": None} if load.own else {})})
 
     def whole(self) -> dict[str, Any]:
-        """Every key with its value, as plain values."""
         whole = self.model_dump(mode="json")
         for printed, entry in zip(whole["pipelines"], self.pipelines, strict=True):
             printed["label"] = entry.shown_name
@@ -241,7 +230,7 @@ class Plan(Section):
 
     @property
     def sha256(self) -> str:
-        """Hex digest of `show()` without what changes no result: the seed orders trials, and prices come after them."""
+        """Hex digest of `show()` without keys that change no result: the seed, which orders trials, and prices."""
         measured = {**self.whole(), "seed": None, "prices": None}
         return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
 

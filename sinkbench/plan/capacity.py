@@ -1,9 +1,7 @@
-"""The search for the highest rate that a pipeline sustains, as pure decisions about the next rate to offer.
+"""Searches the highest rate that a pipeline sustains. Pure.
 
-It brackets: the rate rises until one is not sustained, or falls until one is. It bisects on the log scale until both
-are close. It confirms: several fresh trials must all sustain the candidate, or it falls by the precision, a few times
-at most.
-"""
+Bracket: the rate rises until it is not sustained, or falls until it is. Bisect on the log scale. Confirm: several
+fresh trials must all sustain the candidate; else it falls by the precision, a few times at most."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from sinkbench.results import SearchStep
 
 INVALID = "invalid"
 BRACKET_FACTOR = 1.4
-# Down to a sixtieth of the first offer: a pipeline that stores less does not run.
+# Down to a sixtieth of the first offer: a slower pipeline does not run.
 MOST_BRACKET_STEPS = 12
 MOST_CANDIDATES = 4
 # An invalid trial is repeated once.
@@ -35,10 +33,9 @@ class CapacitySearch:
     """One search. Call `next` and `take` in turn until `next` returns None."""
 
     def __init__(self, start: float, most: float, precision: float, confirmations: int) -> None:
-        """From the first rate to offer to the `most` that the generator can, in records per second.
+        """Searches from `start` up to `most`, the generator's maximum, in records per second.
 
-        `precision` is how close the sustained and the unsustained rate must come (0.05: 5 %); `confirmations` is how
-        many trials must sustain the rate found.
+        Bisection ends at the relative distance `precision`; `confirmations` trials must sustain the result.
         """
         if not (start > 0 and most > 0 and precision > 0 and confirmations > 0):
             raise ValueError(f"all must be above 0, found {start}, {most}, {precision}, {confirmations}")
@@ -61,17 +58,17 @@ class CapacitySearch:
 
     @property
     def capacity(self) -> float | None:
-        """The confirmed rate in records per second; None if there is none (yet)."""
+        """The confirmed rate in records per second; None if there is none yet."""
         return self._candidate if self._ended and self.problem is None else None
 
     @property
     def at_most_of_generator(self) -> bool:
-        """Whether the load generator, not the pipeline, bounds the capacity found."""
+        """Whether the load generator, not the pipeline, limits the capacity."""
         return self.capacity is not None and self._high is None
 
     @property
     def steps_left(self) -> int:
-        """About how many offers are still to come."""
+        """Estimated number of further offers."""
         if self._ended:
             return 0
         left = self._confirmations - self._confirmed
@@ -84,11 +81,10 @@ class CapacitySearch:
         return left
 
     def next(self) -> Offer | None:
-        """The next offer; None if the search has ended."""
         return None if self._ended else Offer(self._rate, confirms=self._candidate is not None)
 
     def take(self, outcome: str, growth_per_second: float | None = None, problem: str | None = None) -> None:
-        """Takes the outcome of the last offer: the verdict on its lag, or `INVALID` with the reason as `problem`."""
+        """Takes the verdict on the last offer's lag, or `INVALID` with the reason as `problem`."""
         if outcome not in (BOUNDED, GROWING, UNCLEAR, INVALID):
             raise ValueError(f"no such outcome: {outcome}")
         confirms = self._candidate is not None
@@ -103,7 +99,7 @@ class CapacitySearch:
                 self._give_up(f"{MOST_INVALID} trials at {self._rate:,.0f} records/s were invalid: {problem}")
             return
         self._invalid = 0
-        # UNCLEAR counts as not sustained: the lag is not shown to be bounded.
+        # UNCLEAR counts as not sustained: the lag may grow without bound.
         sustained = outcome == BOUNDED
         if confirms:
             self._confirm(sustained)

@@ -1,4 +1,4 @@
-"""The cells of a plan, and the order in which their trials are taken."""
+"""The cells of a plan, and the order of their trials."""
 
 from __future__ import annotations
 
@@ -26,27 +26,23 @@ class Cell:
     overrides: Mapping[str, str] = field(default_factory=dict, hash=False)
     mode: str = "drain"
     offered: float | None = None
-    """The rate offered by a sustain trial, in records per second."""
+    """Records per second."""
     before: int | None = None
-    """The multiple that a re-scale trial starts with; in the middle of its drain it changes to `multiple`."""
+    """First multiple of a re-scale trial, which changes to `multiple` during its drain."""
     probes: bool = True
-    """Whether the services are probed while a trial runs."""
     reads: float | None = None
-    """Queries per second at the same time as the load; None: none."""
+    """Queries per second during the load."""
     target: str | None = None
-    """The file that says what its index or table is like, absolute or in the checkout; None: the sink's own."""
+    """File of its index or table, absolute or in the checkout; None: the sink's default."""
     rows_before: int = 0
-    """Rows that are put into the index or table before each trial."""
+    """Rows in the index or table before each trial."""
     form: Form = DOCUMENT
-    """What a record is on the topic."""
     acks: Acks = "all"
-    """Who must acknowledge a record before it counts as sent."""
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
-    """What the sink's services are set to for the time of a trial, by the service."""
+    """Settings of the sink's services during a trial, by service."""
     fault: PlanFault | None = field(default=None, hash=False)
-    """What is broken while the load is offered, or the backlog is drained; None: nothing is."""
     backlog: int | None = None
-    """Records that are in the topic before the connector starts, under a fault; None: they come at the offered rate."""
+    """Records in the topic before the connector starts, with a fault; None: they come at the offered rate."""
 
     @property
     def tasks(self) -> int:
@@ -54,21 +50,19 @@ class Cell:
 
     @property
     def tasks_before(self) -> int | None:
-        """The tasks that a re-scale trial starts with; None for any other."""
         return None if self.before is None else self.before * self.workers
 
     @property
     def at_start(self) -> Cell:
-        """The cell as a trial begins with it: with the multiple before, where it is given another one later."""
+        """The cell at the start of a trial, with the multiple before a re-scale."""
         return self if self.before is None else replace(self, multiple=self.before, before=None)
 
     @property
     def key(self) -> str:
         """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
 
-        With an offered rate `postgres/jdbc@3x2@5000`, and with reads `postgres/jdbc@3x2@5000+20r`; of a re-scale
-        `postgres/jdbc@3x1to2`; with a fault `postgres/jdbc@3x2@5000!kill worker`, and in a drain
-        `postgres/jdbc@3x2@300000b!kill worker`.
+        With a rate and reads `postgres/jdbc@3x2@5000+20r`; a re-scale `postgres/jdbc@3x1to2`; a fault at a rate
+        `postgres/jdbc@3x2@5000!kill worker`, with a backlog `postgres/jdbc@3x2@300000b!kill worker`.
         """
         if self.before is not None:
             return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
@@ -79,7 +73,6 @@ class Cell:
         return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}{reads}{fault}"
 
     def identity(self) -> dict[str, Any]:
-        """The fields that identify the cell in a trial's record and in a cell's summary."""
         return {
             "cell": self.key,
             "label": self.label,
@@ -101,15 +94,14 @@ class Cell:
 
     @property
     def place(self) -> str:
-        """The key without offered rate and multiple before: cells with the same place share pilot and cold start."""
+        """The key without offered rate and multiple before: cells of one place share pilot and cold start."""
         return f"{self.label}@{self.workers}x{self.multiple}"
 
 
 def expand(plan: Plan, workers: int) -> list[Cell]:
-    """All cells of a plan on `workers` workers, at least 1, in the plan's order of pipelines and multiples.
+    """Returns all cells of a plan on `workers` workers, in the plan's order; under `rescale` cold starts before steps.
 
-    Under `rescale` each pipeline's cold starts come first, then its steps from each multiple to the next, and back.
-    Raises PlanError if a cell would have more tasks than partitions: the others would have nothing to do.
+    Raises PlanError if a cell would have more tasks than partitions, which would leave tasks idle.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, found {workers}")
@@ -144,7 +136,6 @@ def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell
 
 
 def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
-    """The cell under each load, and with each fault, that the plan has for it."""
     if isinstance(plan, SustainPlan):
         reads = plan.sustain.reads_per_second or (0,)
         return [replace(cell, offered=rate, reads=each or None) for rate in plan.rates_of(entry) for each in reads]
@@ -157,9 +148,9 @@ def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
 
 
 def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
-    """`trials` blocks, each with every cell once, in an order drawn from `seed`.
+    """Returns `trials` blocks, each with every cell once, in an order drawn from `seed`.
 
-    So drift of the machine (heat, a neighbour, a cache that fills) hits all cells alike, not only the last ones.
+    So drift of the machine (heat, a neighbour, a cache that fills) affects all cells alike.
     """
     draw = random.Random(seed)
     return [draw.sample(cells, len(cells)) for _ in range(trials)]
@@ -168,7 +159,7 @@ def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
 def _where(plan: Plan, index: int, place: int) -> str:
     if plan.pipelines[index].multiples is not None:
         return plan.where("pipelines", index, "multiples", place)
-    # Without a line for multiples, the pipeline's is the next best.
+    # Without a key `multiples`, the pipeline's line is the best one.
     return plan.where("multiples", place) if "multiples" in plan.model_fields_set else plan.where("pipelines", index)
 
 

@@ -11,15 +11,12 @@ from sinkbench.secrets import conceal_in
 
 
 def known_pipelines(connectors: Path) -> list[str]:
-    """Sorted names of the pipelines in the folder `connectors`: `<sink>/<name>` for each `<sink>/<name>.json`."""
+    """Sorted names `<sink>/<name>` of the connector files in a folder."""
     return sorted(f"{file.parent.name}/{file.stem}" for file in connectors.glob("*/*.json"))
 
 
 def read_connector(path: Path) -> dict[str, Any]:
-    """The `config` of a connector file. Secrets in it are concealed from then on.
-
-    Raises PlanError, with the file and what is wrong, if it holds none.
-    """
+    """Returns the `config` of a connector file and conceals its secrets from then on. Raises PlanError."""
     try:
         found = parse_json(read_text(path, PlanError))
     except FileNotFoundError:

@@ -20,7 +20,7 @@ Number = TypeVar("Number", int, float)
 
 
 def _as_text(value: object) -> object:
-    # In a connector's configuration every value is text.
+    # Connect's configurations have only text values.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -65,10 +65,9 @@ Reads = Annotated[
 
 
 def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool]) -> str:
-    """The path that a plan names: relative to the checkout if it lies there, else absolute.
+    """Finds a path of a plan next to it, then in the checkout; relative if it is there. Raises a `mistake` of the plan.
 
-    It is searched in the context's folders: that of the plan, then the checkout. Without a context it stays as it is.
-    Raises a mistake of the plan if there is nothing there that `is_one`.
+    Without a context the path is unchanged.
     """
     folders: tuple[Path, ...] = (info.context or {}).get("folders", ())
     if not folders:
@@ -77,7 +76,7 @@ def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool])
     if found is None:
         what = "folder" if is_one == Path.is_dir else "file"
         raise mistake(f"{{name}}: there is no {what} {shown(value)}, next to the plan or in {folders[-1]}")
-    # So that another checkout finds it, too.
+    # So that it is valid in another checkout.
     checkout = folders[-1].resolve()
     return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
 

@@ -1,4 +1,4 @@
-"""The faults of a plan: what is broken on purpose, what it hits, when, and for how long."""
+"""The faults of a plan: what they affect, when, and for how long."""
 
 from __future__ import annotations
 
@@ -42,13 +42,12 @@ DELAY, CUT, THROTTLE = "delay", "cut", "throttle"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
 ISOLATE = "isolate"
 OF_SERVICES = ("kill", "stop", "freeze", ISOLATE)
-"""What is done to processes or containers: only a stack that sinkbench itself has started can do it."""
+"""Faults of processes or containers, which require a stack started by sinkbench."""
 OF_NETWORK = (DELAY, CUT, THROTTLE)
-"""What is done to the connections between the workers and the sink, by a proxy that stands between them."""
+"""Faults of connections between the workers and the sink, by a proxy."""
 _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
-# A node of a topology.
 _NODE = re.compile(r"(postgres|elasticsearch)|(kafka|elasticsearch|postgres|connect)-[a-z0-9-]+")
-# What each can hit; the first is the default.
+# Possible targets of each fault; the first is the default.
 _TARGETS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
     **dict.fromkeys((REFUSE, FILL, PROMOTE, *OF_NETWORK), (SINK,)),
@@ -59,7 +58,7 @@ _DEFAULT_SHARE = 0.3
 _DEFAULT_POISON = 0.01
 _DEFAULT_MILLISECONDS = 10.0
 _DEFAULT_BYTES_PER_SECOND = 100_000
-# The keys of single faults, and those that have them.
+# Keys of single faults, and which faults have them.
 _OWN_KEYS: Mapping[str, str] = {
     "share": POISON,
     "records": POISON,
@@ -70,9 +69,9 @@ _OWN_KEYS: Mapping[str, str] = {
     "command": COMMAND,
     "undo": COMMAND,
 }
-# What slows a pipeline down may go on until all is stored; what stops it may not.
+# These only slow a pipeline down, so they may last until all is stored.
 _LASTING = (DELAY, THROTTLE)
-# A broker needs some ten seconds to start again, and to take records.
+# A broker needs about ten seconds to restart and to accept records.
 _MOST_WITHOUT_KAFKA = 12.0
 
 
@@ -190,12 +189,12 @@ class PlanFault(Section):
 
     @property
     def hits(self) -> str:
-        """What it hits; empty for `none`."""
+        """Its target; empty for `none`."""
         return self.target or next(iter(_TARGETS.get(self.what, ())), "")
 
     @property
     def node(self) -> str | None:
-        """The node of a topology that it hits; None if it hits something else, or whichever is the first."""
+        """The topology node that it affects, if it names one."""
         found = self.target is not None and self.what in OF_SERVICES and _NODE.fullmatch(self.target)
         return self.target if found else None
 
@@ -219,50 +218,47 @@ class PlanFault(Section):
 
     @property
     def bad_share(self) -> float:
-        """Of poison: bad records for each good one."""
+        """Of poison: bad records per good record."""
         return _DEFAULT_POISON if self.share is None else self.share
 
     @property
     def bad_records(self) -> Poison:
-        """Of poison: in what way the records are bad."""
         return self.records or "not json"
 
     @property
     def delay_ms(self) -> float:
-        """Of delay: how much later all comes, each way, in milliseconds."""
+        """Of delay: one-way delay."""
         return _DEFAULT_MILLISECONDS if self.milliseconds is None else self.milliseconds
 
     @property
     def most_bytes_per_second(self) -> int:
-        """Of throttle: what each connection carries at most, each way."""
+        """Of throttle: limit per connection and direction."""
         return self.bytes_per_second or _DEFAULT_BYTES_PER_SECOND
 
     @property
     def reason(self) -> Why:
-        """Of refuse: why the sink takes no record."""
+        """Of refuse: why the sink rejects records."""
         return self.why or "read only"
 
     @property
     def drops(self) -> bool:
-        """Of cut: whether connections stay open and carry nothing; else they are closed, and new ones refused."""
+        """Of cut: whether connections stay open without data; else they are closed, and new ones refused."""
         return self.what == CUT and self.how == "drop"
 
     @property
     def most_seconds(self) -> float:
-        """How long all of it takes, from when it begins; of one that lasts until all is stored none beyond that."""
+        """Maximum duration from its begin; for a fault that lasts until all is stored, only the fixed part."""
         return (self.seconds or 0.0) * self.times
 
     def begins_at(self, load_seconds: float) -> float:
-        """How many seconds into a load of that length it begins."""
         if self.at_seconds is not None:
             return self.at_seconds
         return load_seconds * self.share_before
 
     @property
     def share_before(self) -> float:
-        """The share of the records after which it begins, where `at_seconds` does not say when."""
+        """Share of the records after which it begins, without `at_seconds`."""
         return _DEFAULT_SHARE if self.at_share is None else self.at_share
 
     def applies_to(self, label: str) -> bool:
-        """Whether the pipeline of that label gets it."""
         return self.pipelines is None or label in self.pipelines

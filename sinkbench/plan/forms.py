@@ -1,4 +1,4 @@
-"""Whether converter and transforms of a connector fit the form of its records, as far as its configuration shows."""
+"""Checks that a connector's converter and transforms fit the form of its records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.plan import Plan
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
-# Hand the value on as it is.
+# These pass the value on unchanged.
 PLAIN_CONVERTERS = (
     "org.apache.kafka.connect.storage.StringConverter",
     "org.apache.kafka.connect.converters.ByteArrayConverter",
@@ -22,20 +22,17 @@ JDBC = "io.debezium.connector.jdbc.JdbcSinkConnector"
 UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 AFTER = "org.apache.kafka.connect.transforms.ExtractField$Value"
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
-# None of them gives a schema to a value that has none, or makes text of a struct.
+# None of them adds a schema to a value, or turns a struct into text.
 KAFKAS_OWN = "org.apache.kafka.connect.transforms."
-# It leaves out whole records, or fails on them.
+# It drops records, or fails on them.
 FILTER = "io.debezium.transforms.Filter"
-# Where a record lies in Kafka, as Debezium's sink names the columns of such a key.
+# The position of a record in Kafka, as Debezium's sink names the columns of such a key.
 POSITION = frozenset({"__connect_topic", "__connect_partition", "__connect_offset"})
 SCHEMAS, CONTENT = "value.converter.schemas.enable", "value.converter.schema.content"
 
 
 def check_forms(plan: Plan, connectors: Path, columns: Mapping[str, bool]) -> None:
-    """Raises PlanError if a pipeline cannot take, or its sink cannot audit, the form of its records.
-
-    `connectors` is the folder of connector files; `columns` says for each sink whether it can audit rows.
-    """
+    """Raises PlanError if a pipeline cannot take, or its sink cannot audit, the form of its records."""
     for index, entry in enumerate(plan.pipelines):
         form = plan.form_of(entry)
         wrong = None
@@ -52,7 +49,7 @@ def check_forms(plan: Plan, connectors: Path, columns: Mapping[str, bool]) -> No
 
 
 def misfit(config: Mapping[str, str], form: Form) -> str | None:
-    """Why a connector cannot take records of that form, and what to do; None if its `config` does not show it."""
+    """Returns why a connector cannot take records of that form; None if its `config` does not show a problem."""
     converter = config.get("value.converter")
     if converter in PLAIN_CONVERTERS:
         name = converter.rpartition(".")[2]
@@ -64,9 +61,9 @@ def misfit(config: Mapping[str, str], form: Form) -> str | None:
 
 
 def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | None:
-    """The columns into which a connector writes records of that form, in lower case; None where that is not clear.
+    """Returns the columns into which a connector writes records of that form, in lower case; None if not clear.
 
-    Debezium's JDBC sink writes the members of a struct: the record itself, or what `HoistField` puts it into.
+    Debezium's JDBC sink writes the members of a struct: the record, or the field into which `HoistField` puts it.
     """
     kinds = list(_transforms(config).values())
     if config.get("connector.class") != JDBC or config.get("schema.evolution", "none") != "none":
@@ -85,7 +82,7 @@ def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | No
 
 
 def _misread(config: Mapping[str, str], form: Form) -> str | None:
-    """Why JsonConverter fails on the records, or takes their schema for data."""
+    """Returns why JsonConverter fails on the records, or takes their schema for data."""
     # The default of Kafka Connect.
     expects = config.get(SCHEMAS, "true").lower() != "false"
     if expects and config.get(CONTENT):
@@ -105,7 +102,7 @@ def _misread(config: Mapping[str, str], form: Form) -> str | None:
 
 
 def _not_unwrapped(config: Mapping[str, str], form: Form) -> str | None:
-    """Why the record stays in its envelope, or is looked for in one that is not there."""
+    """Returns why the record stays in its envelope, or is expected in a missing one."""
     kinds = _transforms(config)
     after = any(kind == AFTER and config.get(f"transforms.{name}.field") == "after" for name, kind in kinds.items())
     unwrap = UNWRAP in kinds.values()
@@ -123,7 +120,7 @@ def _not_unwrapped(config: Mapping[str, str], form: Form) -> str | None:
 
 
 def _unwritable(config: Mapping[str, str], form: Form) -> str | None:
-    """Why Debezium's JDBC sink cannot write the records: it writes structs of plain values, each into a column."""
+    """Returns why Debezium's JDBC sink, which writes structs of plain values, cannot write the records."""
     if config.get("connector.class") != JDBC:
         return None
     if not all(kind.startswith(KAFKAS_OWN) or kind == UNWRAP for kind in _transforms(config).values()):
@@ -136,12 +133,12 @@ def _unwritable(config: Mapping[str, str], form: Form) -> str | None:
 
 
 def _keeps_structs(kinds: Iterable[str]) -> bool:
-    """Whether the transforms leave an envelope as it is, so that the sink itself finds it."""
+    """Whether the transforms keep an envelope, so that the sink unwraps it."""
     return all(kind.startswith(KAFKAS_OWN) and kind != HOIST for kind in kinds)
 
 
 def _required(content: str) -> set[str]:
-    """The fields that a record must have by the schema that a converter is given; of what is none Connect says so."""
+    """Required fields in a converter's schema; Connect itself reports an invalid schema."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         return {str(field["field"]) for field in parse_json(content)["fields"] if not field.get("optional")}
     return set()
@@ -152,6 +149,5 @@ def _makes_structs(config: Mapping[str, str]) -> bool:
 
 
 def _transforms(config: Mapping[str, str]) -> dict[str, str]:
-    """The class of each transform, by its name, in turn."""
     names = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
     return {name: config.get(f"transforms.{name}.type", "") for name in names}

@@ -1,4 +1,4 @@
-"""The plan: what to measure. Its file is YAML 1.2 with a model for each mode; mistakes are refused with their line."""
+"""The plan: what to measure. A YAML 1.2 file with a model for each mode; mistakes are reported with their line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 
 _FEWEST_SAMPLES_A_LOAD = 40
 LEAST_BEFORE_FAULT = 3.0
-"""A shorter time, in seconds, shows no rate."""
+"""Seconds; a shorter time is too short for a rate."""
 _SUSTAIN = Field(description="the constant load")
 
 
@@ -63,7 +63,7 @@ class DrainPlan(BlocksPlan):
 
     @model_validator(mode="after")
     def _unprobed_rates_are_known(self, info: ValidationInfo) -> Self:
-        # A plan that was kept with a run is read without knowledge of the sinks.
+        # A plan that is stored with a run is read without knowledge of the sinks.
         stamping = (info.context or {}).get("stamping")
         for index, entry in enumerate(self.pipelines):
             if entry.probes:
@@ -105,8 +105,6 @@ class RescalePlan(BlocksPlan):
 
 
 class ConstantLoadPlan(Plan):
-    """A plan whose trials have a constant load."""
-
     sustain: Annotated[PlanSustain, _SUSTAIN] = PlanSustain()
 
     @model_validator(mode="after")
@@ -128,7 +126,7 @@ class ConstantLoadPlan(Plan):
 
 
 class CapacityPlan(ConstantLoadPlan):
-    """Which is the highest rate that is kept up with?"""
+    """What is the highest sustained rate?"""
 
     mode: Literal["capacity"]
     load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
@@ -142,7 +140,6 @@ class _RatedPlan(ConstantLoadPlan, BlocksPlan):
     sustain: Annotated[OfferedSustain, _SUSTAIN] = OfferedSustain()
 
     def rates_of(self, entry: PipelineEntry) -> tuple[float, ...]:
-        """The rates offered to an entry: its own, else those under `sustain`."""
         own = entry.records_per_second if isinstance(entry, RatedEntry) else None
         return (self.sustain.records_per_second or ()) if own is None else own
 
@@ -153,7 +150,7 @@ class _RatedPlan(ConstantLoadPlan, BlocksPlan):
 
 
 class SustainPlan(_RatedPlan):
-    """Is a constant rate kept up with, and with which latency?"""
+    """Does a pipeline sustain a constant rate, and with which latency?"""
 
     mode: Literal["sustain"]
     load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
@@ -174,7 +171,7 @@ class SustainPlan(_RatedPlan):
         return plan.model_copy(update={"sustain": unread}) if plan.load.own else plan
 
     def at_pace(self, records_per_second: float) -> Self:
-        """The plan with this rate where it follows the pace of records and no rate is given."""
+        """Returns the plan with this rate if it follows the pace of records and has no rate."""
         if self.load.pace == "even" or self.sustain.records_per_second is not None:
             return self
         sustain = self.sustain.model_copy(update={"records_per_second": (records_per_second,)})
@@ -182,7 +179,7 @@ class SustainPlan(_RatedPlan):
 
 
 class FaultsPlan(_RatedPlan):
-    """What happens to a load while a fault is injected?"""
+    """What happens to a load during a fault?"""
 
     mode: Literal["faults"]
     pipelines: Annotated[tuple[FaultsEntry, ...], PIPELINES]
@@ -219,7 +216,7 @@ class FaultsPlan(_RatedPlan):
                     text = f"there is no pipeline '{label}' in this plan{did_you_mean(label, labels)}"
                     raise mistake(text, "faults", index, "pipelines")
             begins = fault.begins_at(seconds)
-            # A backlog takes as long as it takes.
+            # A backlog has no fixed duration.
             offered = any(fault.applies_to(each.shown_name) and self.rates_of(each) for each in self.pipelines)
             if offered and not LEAST_BEFORE_FAULT <= begins < seconds:
                 text = f"'{fault.name}' begins {begins:g} s into a load of {seconds:g} s; let it begin"
@@ -231,7 +228,6 @@ class FaultsPlan(_RatedPlan):
         return () if self.backlog_of(entry) is not None else super().rates_of(entry)
 
     def backlog_of(self, entry: PipelineEntry) -> int | None:
-        """How many records an entry finds in its topic: its own value, else that of `sustain`; None with a rate."""
         if isinstance(entry, FaultsEntry) and (entry.records_per_second or entry.backlog_records):
             return entry.backlog_records
         return self.sustain.backlog_records
@@ -241,16 +237,10 @@ MODES.update(drain=DrainPlan, sustain=SustainPlan, capacity=CapacityPlan, rescal
 
 
 def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = None, *, kept: bool = False) -> Plan:
-    """Reads the plan in the file `path`, as the model of its mode. Secrets among overrides are concealed from then on.
+    """Reads a plan file as the model of its mode and conceals secrets among its overrides from then on.
 
-    Args:
-        path: the file. Files that it names are next to it or in the checkout, the folder around `connectors`.
-        connectors: the folder of the pipelines that it may name.
-        stamping: the sinks that store the time of every insertion; None: not checked.
-        kept: whether it was kept with a run; files that such a plan names are in the checkout.
-
-    Raises:
-        PlanError: a line for each mistake, up to five: the file, the line, what was found, and what to do.
+    `stamping` are the sinks that store insertion times; None: not checked. `kept`: the plan is stored with a run, so
+    files that it names are in the checkout. Raises PlanError with a line for each mistake, up to five.
     """
     source = YamlFile(path, "plan", PlanError)
     known = known_pipelines(connectors)

@@ -1,4 +1,4 @@
-"""Prices, which turn what a cell takes into money: a section of a plan, or a file of its own. None is built in."""
+"""Prices for a cell's resources: a section of a plan, or a separate file. There are no default prices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PRICES = ("core_hour", "memory_gb_hour", "disk_gb_month")
 
 
 def _more_than_nothing(value: object) -> object:
-    # 0 would be shown as a part that costs nothing, as a forgotten price would be.
+    # A price of 0 would look like a forgotten one.
     if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
         raise mistake(f"{{name}} must be more than 0, found {shown(value)}; leave the key out if it is not to be paid")
     return value
@@ -26,7 +26,7 @@ Price = Annotated[float, BeforeValidator(_more_than_nothing)]
 
 
 class Prices(Section):
-    """What is paid for a core, for memory and for disk. What has no price is in no cost."""
+    """Prices of cores, memory and disk. Costs leave out what has no price."""
 
     currency: str = Field(description="what the prices are in, such as EUR")
     core_hour: Price | None = Field(default=None, description="price of one core that is busy for an hour")
@@ -51,7 +51,6 @@ class Prices(Section):
         return self
 
     def as_kept(self) -> results.Prices:
-        """The same for a run's summary."""
         return results.Prices(**self.model_dump())
 
 

@@ -1,4 +1,4 @@
-"""The queries of a plan: a folder of YAML files, each a question that all sinks must answer alike."""
+"""The queries of a plan: a folder of YAML files, which all sinks must answer alike."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from sinkbench.yamlfile import YamlFile
 
 
 def load_queries(folder: Path) -> list[Query]:
-    """The queries of a folder, by the names of their files.
-
-    Raises PlanError if there are none, or with a line for each mistake in a file.
-    """
+    """Reads the queries of a folder, sorted by file name. Raises PlanError with a line for each mistake."""
     files = sorted(folder.glob("*.yaml"))
     if not files:
         raise PlanError(f"{folder}: there is no query in it; put one there as a file NAME.yaml, or leave queries out")

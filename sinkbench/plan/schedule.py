@@ -1,4 +1,4 @@
-"""What of a plan is taken and what is left, by the trials that there are: pure decisions."""
+"""Decides which trials and limits of a plan are left, from the existing ones. Pure."""
 
 from __future__ import annotations
 
@@ -24,24 +24,19 @@ LEAST_OFFER = 0.1
 
 
 class LimitOf(NamedTuple):
-    """A limit of a run, by the names that its `Limit` has."""
-
     sink: str
     way: str
 
 
 def are_in_blocks(plan: Plan) -> bool:
-    """Whether limits are measured in each block: with several blocks, and rates to divide by limits.
-
-    Under a constant load a cell stores what is offered, so it has no efficiency; a search has no blocks.
-    """
+    """Whether limits are measured in each block: a plan with several blocks, and rates to divide by limits."""
     return plan.limits and plan.drains and plan.most_blocks > 1
 
 
 def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
-    """The sinks' limits that are measured in each block, in their order, once their search has settled how.
+    """Returns the sinks' limits that are measured in each block, once their search has settled the method.
 
-    Those of Kafka and Connect are not: they are in no efficiency, and each needs a loaded topic. They have no batch.
+    Those of Kafka and Connect are not: they are in no efficiency, and each needs a loaded topic.
     """
     if not are_in_blocks(plan):
         return []
@@ -49,10 +44,7 @@ def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
 
 
 def with_limits(cells: Sequence[Cell], limits: Sequence[LimitOf], seed: str) -> list[Cell | LimitOf]:
-    """The cells of a block in their order, with each limit at a place among them that is drawn from `seed`.
-
-    The cells' own order does not depend on the limits, so a run has the same one with and without them.
-    """
+    """Inserts each limit among the cells of a block, at a place drawn from `seed`; the cells keep their order."""
     draw = random.Random(seed)
     steps: list[Cell | LimitOf] = list(cells)
     for limit in limits:
@@ -62,31 +54,28 @@ def with_limits(cells: Sequence[Cell], limits: Sequence[LimitOf], seed: str) -> 
 
 @dataclass(frozen=True)
 class BlockLeft:
-    """A block of which something is left: its number, from 1, and what it is, in the order in which it is taken."""
+    """The rest of a block, in order; `number` counts from 1."""
 
     number: int
     steps: list[Cell | LimitOf]
     begun: bool
-    """Whether something of it is taken, so that the rest belongs to the run, too, however sure its figures are."""
+    """A begun block is completed, however precise the figures are."""
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells of which a trial is left."""
         return [step for step in self.steps if isinstance(step, Cell)]
 
     @property
     def limits(self) -> list[LimitOf]:
-        """The limits that are still to be measured."""
         return [step for step in self.steps if isinstance(step, LimitOf)]
 
 
 def blocks_left(
     plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord], limits: Sequence[Limit] = ()
 ) -> list[BlockLeft]:
-    """All that a plan in blocks may still take, at most; `plan` has its seed.
+    """Returns all that a plan in blocks may still take; `plan` has its seed.
 
-    An invalid trial counts as taken, and so does a limit without a rate. A trial that was too short, and is marked as a
-    pilot, does not; its block has begun.
+    Invalid trials and limits without a rate count as taken; a trial that was too short, and is a pilot, does not.
     """
     taken = {(trial.block, trial.cell) for trial in trials if not trial.pilot}
     measured = {(each.block, LimitOf(limit.sink, limit.way)) for limit in limits for each in limit.in_blocks}
@@ -105,7 +94,7 @@ def blocks_left(
 
 
 def is_over(plan: Plan, cells: Sequence[Cell], trials: Iterable[TrialRecord], block: BlockLeft) -> bool:
-    """Whether that block is not to be taken, since the run is sure enough of its figures."""
+    """Whether to skip that block, since the figures are precise enough."""
     rates = _valid_rates([cell.key for cell in cells], trials)
     return not block.begun and is_enough(plan, block.number - 1, rates)
 
@@ -113,10 +102,7 @@ def is_over(plan: Plan, cells: Sequence[Cell], trials: Iterable[TrialRecord], bl
 def cells_left(
     plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord], limits: Sequence[Limit] = ()
 ) -> list[Cell]:
-    """The cells of which trials are still to be taken, or whose sink's limit is, in their order.
-
-    None if the run has all. ValueError as of `searches_of`.
-    """
+    """Returns the cells with trials or a sink's limit left, in order. Raises ValueError; see `searches_of`."""
     if isinstance(plan, CapacityPlan):
         searches = searches_of(plan, cells, trials, limits)
         return [cell for cell in cells if cell.key not in searches or searches[cell.key].next() is not None]
@@ -129,9 +115,9 @@ def cells_left(
 
 
 def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> CapacitySearch:
-    """The search for a cell's capacity that offers `start` records per second first, or what the generator can do.
+    """Returns a search that starts at `start` records per second, or at the generator's maximum.
 
-    Both are rounded as they are in a trial's record, so that the search can be taken up again from its trials.
+    Both are rounded as in a trial's record, so that a search can be resumed from its trials.
     """
     most = GENERATOR_SHARE * (best(limits, GENERATOR) or math.inf)
     first, last = (max(round(rate, 1), LEAST_OFFER) for rate in (start, most))
@@ -139,7 +125,7 @@ def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> Cap
 
 
 def block_of(search: CapacitySearch) -> int:
-    """The number of the trial that takes the search's next offer: of a candidate's confirmations from 1, else 0."""
+    """Returns the number of the trial for the search's next offer: confirmations count from 1, others are 0."""
     offer = search.next()
     if offer is None or not offer.confirms:
         return 0
@@ -148,7 +134,7 @@ def block_of(search: CapacitySearch) -> int:
 
 
 def feed(search: CapacitySearch, trial: TrialRecord) -> None:
-    """Passes a trial's outcome to its search. One that is invalid only for its time counts if its lag grew."""
+    """Passes a trial's outcome to its search. A trial that is invalid only for its time counts if its lag grew."""
     overloaded = trial.lag is not None and trial.lag.verdict == GROWING
     late = all(reason.code == ReasonCode.TIMED_OUT for reason in trial.reasons)
     if trial.lag is None or (trial.reasons and not (overloaded and late)):
@@ -160,10 +146,7 @@ def feed(search: CapacitySearch, trial: TrialRecord) -> None:
 def searches_of(
     plan: Plan, cells: Iterable[Cell], trials: Iterable[TrialRecord], limits: Iterable[Limit]
 ) -> dict[str, CapacitySearch]:
-    """The search of each cell that has trials, by its key; none unless the plan searches.
-
-    Raises ValueError if a trial offered what the search would not have: a line is missing.
-    """
+    """Returns the search of each cell that has trials, by key. Raises ValueError if a trial does not fit its search."""
     if not isinstance(plan, CapacityPlan):
         return {}
     by_cell: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
@@ -187,9 +170,8 @@ def _replayed(plan: CapacityPlan, trials: Sequence[TrialRecord], limits: Sequenc
 def is_enough(plan: Plan, blocks_done: int, rates: Mapping[str, Sequence[float]]) -> bool:
     """Whether no further block is needed.
 
-    True after the most blocks in any case; before that if `trials` whole blocks are done and every cell's interval is
-    at most `until.interval_percent` of its median wide. `rates` are the valid ones of every cell, in records per
-    second. A cell with fewer than 5 has no interval.
+    True after the most blocks, or when `trials` blocks are done and every cell's interval, which needs 5 valid rates,
+    is at most `until.interval_percent` of its median.
     """
     if blocks_done >= plan.most_blocks:
         return True
@@ -201,13 +183,13 @@ def is_enough(plan: Plan, blocks_done: int, rates: Mapping[str, Sequence[float]]
 
 
 def _relative_width(rates: Sequence[float]) -> float | None:
-    """The width of the interval of these rates, as a share of their median; None without, or of a median of 0."""
+    """Width of the interval relative to the median; None without an interval or for a median of 0."""
     interval = interval_of_median(rates)
     return None if interval is None else relative_width(interval, statistics.median(rates))
 
 
 def _valid_rates(cells: Iterable[str], trials: Iterable[TrialRecord]) -> dict[str, list[float]]:
-    """The valid rates of each cell, by its key, in the order of its trials; pilots and cold ones are left out."""
+    """Valid rates of each cell, by key, in order, without pilots and cold trials."""
     rates: dict[str, list[float]] = {key: [] for key in cells}
     for trial in trials:
         usable = not trial.pilot and not trial.invalid and trial.warm is not False

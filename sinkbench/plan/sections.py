@@ -1,4 +1,4 @@
-"""The sections of a plan file: keys, defaults, bounds, and the messages about wrong values."""
+"""The sections of a plan file: keys, defaults, bounds, and error messages."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = [
     "Until",
 ]
 
-# Fits the longest station name and key, with every number at its longest.
+# Fits the longest station name and key, with the longest numbers.
 LEAST_RECORD_BYTES = 400
-# Keys of a load that are for the one kind of records or the other.
+# Keys of a load for NOAA's records or your own.
 _OF_NOAA = ("keys", "record_bytes", "form", "changes")
 _OF_OWN = ("key", "pace", "cluster")
 
 
 class PlanChanges(Section):
-    """Changes of keys, instead of records that are only ever added."""
+    """Changes of keys, instead of added records only."""
 
     inserts: Share = Field(description="share of the records that insert a key which is not there")
     updates: Share = Field(description="share of the records that update a key which is there")
@@ -111,7 +111,7 @@ class PlanLoad(Section):
         return self.model_dump(mode="json", exclude=set(_OF_NOAA) if self.own else None)
 
     def of(self, records: str) -> Self:
-        """The same load of other records."""
+        """Returns the same load with other records."""
         left_out = {"records", *(_OF_NOAA if records != NOAA else _OF_OWN)}
         return type(self)(records=records, **self.model_dump(include=self.model_fields_set - left_out))
 
@@ -122,7 +122,7 @@ class PlanLoad(Section):
                 continue
             if self.own:
                 raise mistake(f"'{key}' is for the records of noaa; those of {self.records} have theirs", key)
-            # A plan that was printed has every key.
+            # A printed plan has every key.
             if getattr(self, key) != type(self).model_fields[key].default:
                 raise mistake(f"'{key}' is for records of your own; name them: records", key)
         return self
@@ -147,7 +147,7 @@ class OfferedLoad(PlanLoad):
 
 
 class PlanDrain(Section):
-    """How long a drain trial takes, and when it is given up."""
+    """Duration and timeouts of a drain trial."""
 
     pilot_seconds: Seconds = Field(
         default=5,

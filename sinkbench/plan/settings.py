@@ -1,4 +1,4 @@
-"""What a plan sets the services of its sinks to, for the time of a trial: refused where a sink cannot be set so."""
+"""Checks the settings that a plan applies to its sinks' services during a trial."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from sinkbench.yamlfile import shown
 def check_settings(
     plan: Plan, settable: Mapping[str, Mapping[str, Settable]], others_stack: Callable[[], str | None] = lambda: None
 ) -> None:
-    """Raises PlanError, with its line, if a sink cannot be set as the plan says. No service is asked.
+    """Raises PlanError if a sink does not support the plan's settings, or they do not survive its faults.
 
-    `settable` is what can be set of each service, by the sink's and the service's name. `others_stack` returns the
-    name of an external stack, whose services are not set, or None. Settings must also survive the plan's faults.
+    `settable` lists settings by sink and service; `others_stack` returns the name of an external stack or None.
     """
     for index, entry in enumerate(plan.pipelines):
         services = settable.get(entry.sink, {})
@@ -46,9 +45,9 @@ def check_settings(
 
 
 def _check_faults(plan: Plan, label: str, service: str, known: Settable, where: str) -> None:
-    """Raises PlanError if a fault of that pipeline starts the service again, which would then be set otherwise."""
+    """Raises PlanError if a fault of that pipeline restarts the service, which would lose the setting."""
     for fault in plan.faults if isinstance(plan, FaultsPlan) else ():
-        # A pooler that gets another primary reads its file again.
+        # A pooler reads its file again after a promotion.
         begins_anew = fault.what == PROMOTE or (fault.what in OF_SERVICES and fault.target == service)
         if known.lasts or not begins_anew or not fault.applies_to(label):
             continue

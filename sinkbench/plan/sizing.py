@@ -1,4 +1,4 @@
-"""The number of records with which a drain trial takes as long as its plan asks."""
+"""Sizes a drain trial: the number of records for the planned duration."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from sinkbench.analysis.rates import progress
 
 MINIMUM_RECORDS = 2_000
 MAXIMUM_RECORDS = 20_000_000
-# Few large records tell as much as many small ones: fewer than `MINIMUM_RECORDS` do where these have more bytes.
+# Fewer than `MINIMUM_RECORDS` suffice if they have this many bytes.
 _MINIMUM_BYTES = 200_000_000
 _FEWEST_RECORDS = 200
 
 
 def least_records(mean_bytes: float) -> int:
-    """The fewest records of a trial, or of any other topic that is loaded, by their mean size in bytes."""
+    """Minimum number of records of a loaded topic, given their mean size."""
     return max(_FEWEST_RECORDS, min(MINIMUM_RECORDS, int(_MINIMUM_BYTES / mean_bytes)))
 
 
 def records_for(
     rate_per_second: float, window_seconds: float, minimum: int = MINIMUM_RECORDS, maximum: int = MAXIMUM_RECORDS
 ) -> int:
-    """Records whose drain at `rate_per_second` takes `window_seconds`, to three digits and within the bounds.
+    """Returns the records that drain in `window_seconds`, to three digits and within the bounds.
 
     Raises ValueError unless the rate is finite and at least 0, and the window finite and above 0.
     """
@@ -37,11 +37,8 @@ def records_for(
 
 
 def rate_from_pilot(times_seconds: npt.ArrayLike, stored: npt.ArrayLike) -> float | None:
-    """Records per second over the last half of a pilot, by the records `stored` at each time; None if none were.
-
-    The half is of the time between the first and the last record stored.
-    """
-    # A fresh worker's JVM is much slower at first: a trial sized by that would be too short.
+    """Returns records per second over the second half of the time from first to last stored record, if any."""
+    # A fresh JVM is much slower at first, so a trial sized by the first half would be too short.
     times, counts = progress(times_seconds, stored)
     if times.size < 2 or counts[-1] == counts[0]:
         return None

@@ -1,4 +1,4 @@
-"""The files that a plan names: targets, which say what an index or a table is like, and queries."""
+"""The files that a plan names: queries, and targets, which define an index or table."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from sinkbench.plan.plan import Plan
 
 
 def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> None:
-    """Raises PlanError if a sink takes no target, or none with such a name.
-
-    `endings` is how the names of a sink's target files end, such as `.sql`; None: it takes none.
-    """
+    """Raises PlanError if a sink takes no target, or none with such a name; `endings` are file name endings by sink."""
     for index, entry in enumerate(plan.pipelines):
         ending = endings.get(entry.sink)
         if entry.target is None or (ending is not None and entry.target.endswith(ending)):
@@ -27,10 +24,7 @@ def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> None:
 
 
 def file_hashes(plan: Plan, checkout: Path) -> dict[str, str]:
-    """SHA-256 of each target and query file that a plan names, as a hex digest, by the file.
-
-    Raises PlanError if one cannot be read.
-    """
+    """Returns the SHA-256 of each target and query file of a plan as a hex digest. Raises PlanError."""
     names = [entry.target for entry in plan.pipelines if entry.target is not None]
     if plan.queries is not None:
         names += [f"{plan.queries}/{file.name}" for file in sorted((checkout / plan.queries).glob("*.yaml"))]

@@ -1,3 +1,1 @@
-"""A run from its beginning to its end, or from where it was interrupted: all trials of a plan on one stack.
-
-How one trial goes is up to `trial`; what the figures say is up to `summary`."""
+"""Takes all trials of a plan on one stack. `trial` takes one trial; `summary` interprets the figures."""

@@ -1,4 +1,4 @@
-"""Whether the faults of a plan can be done on a stack, before anything is started."""
+"""Checks that a stack supports the faults of a plan, before anything is started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ELSEWHERE = "restart, pause, rename, join, refuse, fill of some sinks, poison, 
 
 
 def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Path) -> None:
-    """Raises PlanError, with line and pipeline, if a cell's fault cannot be done on this stack. Asks no service."""
+    """Raises PlanError, with line and pipeline, if the stack does not support a cell's fault. Uses no service."""
     for cell in cells:
         fault = cell.fault
         if fault is None:
@@ -67,7 +67,7 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
 
 
 def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
-    """Prepares what the faults of these cells need, and says which commands they run. Raises StackError."""
+    """Prepares the faults of these cells and reports their commands. Raises StackError."""
     commands = {cell.fault.name: cell.fault for cell in cells if cell.fault is not None and cell.fault.what == COMMAND}
     for name, fault in commands.items():
         say(f"this plan runs commands of its own for '{name}': {fault.command!r}, and then {fault.undo!r}")
@@ -76,14 +76,13 @@ def prepare_faults(cells: Sequence[Cell], stack: Stack, say: Say) -> None:
 
 
 def try_faults(cells: Sequence[Cell], stack: Stack) -> None:
-    """Makes sure, once the stack runs, that the proxy of faults of the network starts. Raises StackError if not."""
+    """Raises StackError if the proxy of network faults does not start. The stack must run."""
     if any(cell.fault is not None and cell.fault.what in OF_NETWORK for cell in cells):
         with needed(needed(stack.faults, "faults").proxies, "proxies").run():
             return
 
 
 def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
-    """Raises PlanError if the disk of the cell's sink cannot be full on purpose."""
     where, how = f"{_where(plan, fault)}: '{fault.name}'", sink_kind(cell.sink).full_disk
     if how is None:
         raise PlanError(f"{where}: the sink {cell.sink} has no disk to fill; name under 'pipelines' those of others")
@@ -101,7 +100,6 @@ def _check_disk(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
 
 
 def _check_promotion(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack) -> None:
-    """Raises PlanError if no replica of the cell's sink can be promoted."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
     if not any(service.roles for service in sink_kind(cell.sink).services):
         raise PlanError(
@@ -121,7 +119,6 @@ def _topology(stack: Stack) -> str:
 
 
 def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
-    """Raises PlanError if the stack has no such node, or does not say which it has."""
     where = f"{_where(plan, fault, 'target')}: '{fault.name}'"
     if stack.layout is None:
         service = service_of(node)
@@ -133,7 +130,7 @@ def _check_node(plan: Plan, fault: PlanFault, node: str, stack: Stack) -> None:
 
 
 def _check_network(plan: Plan, cell: Cell, fault: PlanFault, stack: Stack, file: Mapping[str, object]) -> None:
-    """Raises PlanError if no proxy can stand between the workers and the cell's sink; `file` is its configuration."""
+    """Raises PlanError if no proxy fits between the workers and the cell's sink."""
     where = f"{_where(plan, fault)}: '{fault.name}'"
     proxies = None if stack.faults is None else stack.faults.proxies
     if proxies is None:

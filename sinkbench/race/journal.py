@@ -1,4 +1,4 @@
-"""What a run has come to so far, kept up to date in its folder."""
+"""Keeps a run's results up to date in its folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sinkbench.summary.run import summary_of
 
 @dataclass(frozen=True)
 class Earlier:
-    """What a run that is taken up again has already; `resumed` is when it was taken up before, each time."""
+    """The results of a resumed run; `resumed` has the time of each earlier resumption."""
 
     trials: Sequence[TrialRecord]
     limits: Sequence[Limit] = ()
@@ -32,13 +32,7 @@ class Earlier:
 
 
 class Journal:
-    """The trials, the limits and the environment of one run, each on the disk when the call that adds it returns.
-
-    Attributes:
-        trials, limits: in the order in which they were taken.
-        seconds: how long each trial took.
-        token: begins the names of the run's trials.
-    """
+    """Trials, limits and environment of one run. Each call has written what it adds to disk when it returns."""
 
     def __init__(
         self,
@@ -63,11 +57,9 @@ class Journal:
 
     @property
     def resumed(self) -> bool:
-        """Whether the run was taken up again."""
         return bool(self._resumed)
 
     def write(self, *, complete: bool) -> RunSummary:
-        """Writes the summary of what there is, and returns it."""
         summary = summary_of(
             self.folder.run,
             self.plan,
@@ -82,7 +74,7 @@ class Journal:
         return summary
 
     def add_trial(self, record: TrialRecord, samples: Sequence[Sample]) -> TrialRecord:
-        """Keeps a trial and its samples. Returns its record with the name of their file."""
+        """Stores a trial and returns its record with the name of the samples' file."""
         relative = self.folder.write_samples(record.trial, [sample.row() for sample in samples])
         record = record.model_copy(update={"samples": relative})
         self.folder.append_trial(record)
@@ -90,17 +82,16 @@ class Journal:
         return record
 
     def add_limit(self, limit: Limit) -> None:
-        """Keeps a limit."""
         self.limits.append(limit)
         self.write(complete=False)
 
     def add_to_limit(self, limit: Limit, found: LimitInBlock) -> None:
-        """Keeps what a limit came to in one block."""
+        """Stores a limit's result in one block."""
         self.limits[self.limits.index(limit)] = with_block(limit, found)
         self.write(complete=False)
 
     def add_sink(self, sink: str, settings: SinkSettings) -> None:
-        """Takes down how a sink is set. Raises ResultsError if the trials of a resumed run found it set otherwise."""
+        """Stores a sink's settings. Raises ResultsError if they differ from those of a resumed run's trials."""
         environment = with_sink(self._environment, sink, settings)
         found = environment_differences(self._environment, environment) if self.resumed else []
         if changed := [each.in_words for each in found if each.a != ABSENT]:
@@ -109,10 +100,7 @@ class Journal:
 
 
 def _new_token(trials: Sequence[TrialRecord]) -> str:
-    """Another token in every run, and each time that one is taken up again.
-
-    Short, so that it fits into the name of an index or a table.
-    """
+    """Returns a new token for each run or resumption, short enough for the name of an index or table."""
     used = {trial.trial.partition("_")[0] for trial in trials}
     while (token := secrets.token_hex(3)) in used:
         pass

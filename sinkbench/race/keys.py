@@ -1,4 +1,4 @@
-"""Which keys of a connector's configuration are unknown. Pure: Connect says which ones are declared."""
+"""Finds unknown keys of a connector's configuration, given those that Connect lists. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl
 
 from sinkbench.suggest import nearest
 
-# Keys of Kafka's consumer that a plan may vary. Connect tells whether the consumer knows a key, but not which it knows.
+# Keys of Kafka's consumer that a plan may vary. Connect says whether the consumer knows a key, but lists none.
 _TUNING = (
     *("fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "group.protocol", "isolation.level"),
     *("max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records"),
     *("partition.assignment.strategy", "receive.buffer.bytes", "session.timeout.ms"),
 )
 _SUGGESTED = frozenset(f"consumer.override.{key}" for key in _TUNING)
-# What takes keys that Connect does not list: other clients, Hibernate, naming strategies, Camel's registry of beans.
+# Prefixes of keys that Connect does not list: other clients, Hibernate, naming strategies, Camel's registry of beans.
 _HANDED_ON = (
     "producer.override.",
     "admin.override.",
@@ -26,7 +26,7 @@ _HANDED_ON = (
     "column.naming.strategy.",
     "camel.beans.",
 )
-# With a key that these do not know Camel does not start, so that the tasks fail; likewise a property of a bean.
+# An unknown key with these prefixes prevents Camel's start, so the tasks fail; likewise a property of a bean.
 _CHECKED_AT_START = (
     "camel.component.",
     "camel.context.",
@@ -36,13 +36,13 @@ _CHECKED_AT_START = (
     "camel.main.",
 )
 _BEAN_PROPERTY = re.compile(r"camel\.beans\.[^.]+\..+")
-# Parts that Camel makes the URL of, if it is not given whole.
+# Parts from which Camel builds the URL, if it is not given whole.
 _PARTS_OF_URL = ("camel.sink.endpoint.", "camel.sink.path.")
 URL = "camel.sink.url"
-"""What Camel writes to, with options in its query. Camel checks them when the first record comes. With the Bulk API a
-task then only logs which ones it does not know, and goes on.
+"""Camel's endpoint URL. Camel checks the options in its query when the first record comes. With the Bulk API a task
+then only logs unknown options and continues.
 """
-# The options that each of Camel's components reads, by the scheme of its URLs.
+# Options of each Camel component, by URL scheme.
 _OPTIONS = {
     "elasticsearch": (
         *("certificatePath", "clusterName", "connectionTimeout", "disconnect", "documentClass"),
@@ -56,42 +56,34 @@ _OPTIONS = {
         *("prepareStatementStrategy", "separator", "useMessageBodyForSql", "usePlaceholder"),
     ),
 }
-# How a value names a bean of Camel's registry.
+# How a value refers to a bean of Camel's registry.
 _BEAN = re.compile(r"#(?:bean:)?([A-Za-z_][\w-]*)(?![\w:-])")
 # Only newer workers list the keys of converters.
 _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
-# Keys that are more alike than this are one key and its misspelling.
+# More similar keys are a key and its misspelling.
 _MISSPELT = 0.85
 
 
 @dataclass(frozen=True)
 class CheckedKeys:
-    """The keys that are in no list: `unread` ones, which nothing reads, with the reason; `unconfirmed` ones may be
-    read.
-    """
+    """Unlisted keys: nothing reads the `unread` ones, by reason; something may read the `unconfirmed` ones."""
 
     unread: dict[str, str]
     unconfirmed: tuple[str, ...]
 
 
 def beans_named(values: Iterable[str]) -> set[str]:
-    """The keys that make the beans which the values of a configuration name, as `#pool` or `#bean:pool`."""
+    """The keys of the beans to which values refer, as `#pool` or `#bean:pool`."""
     return {f"camel.beans.{name}" for value in values for name in _BEAN.findall(value)}
 
 
 def check_keys(
     keys: Collection[str], listed: Collection[str], overrides: Collection[str], named: Collection[str] = ()
 ) -> CheckedKeys:
-    """Finds the keys that are in no list.
+    """Finds unlisted keys; `overrides` are those of the plan, `named` those of beans to which values refer.
 
-    A connector may read what it does not declare. So a key of its file counts as unread only if it is spelled nearly
-    like a listed one; likewise one that is handed on to something that lists none.
-
-    Args:
-        keys: all of the configuration.
-        listed: those that the connector, its converters, its transforms and its clients declare.
-        overrides: those of `keys` that the plan sets.
-        named: keys of beans that values of the configuration name (`beans_named`).
+    A connector may read undeclared keys. So an unlisted key of its file counts as unread only if it is spelled nearly
+    like a listed one, as does a key for a client that lists none.
     """
     open_ended = _HANDED_ON + tuple(each for each in _CONVERTERS if not any(key.startswith(each) for key in listed))
     known = {*listed, *_SUGGESTED}
@@ -113,7 +105,7 @@ def check_keys(
 
 
 def check_url(url: str) -> CheckedKeys:
-    """The same for the options in the query of a `camel.sink.url`, each as `camel.sink.url?option`."""
+    """Finds unknown options in the query of a `camel.sink.url`, each as `camel.sink.url?option`."""
     options = [name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)]
     known = _OPTIONS.get(url.partition(":")[0])
     if known is None:
@@ -130,7 +122,7 @@ def check_url(url: str) -> CheckedKeys:
 
 
 def _is_misspelt(key: str, known: Iterable[str], prefixes: Iterable[str]) -> bool:
-    # What both begin with makes no two keys alike.
+    # A common prefix does not make two keys similar.
     common = next(filter(key.startswith, (*prefixes, "consumer.override.")), "")
     names = [name.removeprefix(common).casefold() for name in known if name != key and name.startswith(common)]
     return bool(difflib.get_close_matches(key.removeprefix(common).casefold(), names, n=1, cutoff=_MISSPELT))

@@ -1,4 +1,4 @@
-"""The limits of a run as a race takes them: searched once, before the first block, then measured in each block."""
+"""Measures the limits of a run: searched before the first block, then measured in each block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sinkbench.trial.cluster import Cluster
 
 
 class Limits:
-    """What Kafka, Connect and the sinks can do alone; see `sinkbench.limits`. Measured where all is warm."""
+    """The limits of Kafka, Connect and the sinks alone, measured on warm services; see `sinkbench.limits`."""
 
     def __init__(self, cluster: Cluster, journal: Journal, events: Events) -> None:
         self._plan = cluster.plan
@@ -27,18 +27,15 @@ class Limits:
 
     @property
     def searches_left(self) -> int:
-        """How many limits were not searched yet."""
         return len(self._unsearched)
 
     def in_blocks_left(self, blocks: Sequence[BlockLeft]) -> int:
-        """How often limits are still to be measured in these blocks, as far as that is known before their search."""
+        """Number of measurements left in these blocks, as far as known before the search."""
         unsearched = sum(job.again is not None for job in self._unsearched) if are_in_blocks(self._plan) else 0
         return sum(len(block.limits) + unsearched for block in blocks)
 
     def search(self, begin: Callable[[str], None], recover: Callable[[], bool]) -> None:
-        """Searches the limits that the run lacks; `begin` gets the name of each, `recover` restarts services that
-        died.
-        """
+        """Searches the missing limits; `begin` gets the name of each, `recover` restarts dead services."""
         while self._unsearched:
             job = self._unsearched[0]
             begin(job.name)
@@ -49,7 +46,6 @@ class Limits:
             self._unsearched.remove(job)
 
     def measure(self, of: LimitOf, block: int, recover: Callable[[], bool]) -> None:
-        """Measures a limit among the trials of a block, and keeps the result."""
         limit = next(each for each in self._journal.limits if (each.sink, each.way) == of)
         most_compiling = self._plan.drain.compiling_percent / 100
         found = self._jobs[of].in_block(limit, block, most_compiling, self._events)

@@ -1,7 +1,4 @@
-"""Locks on files: one race at a time on a stack and in a checkout, and one in a run's folder.
-
-The kernel drops a lock with its holder, however that ends, so a file that is left means nothing.
-"""
+"""File locks: one race per stack, checkout and run folder. A remaining file without a lock means nothing."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from loadgen.reading import parse_json
 from sinkbench.errors import ResultsError, StackError
 
 CHECKOUT_LOCK = Path("results") / ".race.lock"
-"""Below the checkout; containers share this folder with the machine, and no other."""
-# Between taking a lock and writing down who has it.
+"""Relative to the checkout, the only folder that containers share with the machine."""
+# Time between taking a lock and writing its owner.
 WRITING_SECONDS = 1.0
 
 
@@ -28,11 +25,9 @@ WRITING_SECONDS = 1.0
 def only_race(
     stack_lock: Path, checkout: Path, plan: str, container: str | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Makes this the only race on a stack, and the only one of a checkout, whatever its stack.
+    """Locks a stack and a checkout, whose stacks share a machine. Yields a function that records the run's id.
 
-    Two stacks of one checkout are measured from the same machine. A checkout that cannot be written is not locked.
-    Whoever is refused sees the process (or the `container` in which the race runs), the plan, the run and since when.
-    Yields a function that records the run's id. Raises StackError if another race has one of the locks.
+    Raises StackError, with process (or `container`), plan, run and start time of the other race, if a lock is taken.
     """
     wheres = {(checkout / CHECKOUT_LOCK).resolve(): "in this checkout"}
     wheres.setdefault(stack_lock.resolve(), "on this stack")
@@ -57,14 +52,14 @@ def only_race(
 
 
 def race_on(stack_lock: Path) -> str | None:
-    """Who holds the lock of a stack, as a refused race shows it; None if it is free."""
+    """Returns the owner of a stack's lock as in an error message; None if it is free."""
     try:
         file = stack_lock.open(encoding="utf-8")
     except OSError:
         return None
     with file:
         try:
-            # Shared: who asks at the same time is not taken for a race.
+            # Shared, so that concurrent queries do not look like a race.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return _holder(file)
@@ -73,7 +68,7 @@ def race_on(stack_lock: Path) -> str | None:
 
 @contextmanager
 def held_folder(folder: Path) -> Iterator[None]:
-    """Locks the folder of a run while trials are taken into it; ResultsError if another race has it."""
+    """Locks the folder of a run while trials are added. Raises ResultsError if another race has the lock."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -81,7 +76,7 @@ def held_folder(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise ResultsError(f"{folder}: its race still goes on; wait for it") from None
         except OSError:
-            # Not every network file system can lock a folder; most races need no more than the other locks.
+            # Some network file systems cannot lock a folder; the other locks suffice for most races.
             pass
         yield
     finally:
@@ -89,14 +84,13 @@ def held_folder(folder: Path) -> Iterator[None]:
 
 
 def _opened(path: Path, *, needed: bool) -> TextIO | None:
-    """The lock file, made if need be; None if it cannot be made and is not needed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+", encoding="utf-8")
     except OSError:
         if needed:
             raise
-    # Another account's, which can be locked, though not written.
+    # A file of another account can be locked but not written.
     with suppress(OSError):
         return path.open(encoding="utf-8")
     return None
@@ -117,7 +111,7 @@ def _write(file: TextIO, holder: dict[str, object]) -> None:
 
 
 def _holder(file: TextIO) -> str:
-    """Who has written into a lock file: `pid 7, plan quick, run 20261121T034800Z-quick, since ...`."""
+    """Owner in a lock file: `pid 7, plan quick, run 20261121T034800Z-quick, since ...`."""
     deadline = time.monotonic() + WRITING_SECONDS
     while not (text := _read(file)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -131,7 +125,7 @@ def _holder(file: TextIO) -> str:
 
 
 def _read(file: TextIO) -> str:
-    # A machine that lost its power may leave anything in it.
+    # After a power failure the file may contain anything.
     with suppress(ValueError):
         file.seek(0)
         return file.read().strip()

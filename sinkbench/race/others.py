@@ -1,4 +1,4 @@
-"""Who else uses a stack when a race begins: connectors on a local stack are refused, others are reported."""
+"""Finds other users of a stack when a race begins: refuses connectors on a local stack, reports others."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from sinkbench.sinks import sinks_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.others import Others, written
 
-# So long others' records are counted; PostgreSQL tells of its tables once a second.
+# Records are counted for this time; PostgreSQL updates its table statistics once a second.
 LOOK_SECONDS = 1.5
-# What says less is no load: Connect's own topics, and a table that is used now and then.
+# Lower rates are no load: Connect's own topics, and tables in occasional use.
 LEAST_PER_SECOND = 50.0
 MOST_NAMED = 5
 
 
 def also_there(cluster: Cluster) -> list[str]:
-    """Who else is there, after `sweep` and before anything is created: a line each, for a person.
-
-    Raises StackError if another connector runs on a local stack, where you can stop it.
-    """
+    """Returns other users after `sweep`, a line each. Raises StackError if another connector runs on a local stack."""
     sinks = sinks_of(cluster.stack.endpoints)
     before = cluster.others(sinks=sinks)
     endpoints = cluster.stack.endpoints
@@ -33,7 +30,7 @@ def also_there(cluster: Cluster) -> list[str]:
 
 
 def refusal(found: Others, worker: str, curl: str = "curl") -> str:
-    """That other connectors run, and what to do; `curl` begins a command that asks the worker at that address."""
+    """Returns that other connectors run, and what to do; `curl` begins a command to that worker."""
     (first, _), *others = found.connectors.items()
     them = "it" if not others else "each"
     verb = "runs" if not others else "run"
@@ -45,7 +42,7 @@ def refusal(found: Others, worker: str, curl: str = "curl") -> str:
 
 
 def in_words(before: Others, after: Others) -> list[str]:
-    """Who was there in two readings that are `LOOK_SECONDS` apart, a line each."""
+    """Returns the other users in two readings that are `LOOK_SECONDS` apart, a line each."""
     lines = [f"{each} running: it shares workers, CPU and connections" for each in _tasks(after)]
     lines += [
         f"records going into {where}: they share Kafka, the sinks and CPU"

@@ -1,4 +1,4 @@
-"""The pilots of a run: a short trial of every cell, before its first measured one."""
+"""Pilots: a short trial of every cell before its first measured one."""
 
 from __future__ import annotations
 
@@ -25,48 +25,47 @@ from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import TopicLoad
 from sinkbench.trial.workloads.drain import Pilot, take_pilot
 
-# A pilot's topic must not run dry before its time is over, at the highest rate that a pipeline may have.
+# A pilot's topic must last for its time at the highest possible rate,
 PILOT_RECORDS_PER_SECOND = 100_000
-# But large records would fill the disk with what is only a first look.
+# but large records must not fill the disk.
 PILOT_BYTES = 600_000_000
 
 
-# Rates of two visits that differ by less are the same.
+# Rates of two visits that differ by less are equal.
 STEADY = 1.15
-# JVMs that take no larger share of the CPU time for compiling at the first visit were warm before.
+# JVMs with at most this compiling share at the first visit were warm before.
 WARM_AT_ONCE = 0.1
 
 
 class Pilots:
-    """Warm up the workers, tell how many records trials need, and find how the sinks are set."""
+    """Warm up the workers, measure the rates that size trials, and read the settings of the sinks."""
 
     def __init__(self, cluster: Cluster, journal: Journal, events: Events) -> None:
         self._cluster = cluster
         self._journal = journal
         self._events = events
         self._taken = 0
-        # A topic of each form, and how many records it has; all stay until the last pilot.
+        # A topic per form, with its number of records; all stay until the last pilot.
         self._shared: dict[Form, tuple[Names, int]] = {}
 
     def take(self, cells: Sequence[Cell], sizes: Sizes, begin: Callable[[Cell, int, float], None]) -> None:
-        """Goes round the cells, one of each place, until each is warm or the plan's time for that is spent.
+        """Visits the cells, one of each place, in rounds until each is warm or the plan's time is spent.
 
-        `sizes` gets what was found; `begin` is called before each pilot with its cell, the number of pilots left in
-        this round, and the seconds left for all rounds.
+        `sizes` gets the rates; `begin` a cell, the pilots left in this round, and the seconds left for all rounds.
         """
         with cleaning(self._remove_topics, self._recover):
             for form in dict.fromkeys(cell.form for cell in cells):
                 self._load(form)
             visits: dict[str, list[Pilot]] = {cell.place: [] for cell in cells}
             drain = self._cluster.plan.drain
-            # What a pilot takes at least, to tell anything.
+            # Minimum time for a useful pilot.
             least = 2 * drain.pilot_seconds
             deadline = time.monotonic() + drain.warm_up_seconds * len(cells)
             waiting = list(cells)
             while waiting and (not any(visits.values()) or deadline - time.monotonic() > least):
                 for place, cell in enumerate(waiting):
                     left = deadline - time.monotonic()
-                    # Each is visited once, or nothing would be known of it.
+                    # Each cell is visited once, or it has no rate.
                     if left > least or not visits[cell.place]:
                         begin(cell, len(waiting) - place, max(left, 0.0))
                         visits[cell.place].append(self._take(cell, sizes, left))
@@ -106,12 +105,12 @@ class Pilots:
         self._taken += 1
         shared, records = self._shared[cell.form]
         names = Names(shared.trial, shared.topic, f"{shared.connector}_{self._taken}")
-        # A pilot warms JVMs up; to put rows in for it would take longer than itself.
+        # Filling the rows before would take longer than the pilot.
         own = Resources(self._cluster, replace(cell, rows_before=0), names, records, self._events)
         with cleaning(lambda: own.remove(topic=False), self._recover):
             found = take_pilot(own, seconds_left)
             self._recover()
-            # Now that it has an index, or a table, as all trials will have.
+            # The index or table exists now, as in all trials.
             self._journal.add_sink(cell.sink, _but_set(self._cluster.sink(cell.sink).settings(names.target, {}), cell))
         if found.records_per_second is None:
             self._events.say(f"pilot of {cell.place}: {found.problem}")
@@ -123,7 +122,7 @@ class Pilots:
         return found
 
     def _calibrate(self, records_per_second: float) -> None:
-        """Takes down what the generator makes while nothing else runs, as it did for the pilots' topic."""
+        """Stores the generator's rate for the pilots' topic, while nothing else runs."""
         if self._cluster.plan.drains or any(limit.sink == GENERATOR for limit in self._journal.limits):
             return
         limit = Limit(sink=GENERATOR, way="loadgen", records_per_second=round(records_per_second, 1))
@@ -135,7 +134,6 @@ class Pilots:
 
 
 def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
-    """How a sink is set, but for what the plan sets for this cell alone."""
     own = {name for given in cell.settings.values() for name in given}
     durability, tuning = (
         {name: None if name in own else value for name, value in each.items()}
@@ -145,11 +143,9 @@ def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
 
 
 def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:
-    """Whether a pipeline needs no further pilot, given its pilots so far and the most compiling, a share of the CPU
-    time.
+    """Whether the JVMs have stopped compiling and the rate does not rise, or they were warm at the first visit.
 
-    Its JVMs have stopped compiling, and it is not faster than at the visit before. JVMs that compile less than
-    `WARM_AT_ONCE` at the first visit were warm before. Another visit would not warm what stores nothing.
+    A pipeline that stores nothing gets no further visit. `most_compiling` is a share of the CPU time.
     """
     last, before = visits[-1], visits[-2] if len(visits) > 1 else None
     if last.records_per_second is None:

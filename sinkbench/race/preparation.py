@@ -1,4 +1,4 @@
-"""What a race checks before it creates anything (sinks, plugins, disk space), and what it leaves for manual use."""
+"""Checks sinks, plugins and disk space before a race creates anything."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ PARTITIONS = 24
 
 
 def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
-    """Makes sure that every cell has its sink, and Connect its plugin; returns each plugin's version by its class.
+    """Checks that each cell has its sink and its plugin in Connect; returns the plugins' versions by class.
 
-    Raises StackError if a sink is missing, does not answer or cannot be set as the plan says; ConnectError if Connect
-    lacks a plugin; PlanError if a pipeline's file is no connector file.
+    Raises StackError for an unusable sink, ConnectError for a missing plugin, and PlanError for a bad connector file.
     """
     for name in dict.fromkeys(cell.sink for cell in cells):
         cluster.sink(name)
@@ -58,7 +57,7 @@ def check_disk(stack: Stack) -> None:
 
 
 def create_named_targets(stack: Stack) -> None:
-    """Creates the topic, the index and the table that connector files name, so that you can post these files."""
+    """Creates the topic, index and table of the connector files, so that you can post these files manually."""
     if stack.endpoints.shared:
         return
     kafka = Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings)
@@ -70,6 +69,6 @@ def create_named_targets(stack: Stack) -> None:
 
 
 def _spellings(plugin: str) -> tuple[str, ...]:
-    """What Connect takes for a plugin's class: its full name, its simple one, and that without "Connector"."""
+    """Connect's names for a plugin: its class, the simple name, and that without "Connector"."""
     simple = plugin.rpartition(".")[2]
     return plugin, simple, simple.removesuffix("Connector")

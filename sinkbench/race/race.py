@@ -1,4 +1,4 @@
-"""A run: all trials of a plan on one stack, block by block, into one folder of results."""
+"""A run: all trials of a plan on one stack, in blocks, into one folder."""
 
 from __future__ import annotations
 
@@ -43,22 +43,16 @@ from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.rescale import LiveRescale
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 
-# A search begins a little below what a full topic drains at: a pipeline that has to wait for records does no better.
+# A search begins below the drain rate: a pipeline that waits for records is not faster.
 START_SHARE = 0.8
-# A trial that was too short is taken again so often.
 MOST_RETAKES = 3
-# So many trials of a cell that were not warm are taken again in a run.
+# Limit per cell and run for repeated trials that were not warm.
 MOST_WARMING = 3
 
 
 class Race:
-    """One run of a plan, from its beginning or from where it was interrupted."""
-
     def __init__(self, cluster: Cluster, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
-        """No block begins that would end later than `seconds` after the run's start.
-
-        Raises ValueError if the trials that the run has are not those of its plan and its cells.
-        """
+        """Begins no block that would end after `seconds`. Raises ValueError if its trials do not match the plan."""
         plan, cells, trials, limits = cluster.plan, journal.cells, journal.trials, journal.limits
         self._cluster = cluster
         self._plan = plan
@@ -69,7 +63,7 @@ class Race:
         self._numbered = 0
         self._cold = False
         self._cells_left = cells_left(plan, cells, trials, limits)
-        # Cells that differ only in the rate offered share a pilot.
+        # Cells that differ only in the offered rate share a pilot.
         self._pilots_left = len({cell.place for cell in self._cells_left})
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
         self._limits = Limits(cluster, journal, ui)
@@ -79,10 +73,9 @@ class Race:
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def run(self) -> RunSummary:
-        """Takes all pilots and trials, or those that are left; returns the summary, which is in the run's folder, too.
+        """Takes the remaining pilots and trials; returns the summary.
 
-        There is a summary of the finished trials all the time, also after a power cut. Whatever ends the run early,
-        what a trial created is removed.
+        The folder has a summary at any time. A trial's objects are removed however the run ends.
         """
         note_run(self._cluster.stack, self._journal.token)
         self._announce()
@@ -119,8 +112,6 @@ class Race:
         self._pilots_left, self._warm_up_left = 0, 0.0
 
     def _measure_limits(self) -> None:
-        """What Kafka, Connect and the sinks can do alone, now that they are warm; see `sinkbench.limits`."""
-
         def begin(name: str) -> None:
             self._find_blocks()
             self._begin(name, "limit")
@@ -129,7 +120,7 @@ class Race:
         self._find_blocks()
 
     def _find_blocks(self) -> None:
-        """What is left of the blocks, with each limit whose way was settled by now."""
+        """Finds the remaining blocks, with each limit whose method is settled."""
         journal = self._journal
         if not isinstance(self._plan, CapacityPlan):
             self._blocks_left = blocks_left(self._plan, journal.cells, journal.trials, journal.limits)
@@ -149,14 +140,13 @@ class Race:
             self._blocks_left.pop(0)
 
     def _is_over(self, block: BlockLeft) -> bool:
-        """Whether this block is not to be taken; only whole blocks are, so that ratios have both of their trials."""
+        """Whether to skip this block. Only whole blocks are taken, so that ratios have both of their trials."""
         if self._deadline is not None and block.number > 1:
             left = StepsLeft(0, 0, len(self._journal.cells), len(block.limits))
             return time.monotonic() + seconds_left(self._plan, left, self._journal.seconds) > self._deadline
         return is_over(self._plan, self._journal.cells, self._journal.trials, block)
 
     def _take_limit(self, of: LimitOf, block: int, name: str) -> None:
-        """Measures a limit among the trials of its block."""
         self._warm_up_again(next(cell for cell in self._journal.cells if cell.sink == of.sink))
         self._begin(name, "limit")
         self._limits.measure(of, block, self._recover)
@@ -188,7 +178,6 @@ class Race:
             self._take_search(cell, search)
 
     def _take_search(self, cell: Cell, search: CapacitySearch) -> None:
-        """Searches the highest rate that a cell sustains."""
         while (offer := search.next()) is not None:
             rate = offer.records_per_second
             what = "confirming" if offer.confirms else "searching at"
@@ -201,16 +190,13 @@ class Race:
         self._ui.say(f"{cell.key}: {found}")
 
     def _resources(self, cell: Cell, records: int) -> Resources:
-        """Those of the next trial; trials are numbered, whatever the number of pilots before them."""
+        """Resources of the next trial. Pilots do not count in the numbering."""
         self._numbered += 1
         names = Names.of(f"{self._journal.token}_{self._numbered:03d}")
         return Resources(self._cluster, cell, names, records, self._ui)
 
     def _take(self, own: Resources, workload: Workload, block: int, name: str, *, retake: bool = False) -> TrialRecord:
-        """Takes a trial, keeps what came of it, and removes what it has created.
-
-        If it will be taken again where it was too short, or not warm (`retake`), it is then kept as a pilot.
-        """
+        """Takes a trial and stores its record; with `retake`, a trial that was too short or not warm as a pilot."""
         self._begin(name, "trial", [own.cell])
         started = time.monotonic()
         with cleaning(own.remove, self._recover):
@@ -230,16 +216,13 @@ class Race:
         return is_too_short(record, self._plan.drain.window_seconds)
 
     def _recover(self) -> bool:
-        """Makes the stack whole again; what was started again is cold until the next trial's cell was warmed up.
-
-        Returns whether anything had died.
-        """
+        """Restarts dead services, which are cold until the next pilot. Returns whether any was dead."""
         died = recover(self._cluster, self._ui)
         self._cold |= died
         return died
 
     def _warm_up_again(self, cell: Cell) -> None:
-        """Takes pilots of the cell whose trial is next, if a service was started again."""
+        """Takes pilots of the next trial's cell if a service was restarted."""
         if not self._cold:
             return
         self._cold = False
@@ -250,14 +233,13 @@ class Race:
             self._recover()
 
     def _may_warm(self, record: TrialRecord) -> bool:
-        """Whether nothing is wrong with a trial but that it was not warm, and its cell may have another one."""
+        """Whether a trial's only problem is that it was not warm, and its cell may have another one."""
         if record.warm is not False or record.reasons or record.audit is None or not record.audit.clean:
             return False
         pilots = (trial for trial in self._journal.trials if trial.pilot and trial.cell == record.cell)
         return sum(not trial.reasons for trial in pilots) < MOST_WARMING
 
     def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
-        """Tells whoever watches which step begins, and how long the rest takes."""
         in_blocks = self._limits.in_blocks_left(self._blocks_left)
         left = StepsLeft(
             self._pilots_left, self._limits.searches_left, self._trials_left(), in_blocks, self._warm_up_left
@@ -270,7 +252,7 @@ class Race:
         self._ui.step(RunStep(self._step, total, name, kind, tuple(cell.key for cell in cells), seconds))
 
     def _trials_left(self) -> int:
-        """How many trials are still to be taken; of a search, about."""
+        """Number of trials left; an estimate for a search."""
         if not isinstance(self._plan, CapacityPlan):
             return sum(len(block.cells) for block in self._blocks_left)
         begun = sum(search.steps_left for search in self._searches.values())

@@ -1,4 +1,4 @@
-"""Services that died in a trial: the next one finds a whole stack, or its first step says what is missing."""
+"""Restores the stack after services died in a trial."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from sinkbench.live.events import Events
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.cluster import Cluster
 
-# How long a run waits for a service that is not its own to start again.
+# How long a run waits for the restart of a service that it does not manage.
 RETURN_SECONDS = 60.0
 
 
 def recover(cluster: Cluster, events: Events) -> bool:
-    """Starts again what has died, or waits for it where others start it; then finds every service anew.
-
-    Returns whether anything had died.
-    """
+    """Restarts dead services, or waits until others restart them, and reconnects. Returns whether any was dead."""
     dead = _dead(cluster)
     if not dead:
         return False

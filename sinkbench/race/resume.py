@@ -1,7 +1,4 @@
-"""Taking up a run that was interrupted or killed: what is left of it, and whether that may still be measured here.
-
-Trials of one run are compared with each other, so nothing may have changed between them that could make a difference.
-"""
+"""Resumes an interrupted run. Its trials are compared, so nothing that affects a rate may have changed."""
 
 from __future__ import annotations
 
@@ -25,35 +22,30 @@ from sinkbench.secrets import HIDDEN, redacted_values
 from sinkbench.summary.run import summary_of
 from sinkbench.summary.selftest import is_selftest
 
-# What cannot be seen, such as a service's CPU time, is none of the pipelines' business.
+# Unreadable figures, such as a service's CPU time, do not affect the pipelines.
 _OF_NO_EFFECT = {"unmeasured", "unconfirmed_keys", ALSO_THERE}
-# A kernel takes a little more or less of the memory for itself each time that it starts.
+# The kernel reserves slightly different amounts of memory at each boot.
 _MEMORY, _MEMORY_SHARE = "memory_bytes", 0.01
 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that has not ended, read back to be taken up."""
+    """An unfinished run, read from its folder."""
 
     folder: RunFolder
     plan: Plan
     cells: list[Cell]
     summary: RunSummary
-    """Up to its last whole trial."""
     trials: list[TrialRecord]
     connectors: Mapping[str, JsonValue]
-    """The content of each connector file that was kept, by the name of its pipeline."""
+    """Contents of the stored connector files, by pipeline."""
 
     @property
     def left(self) -> list[Cell]:
-        """The cells of which trials are still to be taken; none if only the run's end was not written down."""
         return cells_left(self.plan, self.cells, self.trials, self.summary.limits)
 
     def check(self, environment: Mapping[str, JsonValue], connectors: Path) -> None:
-        """Raises ResultsError, with all changes, if what is left cannot be measured as the rest was.
-
-        `environment` is as it is now, or the part of it that is known; `connectors` is the folder of connector files.
-        """
+        """Raises ResultsError, with all changes, if the rest cannot be measured under the same conditions."""
         files = load_connectors(connectors)
         there = {
             name: as_kept(kept, redacted_values(files[name])) for name, kept in self.connectors.items() if name in files
@@ -71,7 +63,7 @@ class Unfinished:
             )
 
     def finish(self) -> RunSummary:
-        """Writes down that the run has ended; for one that has all of its trials."""
+        """Writes the final summary of a run that has all trials."""
         summary = summary_of(
             self.folder.run,
             self.plan,
@@ -87,20 +79,17 @@ class Unfinished:
 
 
 def run_folder(path: Path) -> RunFolder:
-    """The folder of a run under its own name, also from a link to it such as results/latest, or its summary.json."""
+    """Returns the real folder of a run, also for a link such as results/latest or its summary.json."""
     whole = (path if path.is_dir() else path.parent).resolve()
     here = Path.cwd()
-    # As a person would name it, where that is shorter.
+    # The shorter name that a user would write.
     return RunFolder(whole.relative_to(here) if here in whole.parents else whole)
 
 
 def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
-    """Reads an unfinished run by its folder, a link to it, or its summary.json; None if it is complete.
-
-    Raises UserError if it is no run, is damaged, or cannot be resumed.
-    """
+    """Reads an unfinished run; None if it is complete. Raises UserError if it is not a run or cannot be resumed."""
     if not path.is_dir():
-        # So that a file that is missing, or something else, is named as it was given.
+        # So that an error names the path as the user wrote it.
         read_summary(path)
     folder = run_folder(path)
     summary = load_summary(folder.path)
@@ -124,7 +113,7 @@ def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
 
 
 def plan_changes(plan: Plan, summary: RunSummary) -> list[str]:
-    """How the plan that was kept differs from the one that ran, by its digest and its seed."""
+    """Returns how the stored plan differs from the one that ran, by digest and seed."""
     if plan.sha256 == summary.plan.sha256 and summary.plan.seed in (None, plan.seed):
         return []
     if HIDDEN in plan.show():
@@ -135,7 +124,7 @@ def plan_changes(plan: Plan, summary: RunSummary) -> list[str]:
 
 
 def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[Difference]:
-    """What changed in an environment and could change a rate: all but what cannot be measured, and a little memory."""
+    """Returns the changes of the environment that could affect a rate."""
     had, has = ({key: value for key, value in each.items() if key not in _OF_NO_EFFECT} for each in (was, now))
     before, after = had.get(_MEMORY), has.get(_MEMORY)
     if isinstance(before, int) and isinstance(after, int) and abs(after - before) <= _MEMORY_SHARE * before:
@@ -144,14 +133,14 @@ def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[
 
 
 def with_others(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The environment as it was, with the other users that are there now."""
+    """Returns the old environment with the current other users."""
     both = [each.get(ALSO_THERE) for each in (was, now)]
     there = list(dict.fromkeys(str(line) for lines in both if isinstance(lines, list) for line in lines))
     return {**was, ALSO_THERE: list[JsonValue](there)} if there else dict(was)
 
 
 def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:
-    """The content of a file now, with the kept text where only a secret was redacted: the run does not know that."""
+    """The content of a file now, or the stored text if they differ only in redacted secrets."""
     if isinstance(kept, dict) and isinstance(now, dict):
         return {key: as_kept(kept.get(key), value) for key, value in now.items()}
     if isinstance(kept, list) and isinstance(now, list) and len(kept) == len(now):
@@ -163,7 +152,7 @@ def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:
 
 
 def _as_far_as_known(key: str, was: JsonValue, now: JsonValue) -> JsonValue:
-    """Without the sinks, whose settings are unknown before a pilot; the race compares them then."""
+    """Leaves out the sinks, whose settings are unknown before a pilot; the race compares them then."""
     if key in SINK_KEYS and isinstance(was, dict) and isinstance(now, dict):
         return {service: value for service, value in was.items() if service in now}
     return was

@@ -1,4 +1,4 @@
-"""A run from its beginning to its end: the stack started if it is down, all trials taken, what was started stopped."""
+"""Runs a plan: starts the stack if it is down, takes all trials, and stops what it started."""
 
 from __future__ import annotations
 
@@ -53,18 +53,17 @@ def run_plan(
     seconds: float | None = None,
     live_port: int | None = None,
 ) -> tuple[RunFolder, RunSummary]:
-    """Takes all trials of a plan; returns the run's folder and its summary.
+    """Takes all trials of a plan; starts a stack that is down and stops it at the end.
 
-    The stack is started if it is down, and then stopped in the end. No block begins that would end later than `seconds`
-    after the first pilot's start. A browser can follow the run at `live_port`; 0: any free port, None: no page.
-    Raises UserError if the plan, the machine, the port or the stack is not usable; Interrupted after cleaning up.
+    No block begins that would end later than `seconds` after the first pilot. The live page is at `live_port`; 0: any
+    free port, None: no page. Raises UserError if plan, machine, port or stack is not usable, and Interrupted.
     """
     with keep_records(plan.load, lambda: stack.endpoints) as records:
         return _run_plan(stack, _at_pace(plan.seeded(), records), records, results, console, seconds, live_port)
 
 
 def _at_pace(plan: Plan, records: KeptRecords | None) -> Plan:
-    """The plan at the pace of its records, if it follows that and no rate is given."""
+    """Returns the plan at the pace of its records, if it follows that and has no rate."""
     pace = None if records is None else records.facts.records_per_second
     if not isinstance(plan.load, OfferedLoad) or plan.load.pace == "even":
         return plan
@@ -103,12 +102,9 @@ def _run_plan(
 def resume_run(
     stack: Stack, run: Unfinished, console: Console, live_port: int | None = None
 ) -> tuple[RunFolder, RunSummary]:
-    """Takes the trials that a run lacks, into its own folder; the rest as of `run_plan`.
-
-    Raises ResultsError if what the run was measured on changed in what matters, or its race still goes on.
-    """
+    """Takes a run's remaining trials like `run_plan`. Raises ResultsError if conditions changed or it is active."""
     connectors = CHECKOUT / "connectors"
-    # Checks that need no service come before one is started.
+    # Checks that need no service come before starting one.
     here = {**machine(), "commit": commit(CHECKOUT)}
     with ExitStack() as opened:
         records = opened.enter_context(keep_records(run.plan.load, lambda: stack.endpoints))
@@ -127,12 +123,11 @@ def resume_run(
 
 
 def _of_records(records: KeptRecords | None) -> dict[str, JsonValue]:
-    """What a run keeps of the user's own records; empty for noaa's."""
     return {} if records is None else {RECORDS: records.facts.model_dump(mode="json")}
 
 
 class _Session(ExitStack):
-    """A stack that is locked, started and asked; what this opened it closes, in the opposite order, however it ends."""
+    """A locked, running stack. Whatever it opened is closed in reverse order, also after an error."""
 
     def __init__(
         self, stack: Stack, plan: Plan, cells: Sequence[Cell], console: Console, records: KeptRecords | None
@@ -147,10 +142,7 @@ class _Session(ExitStack):
         self._starter = StarterNote(stack)
 
     def open(self, live_port: int | None) -> dict[str, JsonValue]:
-        """Makes everything ready for the first pilot; returns what the run is measured on.
-
-        Raises UserError if the machine, the port or the stack is not usable, or another race runs here.
-        """
+        """Prepares everything for the first pilot; returns the environment. Raises UserError."""
         self._live.begin("", [cell.key for cell in self._cells], None)
         only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
@@ -167,7 +159,7 @@ class _Session(ExitStack):
         for thing in sweep(self._cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
         check_alone(self._cluster)
-        # Each trial is judged with it. It takes a second or two, spent while other users' load is read.
+        # Every trial needs it. The import takes a second or two, here while other users' load is read.
         Thread(target=import_module, args=("scipy.stats",)).start()
         for line in (there := also_there(self._cluster)):
             self._say(f"also there: {line}")
@@ -182,7 +174,6 @@ class _Session(ExitStack):
         return environment
 
     def race(self, journal: Journal, seconds: float | None = None) -> RunSummary:
-        """Takes the trials that the journal lacks; `seconds` as of `run_plan`."""
         folder = journal.folder
         self._tell(folder.run)
         if not self._found_running:
@@ -205,7 +196,7 @@ class _Session(ExitStack):
         # A container cannot stop the stack that it is part of.
         taken_over = running and killed is not None and self._stack.own_container is None
         self._found_running = running and not taken_over
-        # What this command started it stops, also when a service cannot be started or Ctrl-C comes in the middle.
+        # Stops what this command started, also if a start fails or Ctrl-C interrupts it.
         if not self._found_running:
             self.callback(self._stop)
         if taken_over:
@@ -219,7 +210,7 @@ class _Session(ExitStack):
             self._starter.write(self._plan.name)
 
     def _stop(self) -> None:
-        # A terminal that was closed takes no more lines.
+        # A closed terminal accepts no more lines.
         with suppress(OSError):
             self._say("stopping the stack")
         self._live.phase("stopping the stack")
@@ -227,7 +218,7 @@ class _Session(ExitStack):
         self._starter.remove()
 
     def _say_up(self) -> None:
-        """Says that the stack stays up; external stacks always do, and a container is part of its own."""
+        """Says that the stack stays up, unless it is external or contains this container."""
         if not self._stack.endpoints.shared and self._stack.own_container is None:
             self._say("the stack was up before and stays up; `sinkbench down` stops it")
 
@@ -237,7 +228,7 @@ class _Session(ExitStack):
 
 
 def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
-    """What an interrupted race leaves, and the command that resumes it."""
+    """Returns what an interrupted race leaves, and the command that resumes it."""
     line = f"the finished trials are in {folder}"
     if not resumable:
         return line
@@ -248,10 +239,10 @@ def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
 
 @contextmanager
 def _followed(live: LiveRun, port: int | None, say: Callable[[str], None]) -> Iterator[None]:
-    """Serves the live run at a port if there is one, says where, and passes on how the run ended."""
+    """Serves the live run at the port, if any, and passes on how the run ended."""
     with ExitStack() as opened:
         if port is not None:
-            # Here, since most runs need none of it.
+            # Imported here since most runs do not need it.
             from sinkbench.live.page import LivePage
 
             say(f"live: {opened.enter_context(LivePage(live, port)).address}")

@@ -1,4 +1,4 @@
-"""Connect validates the connectors' configurations before a race creates anything."""
+"""Has Connect validate the connectors' configurations before a race creates anything."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _REPORTED_AT_MOST = 5
 
 
 def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> dict[str, JsonValue]:
-    """Has Connect validate the configuration of each pipeline once; returns unconfirmed keys by the pipeline's label.
+    """Validates each pipeline's configuration; returns unconfirmed keys by the pipeline's label.
 
-    `say` gets the unconfirmed keys, or why none was checked: not every Connect validates. Raises PlanError, with up to
-    five lines, if a key is unread or Connect refuses a value.
+    Not every Connect validates. Raises PlanError, with up to five lines, if a key is unread or Connect refuses a value.
     """
     unconfirmed: dict[str, tuple[str, ...]] = {}
     wrong: list[str] = []
@@ -34,13 +33,13 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
             if not _validates(cluster, config):
                 say(f"the keys of connectors are not checked: Connect does not validate {cell.label}: {error}")
                 break
-            # A value that a client of Kafka cannot read becomes no error of a key.
+            # A value that a Kafka client cannot parse is not reported as an error of a key.
             wrong.append(f"{_where(cluster, cell, *cell.overrides)}: Connect cannot read the configuration: {error}")
             continue
         wrong += [f"{_where(cluster, cell, key)}: {problem}" for key, problem in _problems(config, said)]
         checked = check_keys(config, said.listed, cell.overrides, beans_named(map(str, config.values())))
         options = check_url(config.get(URL, ""))
-        # A class that is refused declares no keys, so that its keys would seem to be unread.
+        # A refused class declares no keys, so all its keys would seem unread.
         if not said.errors:
             wrong += [f"{_where(cluster, cell, key)}: the key '{key}' {why}" for key, why in checked.unread.items()]
         wrong += [f"{_where(cluster, cell, URL)}: '{option}' {why}" for option, why in options.unread.items()]
@@ -55,18 +54,18 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
 
 
 def _problems(config: Mapping[str, str], said: Validation) -> Iterator[tuple[str, str]]:
-    """Each key whose value Connect refuses, or whose variable it does not know, and why."""
+    """Yields each key whose value Connect refuses or whose variable it does not know, and why."""
     for key, errors in said.errors.items():
         yield key, f"Connect refuses '{key}': {'; '.join(errors)}"
     for key, value in said.values.items():
-        # A key whose value is refused is named already.
+        # A refused key is reported already.
         for name in VARIABLE.findall(value if key in config and key not in said.errors else ""):
             mend = "give it to them, or to connect.variables of a stack file"
             yield key, f"'{key}' needs the variable {name}, which the workers do not know; {mend}"
 
 
 def _validates(cluster: Cluster, config: Mapping[str, str]) -> bool:
-    """Whether Connect validates anything: the same connector, without what is particular to this configuration."""
+    """Whether Connect validates at all, tried with the same connector and no other keys."""
     try:
         cluster.connect.validate({key: config[key] for key in ("connector.class", "name", "topics")})
     except ServiceError:
@@ -75,7 +74,7 @@ def _validates(cluster: Cluster, config: Mapping[str, str]) -> bool:
 
 
 def _where(cluster: Cluster, cell: Cell, *keys: str) -> str:
-    """Where keys come from: the line of the plan if they are overrides, or the connector file."""
+    """Where keys come from: the line of the plan, or the connector file."""
     if not keys or not cell.overrides.keys() >= set(keys):
         return f"connectors/{cell.pipeline}.json"
     index = next(n for n, entry in enumerate(cluster.plan.pipelines) if entry.shown_name == cell.label)

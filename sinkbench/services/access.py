@@ -1,4 +1,4 @@
-"""What a service wants before it answers. (Only the standard library is imported: the installer reads `stack`.)"""
+"""Credentials of HTTP services. Standard library only, since the installer imports `stack`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["LOOPBACK", "Access", "curl"]
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""What this machine calls itself."""
+"""Names of this machine."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """What an HTTP service wants before it answers: nothing, a user and a password, or a key of its own.
-
-    Attributes:
-        user, password: for HTTP's basic authentication.
-        api_key: Elasticsearch's, encoded as it prints it.
-        ca: file with the certificates (PEM) that sign the service's own; None for those that the system trusts.
+    """Credentials of an HTTP service: none, user and password, or an API key (encoded, as Elasticsearch prints it).
+    `ca` is a PEM file that signs the service's certificate; None for the system's.
     """
 
     user: str | None = None
@@ -29,10 +23,10 @@ class Access:
 
 
 def curl(access: Access) -> str:
-    """The beginning of a command that asks such a service, for a person to complete and run; a shell takes it.
+    """Returns the start of a curl command for such a service, quoted for a shell, for the user to complete.
 
-    No secret is in it, since it is printed: curl asks for the password itself. An API key it reads from a file with the
-    line "Authorization: ApiKey KEY", API_KEY_FILE, which is the reader's to name.
+    It is printed, so it contains no secret: curl prompts for the password, and reads the line "Authorization: ApiKey
+    KEY" from the user's file API_KEY_FILE.
     """
     parts = ["curl"]
     if access.ca is not None:
@@ -41,5 +35,4 @@ def curl(access: Access) -> str:
         parts += ["-u", access.user]
     if access.api_key is not None:
         parts += ["-H", "@API_KEY_FILE"]
-    # What needs no quotes gets none.
     return " ".join(each if each == "@API_KEY_FILE" else shlex.quote(each) for each in parts)

@@ -1,4 +1,4 @@
-"""A client of Kafka Connect's REST interface that waits for rebalances to end, and what its answers mean."""
+"""A client of Kafka Connect's REST interface that waits for rebalances to end, and its answers."""
 
 from __future__ import annotations
 
@@ -20,30 +20,19 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import http_client, refuses_certificate
 from sinkbench.suggest import did_you_mean
 
-__all__ = [
-    "ConnectCluster",
-    "ConnectorStatus",
-    "Task",
-    "Validation",
-    "first_cause",
-    "is_even",
-    "placement",
-    "validation_of",
-]
-
 REBALANCE_SECONDS = 60.0
 POLL_SECONDS = 0.1
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-# Hibernate's words when it could not connect. It logs the reason, and asks for settings that change nothing.
+# Hibernate's message without a connection. It logs the reason, and suggests settings that change nothing.
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
 _IN_THE_LOG = "no connection to the database came about, for a reason that the worker's log tells"
-# A task in another state runs, or will as soon as its worker has taken it.
+# A task in another state runs, or will when its worker has started it.
 AT_REST = {"PAUSED", "STOPPED", "FAILED", "DESTROYED"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task: its number, its state in Connect's words, the id of its worker, and its stack trace if it FAILED."""
+    """One task: its number, Connect's state, the id of its worker, and its stack trace if it FAILED."""
 
     number: int
     state: str
@@ -53,25 +42,21 @@ class Task:
 
 @dataclass(frozen=True)
 class ConnectorStatus:
-    """A connector and its tasks as one worker knows them."""
-
     state: str
     trace: str
     tasks: tuple[Task, ...]
 
     @property
     def running(self) -> int:
-        """Number of tasks in the state RUNNING."""
         return sum(task.state == "RUNNING" for task in self.tasks)
 
     @property
     def failed(self) -> tuple[Task, ...]:
-        """The tasks in the state FAILED."""
         return tuple(task for task in self.tasks if task.state == "FAILED")
 
     @property
     def out_of_memory(self) -> int:
-        """Number of failed tasks whose exception, or one of its causes, is Java's OutOfMemoryError."""
+        """Number of failed tasks with an OutOfMemoryError as exception or cause."""
         return sum(
             any(cause.partition(":")[0] == _OUT_OF_MEMORY for cause in causes_in(task.trace)) for task in self.failed
         )
@@ -82,10 +67,7 @@ class ConnectorStatus:
         return self.state == "RUNNING" and len(self.tasks) == tasks and done
 
     def cause(self) -> str | None:
-        """The first line of the cause of the connector's failure, or of the one that most failed tasks share.
-
-        One that tells nothing counts only where no task tells more.
-        """
+        """Returns the cause of the connector's failure, else the most common cause of its failed tasks."""
         if self.state == "FAILED":
             return first_cause(self.trace)
         causes = Counter(first_cause(task.trace) for task in self.failed)
@@ -95,13 +77,7 @@ class ConnectorStatus:
 
 @dataclass(frozen=True)
 class Validation:
-    """What Connect says of a connector's configuration.
-
-    Attributes:
-        listed: every key that the connector, its converters, transforms and clients declare.
-        errors: what is wrong with a key, by the key.
-        values: the values as the workers' config providers fill them in; without those that are kept secret.
-    """
+    """Connect's answer: declared keys, errors by key, and values as config providers resolve them, without secrets."""
 
     listed: frozenset[str]
     errors: Mapping[str, tuple[str, ...]]
@@ -109,10 +85,7 @@ class Validation:
 
 
 def validation_of(answer: Any) -> Validation:
-    """Reads the answer to `PUT /connector-plugins/CLASS/config/validate`.
-
-    Connect answers with a key that a client does not declare, too, but without a definition.
-    """
+    """Parses the answer to `PUT /connector-plugins/CLASS/config/validate`, where undeclared keys have no definition."""
     listed, errors, values = set(), {}, {}
     for each in answer["configs"]:
         name, definition, said = str(each["value"]["name"]), each.get("definition"), each["value"]
@@ -126,10 +99,8 @@ def validation_of(answer: Any) -> Validation:
 
 
 def first_cause(trace: str) -> str:
-    """The message of the innermost cause in a Java stack trace that has one, without the exception's class.
-
-    A task's trace begins with Connect's own wrappers; what went wrong is in the last "Caused by". If that has no
-    message, its class follows in brackets.
+    """Returns the message of the innermost cause in a Java stack trace that has one, without the exception's class. If
+    that is not the innermost cause, the class of the innermost follows in brackets.
     """
     causes = causes_in(trace)
     if not causes:
@@ -147,10 +118,7 @@ def first_cause(trace: str) -> str:
 
 
 def placement(status: ConnectorStatus, worker_ids: Mapping[str, str]) -> dict[str, int]:
-    """Number of tasks on each worker, by the worker's name, with 0 for a worker that has none.
-
-    `worker_ids` has the name of each worker by Connect's id; an id that is not in it stands for itself.
-    """
+    """Returns the number of tasks on each worker by name, 0 included; an unknown id is its own name."""
     counts = dict.fromkeys(worker_ids.values(), 0)
     for task in status.tasks:
         name = worker_ids.get(task.worker_id, task.worker_id)
@@ -159,13 +127,13 @@ def placement(status: ConnectorStatus, worker_ids: Mapping[str, str]) -> dict[st
 
 
 def is_even(counts: Mapping[str, int]) -> bool:
-    """Whether no worker has more than one task more than another."""
+    """Whether the workers' numbers of tasks differ by at most one."""
     return not counts or max(counts.values()) - min(counts.values()) <= 1
 
 
 @maps_exceptions(httpx.HTTPError)
 class ConnectCluster:
-    """The workers of one Connect cluster. Any of them answers for all; the next is asked when one does not answer."""
+    """The workers of one Connect cluster. Any of them answers for all; if one does not answer, the next is asked."""
 
     def __init__(
         self,
@@ -173,13 +141,7 @@ class ConnectCluster:
         access: Access | None = None,
         timeout_seconds: float = 20.0,
     ) -> None:
-        """
-        Args:
-            urls: REST addresses of the workers, or of something before them; or what tells them, asked again when none
-                of them answers, since a container that is started again may have another.
-            access: what they want before they answer.
-            timeout_seconds: how long one may take to answer.
-        """
+        """`urls` may be a function, which is called again if no worker answers: addresses of containers change."""
         self._find = urls if callable(urls) else None
         self._urls = list(urls() if callable(urls) else urls)
         self._http = http_client(access or Access(), timeout_seconds)
@@ -191,34 +153,28 @@ class ConnectCluster:
         self.close()
 
     def close(self) -> None:
-        """Closes its connections."""
         self._http.close()
 
     def connectors(self) -> list[str]:
-        """Names of all connectors."""
         return [str(name) for name in self._ask("GET", "/connectors").json()]
 
     def running(self) -> dict[str, int]:
-        """How many tasks of each connector run, or are about to; only of those that have such tasks."""
+        """Returns how many tasks of each connector run or are about to, for connectors with such tasks."""
         found = self._ask("GET", "/connectors?expand=status").json()
         states = {str(name): [task["state"] for task in each["status"]["tasks"]] for name, each in found.items()}
         counts = {name: sum(state not in AT_REST for state in each) for name, each in states.items()}
         return {name: count for name, count in counts.items() if count}
 
     def plugins(self) -> dict[str, str | None]:
-        """The sink connectors that the asked worker has found: the version of each, if it has one, by its class."""
+        """Returns the version of each sink connector of the worker that answers, by class."""
         found = self._ask("GET", "/connector-plugins").json()
         return {str(plugin["class"]): plugin.get("version") for plugin in found if plugin["type"] == "sink"}
 
     def version(self) -> str:
-        """The version of the asked worker."""
         return str(self._ask("GET", "/").json()["version"])
 
     def validate(self, config: Mapping[str, str]) -> Validation:
-        """What Connect says of a configuration; nothing is created. It is asked once.
-
-        Raises ConnectError if no worker answers, or the one that does will not or cannot validate it.
-        """
+        """Validates a configuration without retries; creates nothing. Raises ConnectError if no worker validates it."""
         path = f"/connector-plugins/{quote(config['connector.class'], safe='')}/config/validate"
         answer, problem = self._ask_each("PUT", path, dict(config))
         if answer is None or not answer.is_success:
@@ -229,46 +185,43 @@ class ConnectCluster:
             raise ConnectError("the answer is not Connect's") from None
 
     def create(self, name: str, config: Mapping[str, str]) -> None:
-        """Makes a connector. Raises ConnectError with Connect's own message if it refuses the configuration."""
+        """Creates a connector. Raises ConnectError with Connect's message if it rejects the configuration."""
         self._ask("POST", "/connectors", json={"name": name, "config": dict(config)})
 
     def config(self, name: str) -> dict[str, str]:
-        """A connector's configuration. Raises ConnectError, naming the nearest, if there is no such connector."""
+        """Returns a connector's configuration. Raises ConnectError, with the nearest name, if there is none."""
         answer = self._ask("GET", f"/connectors/{name}/config", allow=(404,))
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise ConnectError(f"{name}: no such connector{did_you_mean(name, self.connectors())}")
         return {str(key): str(value) for key, value in answer.json().items()}
 
     def set_tasks(self, name: str, tasks: int) -> None:
-        """Sets `tasks.max` of a running connector."""
         self._ask("PUT", f"/connectors/{name}/config", json={**self.config(name), "tasks.max": str(tasks)})
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
-        """Gives a connector this configuration, with which its tasks begin anew; makes it if it is not there."""
+        """Creates or reconfigures a connector; its tasks restart."""
         self._ask("PUT", f"/connectors/{name}/config", json=dict(config))
 
     def restart_failed(self, name: str) -> None:
-        """Starts the connector's tasks that have FAILED once more; they begin at their last commit."""
+        """Restarts the connector's FAILED tasks, which continue from their last commit."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true", allow=(404,))
 
     def restart(self, name: str) -> None:
-        """Starts the connector and all its tasks once more."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true")
 
     def pause(self, name: str) -> None:
-        """Has the connector's tasks keep their partitions and read nothing. Returns before they all do."""
+        """Makes the connector's tasks keep their partitions and read nothing. Returns before all of them do."""
         self._ask("PUT", f"/connectors/{name}/pause")
 
     def resume(self, name: str) -> None:
-        """Lets a paused connector go on."""
         self._ask("PUT", f"/connectors/{name}/resume")
 
     def delete(self, name: str) -> None:
-        """Deletes a connector; one that is not there is fine. Its tasks may still run for a moment."""
+        """Deletes a connector if it exists. Its tasks may still run for a moment."""
         self._ask("DELETE", f"/connectors/{name}", allow=(404,))
 
     def status(self, name: str) -> ConnectorStatus | None:
-        """The connector and its tasks; None while Connect knows no such connector."""
+        """None while Connect knows no such connector."""
         answer = self._ask("GET", f"/connectors/{name}/status", allow=(404,))
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None
@@ -277,10 +230,7 @@ class ConnectCluster:
         return ConnectorStatus(body["connector"]["state"], body["connector"].get("trace", ""), tuple(tasks))
 
     def wait_for_tasks(self, name: str, tasks: int, timeout_seconds: float = 90.0) -> ConnectorStatus:
-        """The status once exactly `tasks` tasks exist and none is still to start; tasks may have FAILED.
-
-        Raises ConnectError, which says in which states tasks are, if that takes longer than `timeout_seconds`.
-        """
+        """Returns the status once `tasks` tasks exist and each runs or has FAILED, else raises ConnectError."""
         deadline = time.monotonic() + timeout_seconds
         while True:
             status = self.status(name)
@@ -293,7 +243,7 @@ class ConnectCluster:
             time.sleep(POLL_SECONDS)
 
     def wait_until_gone(self, name: str, timeout_seconds: float = 60.0) -> None:
-        """Waits until Connect has no status of the connector any more. Raises ConnectError if that takes too long."""
+        """Waits until Connect has no status of the connector. Raises ConnectError after `timeout_seconds`."""
         deadline = time.monotonic() + timeout_seconds
         while self.status(name) is not None:
             if time.monotonic() > deadline:
@@ -301,7 +251,7 @@ class ConnectCluster:
             time.sleep(POLL_SECONDS)
 
     def _ask(self, method: str, path: str, json: Any = None, allow: tuple[int, ...] = ()) -> httpx.Response:
-        """One request, repeated while the cluster rebalances (409) and at the next worker where one does not answer."""
+        """One request, repeated while the cluster rebalances (409), and at the next worker if one does not answer."""
         deadline = time.monotonic() + REBALANCE_SECONDS
         while True:
             answer, problem = self._ask_each(method, path, json)
@@ -309,9 +259,9 @@ class ConnectCluster:
                 if answer.is_success or answer.status_code in allow:
                     return answer
                 problem = _message(answer)
-                # 409 also says that a connector of that name exists, which no waiting changes.
+                # 409 also says that a connector of that name exists, which waiting does not change.
                 rebalancing = answer.status_code == httpx.codes.CONFLICT and "already exists" not in problem
-                # A worker that does not lead forwards to the leader, and says 500 when it is gone.
+                # A worker that is not the leader forwards to it, and answers 500 if it is gone.
                 forwarding = answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "forward" in problem.lower()
                 if not rebalancing and not forwarding:
                     raise ConnectError(f"Connect refused {method} {path} (HTTP {answer.status_code}): {problem}")
@@ -327,14 +277,11 @@ class ConnectCluster:
             except httpx.TransportError as error:
                 problem = f"{url}: {error or type(error).__name__}"
                 refused.append(refuses_certificate(error))
-                # Ask it last from now on.
                 self._urls.remove(url)
                 self._urls.append(url)
         if refused and all(refused):
-            # No waiting changes that.
             raise ConnectError(problem)
         if self._find is not None:
-            # The next one to ask may be new.
             with suppress(StackError):
                 self._urls = list(self._find()) or self._urls
         return None, problem
@@ -345,5 +292,5 @@ def _message(answer: httpx.Response) -> str:
         text = str(answer.json()["message"])
     except (ValueError, KeyError, TypeError):
         text = answer.text
-    # Before it is cut: half a secret would not be found any more.
+    # Before it is cut, since a part of a secret would not be recognized.
     return " ".join(redacted(text).split())[:500]

@@ -1,7 +1,4 @@
-"""The workers' own metrics: what each task of a connector spends its time on, as the Prometheus JMX exporter shows it.
-
-`connect/metrics.yaml` makes the exporter show what is read here, under the names that its usual configurations give.
-"""
+"""The workers' metrics of each task, from the Prometheus JMX exporter with `connect/metrics.yaml`."""
 
 from __future__ import annotations
 
@@ -19,15 +16,12 @@ from sinkbench.services.access import Access
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import http_client
 
-__all__ = ["ConnectMetrics", "WorkerMetrics", "parse", "signs"]
-
 SCRAPE_SECONDS = 2.0
-# A worker that does not answer must not hold up the probes again and again.
+# A worker that does not answer must not delay the probes repeatedly.
 PAUSE_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
-# How long a put that has stored everything may take to come back and be counted.
+# The time until the last put returns and is counted.
 SETTLE_SECONDS = 3.0
-# What is read of each task.
 METRICS = {
     "kafka_connect_sink_task_metrics_": (
         "put_batch_avg_time_ms",
@@ -50,14 +44,14 @@ PROCESS = (
     "jvm_memory_used_bytes",
 )
 WANTED = (*PREFIXES, *PROCESS)
-# Exporters of Prometheus' own libraries give nothing else if they are asked by name: the rest of the JVM's metrics, the
-# search for deadlocks among them, would more than double what it costs. Older ones end a count's name with "_total".
+# Exporters based on Prometheus' own libraries return only these; the other metrics of the JVM, such as its search for
+# deadlocks, would more than double the cost. Older ones add "_total" to names of counts.
 ASKED = [
     name + ending
     for name in (*(prefix + each for prefix, names in METRICS.items() for each in names), *PROCESS)
     for ending in ("", "_total")
 ]
-# Signs by what they are made of: one value of each task, or of each that has had records, which is busy.
+# Signs by their sources: one value per task, or per busy task, which has had records.
 SUMS = {
     "tasks_read_total": "sink_record_read",
     "tasks_active_records": "sink_record_active_count",
@@ -74,17 +68,13 @@ MEANS_OF_BUSY = {
 LARGEST_OF_BUSY = {"tasks_put_max_ms": "put_batch_max_time_ms", "tasks_lag_max_records": "records_lag_max"}
 
 Task = Mapping[str, float]
-"""A task's metrics by JMX's names, with "_" for "-" and without "-total"; what has no value yet is absent."""
+"""A task's metrics by JMX's names, with "_" for "-" and without "-total"; absent without a value."""
 
 
 @dataclass(frozen=True)
 class WorkerMetrics:
-    """What one worker shows.
-
-    Attributes:
-        tasks: metrics of each of its tasks, by connector and number.
-        process: CPU seconds so far, seconds of compiling and of garbage collection so far and bytes of the heap in use,
-            by the names in `PROCESS`; absent where they are not shown.
+    """The metrics of a worker's tasks by connector and number, and of its process by the names in `PROCESS`: CPU,
+    compilation and garbage collection seconds so far, and bytes of heap in use; absent if not exported.
     """
 
     tasks: Mapping[tuple[str, int], Task] = field(default_factory=dict)
@@ -92,14 +82,14 @@ class WorkerMetrics:
 
 
 def parse(text: str) -> WorkerMetrics:
-    """Reads what an exporter answers (Prometheus text). ValueError if it is something else."""
+    """Parses an exporter's answer (Prometheus text). Raises ValueError if it is something else."""
     tasks: dict[tuple[str, int], dict[str, float]] = {}
     process: dict[str, float] = {}
-    # Most of the answer tells of the JVM; to parse it would cost more than all the rest.
+    # Most of the answer is about the JVM; parsing it would cost more than all the rest.
     wanted = "\n".join(line for line in text.splitlines() if line.startswith(WANTED)) + "\n"
     for family in text_string_to_metric_families(wanted):
         for sample in family.samples:
-            # What has not happened yet has no average.
+            # The average of no events is NaN.
             if not math.isfinite(sample.value):
                 continue
             prefix = next((each for each in PREFIXES if sample.name.startswith(each)), None)
@@ -108,7 +98,7 @@ def parse(text: str) -> WorkerMetrics:
                 if name in PROCESS and sample.labels.get("area", "heap") == "heap":
                     process[name] = process.get(name, 0.0) + sample.value
             elif (task := _task(sample.labels)) is not None:
-                # Newer exporters drop the ending of a count that they are not told is one.
+                # Newer exporters remove the ending of counts.
                 tasks.setdefault(task, {})[sample.name.removeprefix(prefix).removesuffix("_total")] = sample.value
     return WorkerMetrics(tasks, process)
 
@@ -121,25 +111,20 @@ def _task(labels: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
-    """What the metrics of all workers tell of a connector's tasks together; absent is what they do not tell.
+    """Aggregates the workers' metrics of a connector's tasks; unknown ones are absent.
 
     Returns:
-        tasks_put_share: share of their time that the tasks spend in `put`, the mean over those that have had records:
-            the average time of a put through the average time between two polls, since a task polls and puts by turns.
-        tasks_poll_share: share of their time that these tasks wait for records in `poll`, likewise.
-        tasks_put_ms, tasks_put_max_ms: time of a put, average of all tasks and the longest.
-        tasks_records_per_put: mean size of the batches that are put.
-        tasks_read_total, tasks_put_total: records read from the topic, and handed to `put`, so far.
+        tasks_put_share: mean share of time in `put` over the tasks with records: average time of a put divided by
+            average time between two polls, since a task alternates between poll and put.
+        tasks_poll_share: likewise the share of waiting for records in `poll`.
+        tasks_put_ms, tasks_put_max_ms: time of a put, the mean over all tasks and the maximum.
+        tasks_read_total, tasks_put_total: records read from the topic, and passed to `put`, so far.
         tasks_active_records: records read and not committed yet.
-        tasks_fetched_bytes_total: bytes that the tasks' consumers have received from Kafka so far, as they came.
-        tasks_without_partitions, tasks_without_records: number of tasks that have none, or have read none.
-        tasks_busiest_share: share of the records that the task with most of them has read; a put of 500 records can
-            take seconds, until which none of them counts as put.
-        tasks_lag_max_records, tasks_fetch_ms, tasks_commit_ms: the largest lag of a partition, the mean time of a fetch
-            and that of a commit of offsets.
-        tasks_running_share: share of their time that tasks were in the state RUNNING.
-        connect_heap_bytes, connect_gc_seconds_total, connect_cpu_seconds_total: of all workers, whatever they do.
-        connect_compilation_seconds_total: elapsed time of their compilers; those that wait for a core count, too.
+        tasks_fetched_bytes_total: bytes received from Kafka so far, before decompression.
+        tasks_busiest_share: share of the task with most records read; a put of 500 records can take seconds, and they
+            count as put only afterwards.
+        tasks_fetch_ms, tasks_commit_ms: mean times of a fetch and of a commit of offsets.
+        connect_*: of all workers. connect_compilation_seconds_total is elapsed time, which includes waiting for a core.
     """
     workers = list(workers)
     tasks = [task for worker in workers for (name, _), task in worker.tasks.items() if name == connector]
@@ -152,7 +137,7 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
     ):
         if workers and all(name in worker.process for worker in workers):
             found[sign] = sum(worker.process[name] for worker in workers)
-    # A task that has begun on one worker and shows half of its metrics yet is none to reckon with.
+    # A task that has just started may show only some of its metrics.
     counted = [task for task in tasks if "sink_record_send" in task]
     if not counted:
         return found
@@ -178,34 +163,26 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
 
 
 def _of_each(tasks: Iterable[Task], names: Mapping[str, str], how: Callable[[list[float]], float]) -> dict[str, float]:
-    """One figure for each sign, by the name of its metric, of all tasks that show it; absent is what none shows."""
+    """One figure per sign over the tasks that have its metric; absent without such a task."""
     values = {sign: [task[name] for task in tasks if name in task] for sign, name in names.items()}
     return {sign: how(each) for sign, each in values.items() if each}
 
 
 @maps_exceptions(httpx.HTTPError)
 class ConnectMetrics:
-    """The metrics of all workers of one cluster. Used by one thread at a time."""
-
     def __init__(self, urls: Mapping[str, str], access: Access | None = None) -> None:
-        """
-        Args:
-            urls: address of each worker's metrics by the worker's name; none where they are not shown.
-            access: what they want before they answer.
-        """
-        # To quote three dozen names anew would take a third of the time of asking.
+        """`urls` has the address of each worker's metrics by name; empty if they are not exported."""
+        # Quoting three dozen names for each request would take a third of the time.
         self._urls = {name: httpx.URL(url).copy_merge_params({"name[]": ASKED}) for name, url in urls.items()}
         self._http = http_client(access or Access(), ANSWER_SECONDS)
         self._next_at = -math.inf
 
     def close(self) -> None:
-        """Closes its connections."""
         self._http.close()
 
     def read(self, connector: str) -> dict[str, float]:
-        """The signs of `connector` now; empty if there are no metrics, or less than two seconds after the last time.
-
-        Raises ServiceError if a worker does not answer; then all are left alone for ten seconds.
+        """Returns the signs of `connector`; empty without metrics, or within two seconds of the last time. Raises
+        ServiceError if a worker does not answer, and then returns nothing for ten seconds.
         """
         if not self._urls or time.monotonic() < self._next_at:
             return {}
@@ -215,12 +192,8 @@ class ConnectMetrics:
         return found
 
     def last(self, connector: str, records: int) -> dict[str, float]:
-        """The signs of `connector` when all `records` should have been put, before it is deleted.
-
-        It waits up to three seconds for these, since a put is counted only after it has come back.
-
-        Returns:
-            Nothing if there are no metrics or a worker does not answer.
+        """Returns the signs of `connector` once all `records` are put, or after three seconds, since a put counts only
+        when it has returned. Empty if a worker does not answer.
         """
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._urls:

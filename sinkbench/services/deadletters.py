@@ -1,4 +1,4 @@
-"""Reads dead letter queues, and sends what is in them back to the topics that it came from."""
+"""Reads dead letter queues, and sends their records back to the original topics."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import maps_exceptions
 
-__all__ = ["DeadLetterQueue", "Original", "QueueRecord"]
-
 AT_ONCE = 1_000
 POLL_SECONDS = 0.5
 SILENT_SECONDS = 30.0
@@ -24,16 +22,12 @@ Header = tuple[str, bytes | None]
 
 
 class QueueRecord(NamedTuple):
-    """A record of a dead letter queue."""
-
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
 
 
 class Original(NamedTuple):
-    """A record as it was in the topic that it came from."""
-
     topic: str
     partition: int
     key: bytes | None
@@ -43,24 +37,13 @@ class Original(NamedTuple):
 
 @maps_exceptions(KafkaException)
 class DeadLetterQueue:
-    """The topic of a dead letter queue, up to the end that it has when it is opened.
-
-    What was played back is remembered as the offsets of a consumer group, so that nothing is played back twice.
-    """
+    """A dead letter queue up to its end when opened. A consumer group's offsets record what was played back."""
 
     def __init__(
         self, bootstrap: str, settings: Mapping[str, str], topic: str, since: Mapping[int, int] | None = None
     ) -> None:
-        """
-        Args:
-            bootstrap: host:port of brokers, separated by commas.
-            settings: further settings of librdkafka, such as those for SASL and TLS.
-            topic: the queue.
-            since: where to begin, an offset by partition; 0 for others. None: behind what was played back.
-
-        Raises:
-            StackError: there is no such topic.
-            ServiceError: Kafka does not answer.
+        """`since` has the first offset by partition, else 0; by default, reading starts after what was played back.
+        Raises StackError without such a topic, ServiceError if Kafka does not answer.
         """
         self.topic = topic
         self._settings = {**settings, "bootstrap.servers": bootstrap}
@@ -78,7 +61,6 @@ class DeadLetterQueue:
             raise
 
     def _look(self, since: Mapping[int, int] | None) -> dict[int, tuple[int, int, int]]:
-        """Of each partition its first offset, its end, and the offset to begin with."""
         described = self._consumer.list_topics(self.topic, timeout=TIMEOUT_SECONDS).topics[self.topic]
         if described.error is not None:
             raise StackError(
@@ -96,24 +78,19 @@ class DeadLetterQueue:
         return spans
 
     def close(self) -> None:
-        """Closes the client."""
         self._consumer.close()
 
     @property
     def played_back(self) -> int:
-        """How many were played back before; offsets of transactions count as records, too."""
+        """Number of records played back before; transaction markers count as records."""
         return sum(done - start for start, _, done in self._spans.values())
 
     @property
     def left(self) -> int:
-        """How many were not played back yet."""
         return sum(end - done for _, end, done in self._spans.values())
 
     def records(self) -> Iterator[QueueRecord]:
-        """Those that were not played back yet, each partition's in its order.
-
-        Raises ServiceError if nothing more comes for 30 s.
-        """
+        """Yields the records not played back yet, in order by partition. Raises ServiceError after 30 s without one."""
         missing = {number: end for number, (_, end, done) in self._spans.items() if end > done}
         self._consumer.assign([TopicPartition(self.topic, number, self._spans[number][2]) for number in missing])
         moved = time.monotonic()
@@ -132,19 +109,15 @@ class DeadLetterQueue:
                 if error is None and message.offset() < missing[number]:
                     headers = tuple(message.headers() or ())
                     yield QueueRecord(message.key(), message.value(), headers)
-                # The mark of a transaction stands at an offset where no record is.
+                # A transaction marker has an offset but is no record.
                 if error is not None or message.offset() >= missing[number] - 1:
                     del missing[number]
 
     def play_back(self, originals: Sequence[Original], tell: Callable[[int], None] = lambda sent: None) -> None:
-        """Sends records to the partitions that they came from; `tell` gets how many were sent.
+        """Sends records to their original partitions; `tell` gets the number sent.
 
-        All of them are acknowledged before they are remembered as played back, so an interrupted play-back may send
-        some of them twice, and leaves none out.
-
-        Raises:
-            StackError: a topic is not there any more; nothing was sent.
-            ServiceError: a topic does not take them.
+        All are acknowledged before they are recorded as played back: an interrupted play-back may send some twice, but
+        loses none. Raises StackError if a topic is gone, before sending, and ServiceError if a topic rejects records.
         """
         there = self._consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
         if gone := sorted({original.topic for original in originals} - set(there)):
@@ -172,7 +145,6 @@ class DeadLetterQueue:
 
 
 def _produce(producer: Any, original: Original, acknowledged: Callable[[Any, Any], None]) -> None:
-    """Hands a record to the producer, once there is room for it."""
     topic, partition, key, value, headers = original
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Where the exceptions of a service's client end: each becomes a `ServiceError`, with a text for a person."""
+"""Converts the exceptions of a service's client to `ServiceError`, with a readable text."""
 
 from __future__ import annotations
 
@@ -11,34 +11,27 @@ from typing import Any, TypeVar
 from sinkbench.errors import ServiceError, SinkbenchError
 from sinkbench.secrets import redacted
 
-__all__ = ["in_one_line", "map_exceptions", "maps_exceptions"]
-
 LONGEST = 200
 
 Client = TypeVar("Client", bound=type)
 
 
 def in_one_line(error: Exception) -> str:
-    """What an error says, which may be many lines, in one short one; after its kind if it is none of ours."""
+    """Returns an error's text, shortened to one line; its class precedes it unless it is one of sinkbench's."""
     said = str(error) if isinstance(error, SinkbenchError) else f"{type(error).__name__}: {_said_by(error)}"
-    # Before it is cut: half a secret would not be found any more.
+    # Before it is cut, since a part of a secret would not be recognized.
     return " ".join(redacted(said).split())[:LONGEST]
 
 
 def _said_by(error: Exception) -> str:
-    # As a text, those of Elasticsearch's transport name each of their layers, so that what happened would be cut off.
+    # The text of Elasticsearch's transport errors names each layer, so that the cause would be cut off.
     layered = type(error).__module__.startswith("elastic_transport")
     return str(getattr(error, "message", error)) if layered else str(error)
 
 
 @contextmanager
 def map_exceptions(*kinds: type[Exception], to: type[ServiceError] = ServiceError) -> Iterator[None]:
-    """Raises what a client raises as `to`.
-
-    Args:
-        kinds: the client's own exceptions; others pass.
-        to: what becomes of them.
-    """
+    """Raises the client's exceptions `kinds` as `to`; others pass."""
     try:
         yield
     except kinds as error:
@@ -46,13 +39,7 @@ def map_exceptions(*kinds: type[Exception], to: type[ServiceError] = ServiceErro
 
 
 def maps_exceptions(*kinds: type[Exception]) -> Callable[[Client], Client]:
-    """A decorator of a class that talks to a service: its constructor and public methods raise `kinds` as ServiceError.
-
-        @maps_exceptions(psycopg.Error)
-        class PostgresSink: ...
-
-    Generators are mapped as long as they run. Private methods still raise what the client raises.
-    """
+    """A class decorator: constructor and public methods, also running generators, raise `kinds` as ServiceError."""
 
     def mapped(client: Client) -> Client:
         for name, method in list(vars(client).items()):

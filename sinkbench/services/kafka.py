@@ -1,4 +1,4 @@
-"""What the controller asks of Kafka itself: topics and the offsets of consumer groups."""
+"""The controller's requests to Kafka: topics, and the offsets of consumer groups."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
 
-__all__ = ["Kafka", "PartitionCopies", "group_of", "kafka_errors"]
-
 TIMEOUT_SECONDS = 10.0
-# What librdkafka reports of connections that it goes on trying: when that is of no use, and what tells most, in order.
+# librdkafka's errors of connections that it retries: after these, retries are useless.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
 LOOK_SECONDS = 2.0
-# A few records of each partition are looked at; a batch comes as a whole, however large.
+# A few records of each partition are read; a batch comes as a whole, however large.
 FETCH_BYTES = 64 << 10
-# Offsets of this many partitions are one quick answer of each broker.
 STATUS_KEYS, STATUS_SECONDS = 50, 3.0
+# With this many partitions, one quick answer of each broker has all offsets.
 MOST_PARTITIONS = 5_000
+# The most informative ones, in order.
 TELLING = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)
 
-# librdkafka reports every refused connection by itself; what matters here comes back as an error.
+# librdkafka logs every refused connection; the relevant ones are returned as errors.
 SILENT = logging.getLogger("sinkbench.services.kafka")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
 
 
 class PartitionCopies(NamedTuple):
-    """The brokers of a partition: which leads it (below 0: none), which have a copy, and whose copy is in sync."""
+    """The brokers of a partition: its leader (below 0: none), its replicas, and its in-sync replicas."""
 
     leader: int
     copies: tuple[int, ...]
@@ -51,31 +50,22 @@ class PartitionCopies(NamedTuple):
 
 
 def kafka_errors() -> AbstractContextManager[None]:
-    """Raises what Kafka's client raises as ServiceError."""
     return map_exceptions(KafkaException)
 
 
 def group_of(connector: str) -> str:
-    """The consumer group of a sink connector, as Connect names it."""
+    """Returns the consumer group of a sink connector, as Connect names it."""
     return f"connect-{connector}"
 
 
 @maps_exceptions(KafkaException)
 class Kafka:
-    """One Kafka cluster, asked by an admin client. Raises ServiceError where it does not answer."""
+    """One Kafka cluster, with an admin client. Methods raise ServiceError if it does not answer."""
 
     def __init__(
         self, bootstrap: str, settings: Mapping[str, str] | None = None, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> None:
-        """
-        Args:
-            bootstrap: host:port of brokers, separated by commas.
-            settings: further settings of librdkafka, such as those for SASL and TLS.
-            timeout_seconds: how long an answer about offsets is waited for.
-
-        Raises:
-            StackError: librdkafka knows no such setting, or cannot use its value.
-        """
+        """`timeout_seconds` is for requests about offsets. Raises StackError for invalid settings."""
         self.bootstrap = bootstrap
         self._seconds = timeout_seconds
         self._reader: _Reader | None = None
@@ -87,41 +77,37 @@ class Kafka:
             raise StackError(f"Kafka's settings cannot be used: {error.args[0].str()}") from None
 
     def problem(self, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
-        """What keeps the cluster from answering, in librdkafka's words; None if it answers."""
+        """Returns librdkafka's reason why the cluster does not answer; None if it does."""
         deadline = time.monotonic() + timeout_seconds
         while True:
             try:
                 self._admin.list_topics(timeout=min(LOOK_SECONDS, timeout_seconds))
             except KafkaException as error:
                 cause = self._cause(error)
-                # librdkafka itself would go on trying until the time is over.
+                # librdkafka itself would retry until the timeout.
                 if time.monotonic() > deadline or any(told.code() in FINAL for told in self._told):
                     return cause
             else:
                 return None
 
     def _cause(self, error: KafkaException) -> str:
-        """Why a request failed: a broker that refuses a password is, for the request itself, one that is not there."""
+        """The reason of a failed request, for which a broker that rejects a password is just unavailable."""
         self._admin.poll(0)
         telling = [told for code in TELLING for told in self._told if told.code() == code]
         return str((telling or error.args)[0].str())
 
     def topics(self) -> list[str]:
-        """Names of all topics. Raises StackError if the cluster does not answer."""
+        """Raises StackError if the cluster does not answer."""
         try:
             return sorted(self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics)
         except KafkaException as error:
             raise StackError(f"Kafka at {self.bootstrap} does not answer: {self._cause(error)}") from None
 
     def brokers(self, timeout_seconds: float = TIMEOUT_SECONDS) -> frozenset[int]:
-        """The ids of the brokers that take part in the cluster now."""
         return frozenset(self._admin.list_topics(timeout=timeout_seconds).brokers)
 
     def broker_settings(self, names: Iterable[str]) -> dict[str, str | None]:
-        """How one of the brokers is set, by Kafka's names; "not set" for what has no value.
-
-        None for what it does not tell: others' clusters may let us see no settings.
-        """
+        """Returns the settings of one broker: "not set" without a value, None if not disclosed."""
         found: Mapping[str, Any] = {}
         with suppress(KafkaException, ValueError):
             broker = min(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
@@ -131,10 +117,7 @@ class Kafka:
         return {name: (found[name].value or "not set") if name in found else None for name in names}
 
     def copies(self, topic: str | None = None) -> tuple[frozenset[int], dict[str, dict[int, PartitionCopies]]]:
-        """The brokers that are up, and where the partitions of `topic`, or of all topics, are, by topic and number.
-
-        One request. A topic that is not there, or that this user may not see, is left out.
-        """
+        """Returns the brokers that are up, and the replicas by topic and partition of visible topics. One request."""
         seen = self._admin.list_topics(topic, timeout=TIMEOUT_SECONDS)
         found = {
             name: {
@@ -147,7 +130,6 @@ class Kafka:
         return frozenset(seen.brokers), found
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """The end offset of each partition of `topic`, by the partition's number."""
         described = self._admin.list_topics(topic, timeout=self._seconds).topics[topic]
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
         answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
@@ -156,17 +138,11 @@ class Kafka:
     def some_records(
         self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS, *, last: bool = False
     ) -> list[bytes | None]:
-        """The values of about `count` records from the middle of the topic's partitions, or of the `last` ones.
-
-        Fewer if time is up. A tombstone has none.
-        """
+        """Returns about `count` values from the middle of the partitions, or the last ones; fewer after the timeout."""
         return [message.value() for message in self._some(topic, count, timeout_seconds, last=last)]
 
     def keeps_status(self, topic: str, connector: str) -> bool:
-        """Whether Connect keeps its connectors' status in this topic: among its last records is one of `connector`'s.
-
-        Source: org.apache.kafka.connect.storage.KafkaStatusBackingStore.
-        """
+        """Whether one of the topic's last records is Connect's status of `connector` (KafkaStatusBackingStore)."""
         keys = [message.key() for message in self._some(topic, STATUS_KEYS, STATUS_SECONDS, last=True)]
         return any(key is not None and key.startswith(b"status-") and connector.encode() in key for key in keys)
 
@@ -179,13 +155,13 @@ class Kafka:
         consumer = Consumer({**self._settings, **own}, logger=SILENT)
         found: list[Message] = []
         try:
-            # Without a subscription no group is joined, and nothing is committed.
+            # Without a subscription the consumer joins no group and commits nothing.
             consumer.assign([TopicPartition(topic, number, offsets.start) for number, offsets in wanted.items()])
             missing, deadline = sum(map(len, wanted.values())), time.monotonic() + timeout_seconds
             while len(found) < missing and time.monotonic() < deadline:
                 message = consumer.poll(0.2)
-                # A tombstone is false, for its value has no length.
-                # Others follow the wanted ones of a partition; to pause it would take longer than to pass them by.
+                # A tombstone is falsy, since its value has no length. Other records follow the wanted ones of a
+                # partition; pausing it would take longer than skipping them.
                 if message is not None and not message.error() and message.offset() in wanted[message.partition()]:
                     found.append(message)
         finally:
@@ -193,10 +169,7 @@ class Kafka:
         return found
 
     def written(self) -> dict[str, int]:
-        """How many records each topic has taken so far; empty if there are too many partitions to ask for them all.
-
-        Kafka's own topics are left out.
-        """
+        """Returns the sum of the end offsets by topic, without internal topics; empty with too many partitions."""
         described = self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics
         asked = {
             TopicPartition(name, number): OffsetSpec.latest()
@@ -208,21 +181,21 @@ class Kafka:
             return {}
         counts: dict[str, int] = {}
         for partition, future in self._admin.list_offsets(asked, request_timeout=TIMEOUT_SECONDS).items():
-            # A topic may be deleted meanwhile, or be none of what we may see.
+            # A topic may be deleted in the meantime, or not be visible.
             with suppress(KafkaException):
                 counts[partition.topic] = counts.get(partition.topic, 0) + future.result().offset
         return counts
 
     def committed(self, group: str, topic: str) -> int:
-        """Sum of the offsets that `group` has committed for `topic`; 0 for a group that has committed nothing."""
+        """Returns the sum of the offsets that `group` has committed for `topic`; 0 without any."""
         reader = self._reader
         if reader is None or (reader.group, reader.topic) != (group, topic):
-            # One trial comes after the other; a reader of an earlier one would keep its threads.
+            # Trials run one after another; a reader of an earlier one would keep its threads.
             reader = self._reader = _Reader(self._settings, group, topic)
         return reader.committed(self._seconds)
 
     def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
-        """Waits until `group` has no members, so that nothing more is written. Raises StackError if it keeps some."""
+        """Waits until `group` has no members, so that nothing more is written. Raises StackError after the timeout."""
         deadline = time.monotonic() + timeout_seconds
         problem = ""
         while time.monotonic() < deadline:
@@ -239,17 +212,16 @@ class Kafka:
         )
 
     def groups(self) -> list[str]:
-        """Names of all consumer groups that this user may see."""
         listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS).result()
         return sorted(each.group_id for each in listed.valid)
 
     def is_empty(self, group: str) -> bool:
-        """Whether `group` has no members, or is not there."""
+        """Whether `group` has no members, or does not exist."""
         described = self._described(group)
         return described is None or described.state in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
     def members(self, group: str) -> int | None:
-        """How many members a stable `group` has; None while it rebalances, and of a group that is not there."""
+        """Returns the number of members of a stable `group`; None while it rebalances or if it does not exist."""
         described = None
         with suppress(KafkaException):
             described = self._described(group)
@@ -258,23 +230,19 @@ class Kafka:
         return len(described.members)
 
     def _described(self, group: str) -> Any:
-        """What the cluster says of `group`; None of one that is not there."""
         answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
         return _unless_absent(answer[group])
 
     def create_topic(
         self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
     ) -> None:
-        """Makes a topic with these settings of its own; one that exists is left as it is."""
+        """Creates a topic unless it exists."""
         wanted = [NewTopic(topic, partitions, replication, config=dict(config or {}))]
         futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 
     def produce(self, topic: str, values: Iterable[bytes]) -> int:
-        """Puts values into a topic, without keys, and waits until they are there. Returns how many there are.
-
-        Raises StackError if not all were acknowledged.
-        """
+        """Writes values without keys. Returns their number once all are acknowledged, else raises StackError."""
         producer = Producer({**self._settings, "enable.idempotence": True}, logger=SILENT)
         failed: list[str] = []
 
@@ -293,21 +261,18 @@ class Kafka:
         return count
 
     def delete_topic(self, topic: str) -> None:
-        """Deletes a topic; one that is not there is fine."""
         futures = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "delete", "UNKNOWN_TOPIC_OR_PART")
 
     def delete_group(self, group: str) -> None:
-        """Deletes a consumer group's offsets; one that is not there is fine."""
+        """Deletes a consumer group's offsets if it exists."""
         futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
         _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
 
 
 class _Reader:
-    """Reads what a group has committed for a topic, as a consumer that never joins the group.
-
-    An admin client would tell the same in one request. But if the group's coordinator dies meanwhile, it may never find
-    another one (librdkafka's issue 5511), or end the whole process (issue 4605).
+    """Reads a group's committed offsets without joining the group. An admin client may never find a new coordinator
+    after the old one died (librdkafka issue 5511), or abort the process (issue 4605).
     """
 
     def __init__(self, settings: Mapping[str, Any], group: str, topic: str) -> None:
@@ -316,7 +281,7 @@ class _Reader:
         self._partitions: list[TopicPartition] = []
 
     def committed(self, timeout_seconds: float) -> int:
-        # What librdkafka reports would pile up.
+        # Otherwise librdkafka's events accumulate.
         self._consumer.poll(0)
         if not self._partitions:
             described = self._consumer.list_topics(self.topic, timeout=timeout_seconds).topics[self.topic]
@@ -328,7 +293,7 @@ class _Reader:
 
 
 def _unless_absent(future: Any) -> Any:
-    """What was asked of a consumer group; None if it is not there, or is none of what we may see."""
+    """The result of a request about a group; None if the group does not exist or is not visible."""
     try:
         return future.result()
     except KafkaException as error:
@@ -338,7 +303,7 @@ def _unless_absent(future: Any) -> Any:
 
 
 def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:
-    """Waits for what was asked. Raises StackError unless it is done, or failed as is `harmless`."""
+    """Waits for the results. Raises StackError for errors other than `harmless`."""
     for name, future in futures.items():
         try:
             future.result()

@@ -1,7 +1,5 @@
-"""Which release of Kafka brokers are.
-
-Kafka's protocol tells no release, but which versions of each request a broker takes, and every release has raised
-some. librdkafka asks every broker for these, and shows them in its log alone.
+"""The release of Kafka brokers. The protocol does not tell it, but each release raised the version of some request.
+librdkafka asks every broker for these versions, and shows them only in its log.
 """
 
 from __future__ import annotations
@@ -17,12 +15,10 @@ from confluent_kafka.admin import AdminClient
 from sinkbench.services.failures import map_exceptions
 from sinkbench.services.versions import Supported
 
-__all__ = ["SUPPORTED", "kafka_refusal", "kafka_release", "release_of"]
-
 SUPPORTED = Supported("3.7 and later", (3, 7))
-# Requests by their numbers in the protocol. Every broker offers these, however it is set.
+# API keys of requests that every broker offers, whatever its settings.
 PRODUCE, FETCH, LIST_OFFSETS, DESCRIBE_LOG_DIRS = 0, 1, 2, 35
-# The first release that takes such a request in that version, with ZooKeeper as without it.
+# The first release with this version of the request, with ZooKeeper and without.
 SINCE = (
     ("3.7", PRODUCE, 10),
     ("3.8", PRODUCE, 11),
@@ -33,19 +29,14 @@ SINCE = (
     ("4.3 or later", DESCRIBE_LOG_DIRS, 5),
 )
 OLDER = "3.6 or earlier"
-# One line for each request: its name, its number, and from which version to which the broker takes it.
+# One line per request: name, API key, lowest and highest version that the broker supports.
 LINE = re.compile(r"ApiKey \S+ \((\d+)\) Versions -?\d+\.\.(\d+)")
 QUIET_SECONDS = 0.2
 
 
 def release_of(highest: Mapping[int, int]) -> str | None:
-    """The release whose protocol a broker speaks, as far as it can be told, such as "3.8".
-
-    Another program than Kafka may speak some requests as a later release does: the earliest that it falls behind of
-    counts.
-
-    Args:
-        highest: the highest version of each request that it takes, by the request's number; None comes of nothing.
+    """Returns the release, such as "3.8", from the highest version of each request; None without any. The first missing
+    step decides, since other implementations may support some requests of a later release.
     """
     if not highest:
         return None
@@ -58,22 +49,15 @@ def release_of(highest: Mapping[int, int]) -> str | None:
 
 
 def kafka_refusal(release: str | None) -> str | None:
-    """Why brokers of that release cannot be used, in one line; None if they can, or if it is not known."""
+    """Returns in one line why brokers of that release cannot be used; None if they can, or if it is unknown."""
     if SUPPORTED.refusal("Kafka", release) is None:
         return None
     return f"its protocol is that of Kafka {release}; sinkbench supports Kafka {SUPPORTED.words}"
 
 
 def kafka_release(bootstrap: str, settings: Mapping[str, str], timeout_seconds: float) -> str | None:
-    """The release of the brokers that answer at these addresses, the oldest of them; None if none has told in time.
-
-    Args:
-        bootstrap: host:port of brokers, separated by commas.
-        settings: further settings of librdkafka, such as those for SASL and TLS.
-        timeout_seconds: how long that may take.
-
-    Raises:
-        ServiceError: librdkafka cannot use the settings, or no broker answers.
+    """Returns the release of the oldest broker that answers within `timeout_seconds`; None if unknown. Raises
+    ServiceError if librdkafka rejects the settings, or no broker answers.
     """
     told = _Told()
     logger = logging.Logger("librdkafka")
@@ -82,14 +66,14 @@ def kafka_release(bootstrap: str, settings: Mapping[str, str], timeout_seconds: 
     with map_exceptions(KafkaException):
         admin = AdminClient({**settings, "bootstrap.servers": bootstrap, "debug": "feature"}, logger=logger)
         admin.list_topics(timeout=timeout_seconds)
-    # What was logged is handed out by polling.
+    # Polling delivers what was logged.
     while admin.poll(QUIET_SECONDS) and time.monotonic() < deadline:
         continue
     return release_of(told.highest)
 
 
 class _Told(logging.Handler):
-    """Keeps the highest version of each request that all brokers take."""
+    """Keeps the highest version of each request that all brokers support."""
 
     def __init__(self) -> None:
         super().__init__()

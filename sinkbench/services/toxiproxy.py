@@ -1,4 +1,4 @@
-"""A client of toxiproxy, a TCP proxy with faults on purpose, which are called toxics there."""
+"""A client of toxiproxy, a TCP proxy that injects faults ("toxics")."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ from sinkbench.errors import ServiceError
 from sinkbench.services.access import Access
 from sinkbench.services.http import http_client, http_errors
 
-__all__ = ["Toxic", "Toxiproxy"]
-
 TIMEOUT_SECONDS = 10.0
-# The proxy itself chooses a port that is free, and keeps it while it refuses connections.
+# toxiproxy chooses a free port, and keeps it while it refuses connections.
 ANY_PORT = 0
 
 
 @dataclass(frozen=True)
 class Toxic:
-    """A fault of all connections of a proxy, in one direction.
-
-    Attributes:
-        type: toxiproxy's word: latency, bandwidth, timeout.
-        stream: upstream is what clients send, downstream what they are answered.
-        attributes: its figures, by toxiproxy's names.
-    """
+    """A fault of all connections of a proxy; `stream` is upstream for what clients send, downstream for the answers."""
 
     type: str
     stream: Literal["upstream", "downstream"]
@@ -35,7 +27,6 @@ class Toxic:
 
     @property
     def name(self) -> str:
-        """What it is called in a proxy."""
         return f"{self.type}_{self.stream}"
 
 
@@ -43,7 +34,7 @@ class Toxiproxy:
     """One server with any number of proxies. Its methods raise ServiceError if it does not answer, or refuses."""
 
     def __init__(self, address: str, listen: str = "127.0.0.1") -> None:
-        """`address` is its host and port. Its proxies listen on the host `listen`."""
+        """`address` is host:port of the server; its proxies listen on the host `listen`."""
         self._url = f"http://{address}"
         self._listen = listen
         self._http = http_client(Access(), TIMEOUT_SECONDS)
@@ -55,7 +46,6 @@ class Toxiproxy:
         self._http.close()
 
     def answers(self) -> bool:
-        """Whether it is ready."""
         try:
             self._ask("GET", "/version")
         except ServiceError:
@@ -63,23 +53,23 @@ class Toxiproxy:
         return True
 
     def stand_before(self, name: str, upstream: str) -> tuple[str, int]:
-        """Adds a proxy for a server at host:port. Returns the host and the port that it listens on."""
+        """Adds a proxy for a server at host:port. Returns the host and port on which it listens."""
         listen = f"{self._listen}:{ANY_PORT}"
         made = self._ask("POST", "/proxies", {"name": name, "listen": listen, "upstream": upstream, "enabled": True})
         host, _, port = str(made.json()["listen"]).rpartition(":")
         return host, int(port)
 
     def add(self, proxy: str, toxic: Toxic) -> None:
-        """Begins a fault; connections that are open get it, too."""
+        """Starts a fault, also for open connections."""
         told = {"name": toxic.name, "type": toxic.type, "stream": toxic.stream, "attributes": dict(toxic.attributes)}
         self._ask("POST", f"/proxies/{proxy}/toxics", told)
 
     def remove(self, proxy: str, toxic: Toxic) -> None:
-        """Ends a fault; a timeout closes its connections then, since it has swallowed what they carried."""
+        """Ends a fault. The end of a timeout closes its connections, since it has dropped their data."""
         self._ask("DELETE", f"/proxies/{proxy}/toxics/{toxic.name}")
 
     def enable(self, proxy: str, enabled: bool) -> None:
-        """Whether the proxy listens; if not its connections are closed, and new ones refused."""
+        """If disabled, the proxy closes its connections and refuses new ones."""
         self._ask("POST", f"/proxies/{proxy}", {"enabled": enabled})
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:

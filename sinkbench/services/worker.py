@@ -1,8 +1,5 @@
-"""Worker processes: each runs one function at the other end of a connection, and none outlives its controller.
-
-`Workers` starts `python -m sinkbench.services.worker FD`, which does no work itself: for each socket that it is sent it
-forks a worker, which costs less than another interpreter with all of its imports. What a worker needs goes through its
-socket, pickled, since arguments are visible in process lists.
+"""Worker processes that run one function each and do not outlive the controller. They are forks of one process, which
+is cheaper than new interpreters; pickled arguments pass through a socket, since command lines are visible to others.
 """
 
 from __future__ import annotations
@@ -22,20 +19,18 @@ from typing import Any
 from sinkbench.errors import ServiceError, SinkbenchError
 from sinkbench.services.failures import in_one_line
 
-__all__ = ["Work", "WorkerFailed", "Workers", "answer_of", "order"]
-
 END_SECONDS = 5.0
 
 Work = Callable[[Connection], None]
-"""A function of a module; it ends when its connection does, which raises EOFError or OSError."""
+"""A module-level function; it ends when its connection does, which raises EOFError or OSError."""
 
 
 class WorkerFailed(SinkbenchError):
-    """A worker could not do what was asked of it; the text says why."""
+    """A worker could not carry out its order; the text says why."""
 
 
 def order(worker: Connection, what: object) -> None:
-    """Sends an order to a worker. Raises WorkerFailed if it died."""
+    """Raises WorkerFailed if the worker has died."""
     try:
         worker.send(what)
     except OSError:
@@ -43,7 +38,7 @@ def order(worker: Connection, what: object) -> None:
 
 
 def answer_of(worker: Connection, seconds: float) -> Any:
-    """What a worker sends next. Raises WorkerFailed if it died, failed, or sends nothing for `seconds`."""
+    """Returns what a worker sends next. Raises WorkerFailed if it died, failed, or sends nothing for `seconds`."""
     try:
         if not worker.poll(max(0.0, seconds)):
             raise WorkerFailed("a worker process did not answer in time")
@@ -64,7 +59,7 @@ class Workers:
         self._ends: list[Connection] = []
 
     def start(self, work: Work) -> Connection:
-        """Starts a worker, and returns this end of its connection. Raises WorkerFailed if that fails."""
+        """Starts a worker and returns the connection to it. Raises WorkerFailed if that fails."""
         if self._parent is None or self._parent.poll() is not None or self._orders is None:
             self.close()
             self._parent, self._orders = _start_parent()
@@ -79,12 +74,12 @@ class Workers:
         return self._ends[-1]
 
     def close(self, grace_seconds: float = 0.0) -> None:
-        """Ends all of them and returns when they are gone; they have `grace_seconds` to end themselves."""
+        """Ends all workers and waits for their end; they have `grace_seconds` to end themselves."""
         if self._parent is None or self._orders is None:
             return
         self._orders.close()
         _close(self._ends, grace_seconds)
-        # They are one group with their parent, whose number is free only once it has been waited for.
+        # The workers are in their parent's process group, whose id stays in use until the parent has been waited for.
         with suppress(ProcessLookupError):
             os.killpg(self._parent.pid, signal.SIGKILL)
         self._parent.wait(END_SECONDS)
@@ -102,7 +97,7 @@ class Workers:
 
 
 def _close(ends: list[Connection], seconds: float) -> None:
-    """Sends workers no more, and waits until their ends of the connections are closed, too."""
+    """Closes the sending ends, and waits until the workers close theirs."""
     deadline = time.monotonic() + seconds
     for end in ends:
         with suppress(EOFError, OSError), socket.socket(fileno=os.dup(end.fileno())) as connected:
@@ -122,16 +117,16 @@ def _start_parent() -> tuple[subprocess.Popen[bytes], Connection]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(theirs.fileno(),),
-            # Ctrl-C is for the controller; and so it is a group of its own with its children.
+            # Ctrl-C is for the controller only; the session is also the process group of the workers.
             start_new_session=True,
         )
     return process, Connection(ours.detach())
 
 
 def main(descriptor: int) -> None:
-    """Forks a worker for each socket that comes, until the controller closes its end of the connection."""
+    """Forks a worker for each socket that arrives, until the controller closes its end of the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # So that no worker that has ended is left as a zombie.
+    # So that ended workers do not stay as zombies.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with Connection(descriptor) as orders, suppress(EOFError, ConnectionError):
         while True:
@@ -142,7 +137,7 @@ def main(descriptor: int) -> None:
                     orders.close()
                     _run(work, handle)
                 finally:
-                    # What this process has open is its parent's to close.
+                    # The parent closes what this process inherited.
                     os._exit(0)
             os.close(handle)
 

@@ -1,7 +1,4 @@
-"""The sinks: where the records end up. One module, or package, for each, which declares all that is particular to it.
-
-All are found by their entry points. See docs/sinks.md.
-"""
+"""The sinks, found by their entry points; the module or package of each has all that is particular to it."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ def sink_kind(name: str) -> SinkKind:
 
 
 def sink_kinds() -> list[SinkKind]:
-    """All sinks that are installed, by name. Raises StackError if one cannot be used."""
+    """All installed sinks, by name. Raises StackError if one cannot be used."""
     return [sink_kind(sink.name) for sink in declared_sinks()]
 
 
@@ -79,17 +76,12 @@ def stamping_sinks() -> list[str]:
 
 
 def settable_of_sinks() -> dict[str, Mapping[str, Settable]]:
-    """What a plan can set of each sink's services, by the sink's name."""
+    """The settings that a plan can make of each sink's services, by the sink's name."""
     return {kind.name: kind.settable for kind in sink_kinds()}
 
 
 def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:
-    """The sink of that name, connected.
-
-    Raises:
-        ServiceError: it does not answer.
-        StackError: there is no such sink, or its version is none that is supported.
-    """
+    """Connects to a sink. Raises ServiceError without an answer, StackError if it is missing or not supported."""
     kind = sink_kind(name)
     if name not in endpoints.sinks:
         where = endpoints.stack_file or "this stack"
@@ -113,5 +105,5 @@ def _check_versions(kind: SinkKind, endpoints: Endpoints) -> None:
 
 
 def open_writer(to: Destination) -> Writer:
-    """A connection that writes as `to` says. Raises ServiceError if it does not come about."""
+    """Opens a connection that writes as `to` says. Raises ServiceError if that fails."""
     return sink_kind(to.sink).writers[to.way](to)

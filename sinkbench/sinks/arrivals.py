@@ -1,4 +1,4 @@
-"""When records arrived in a sink: what a look at them tells, and how times follow from sequence numbers."""
+"""When records arrived in a sink: watches, and times that are derived from sequence numbers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArrivalWatch", "Arrivals", "SeqNoTimes", "clock_offset"]
-
 Numbers = npt.NDArray[np.float64]
-# Of 20 records 19 are known at least so well.
+# Share of the records for which a resolution holds.
 USUAL = 0.95
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Some records of a load: when each was due and when it arrived, in microseconds since the epoch.
-
-    Attributes:
-        due_us: one a record.
-        stored_us: the same for when it was stored; NaN where that is not known.
-        resolution_us: to within how many microseconds `stored_us` is known, of 19 in 20 records.
-        searchable_us, searchable_resolution_us: the same for when a search would find it; None in a sink where that is
-            when it is stored.
+    """Some records of a load, one value per record, in microseconds since the epoch; NaN is unknown. `resolution_us` is
+    the uncertainty of `stored_us` for 95 % of the records. `searchable_us`, when a search would find them, is None if
+    that is `stored_us`.
     """
 
     due_us: Numbers
@@ -37,53 +30,36 @@ class Arrivals:
 
 
 class ArrivalWatch(AbstractContextManager["ArrivalWatch"], Protocol):
-    """Takes down, while records arrive, what the sink itself does not keep; between entering and leaving."""
+    """Records, between entering and leaving, what the sink itself does not keep."""
 
     def read(self, run: str, one_in: int) -> Arrivals:
-        """The records of `run` whose `bench.seq` is a multiple of `one_in`; after it was left, and the sink settled."""
+        """The records of `run` whose `bench.seq` is a multiple of `one_in`, after leaving and settling."""
 
 
 def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
-    """How far a server's clock is ahead of this machine's.
-
-    By the quickest of some questions, whose answer was given somewhere in the middle (F. Cristian, "Probabilistic clock
-    synchronization", Distributed Computing 3, 1989). A difference that the way there and back explains is none.
-
-    Args:
-        asked: for each question the time by this machine's clock, by the server's, and by this machine's again, in
-            microseconds since the epoch.
-
-    Returns:
-        The difference, and to within what times of the server are known after that; both in microseconds. Without a
-        difference that is the microsecond that clocks count.
+    """How far a server's clock is ahead of this machine's, and the resolution of the corrected time, in microseconds.
+    Each entry of `asked` is this machine's time, the server's, and this machine's again; the quickest one counts (F.
+    Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989). A difference within its round trip
+    is 0, with the resolution of a clock, 1 microsecond.
     """
     reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
     return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)
 
 
 class SeqNoTimes:
-    """When each operation of one shard happened, from readings of the shard's highest sequence number.
-
-    A shard numbers its operations from 0. The number s was given between the last reading below s and the first that
-    had come to s.
+    """Times of one shard's operations, from readings of its highest sequence number. Numbers begin at 0. Operation s
+    happened between the last reading below s and the first that reached s.
     """
 
     def __init__(self, times_us: Sequence[float], highest: Sequence[float]) -> None:
-        """`times_us`: of the readings, in order. `highest`: what was read, -1 of an empty shard; it never falls."""
+        """`highest` are the readings at `times_us`, in order; -1 for an empty shard, and never falling."""
         self._times = np.asarray(times_us, dtype=np.float64)
         self._highest = np.maximum.accumulate(np.asarray(highest, dtype=np.float64)) if len(highest) else np.empty(0)
 
     def at(self, numbers: npt.ArrayLike, *, at_once: bool = False) -> tuple[Numbers, Numbers]:
-        """When operations with these numbers happened.
-
-        Args:
-            numbers: of operations of this shard.
-            at_once: whether all between two readings happened at one moment, as a refresh makes them searchable, so
-                that the middle is the best guess; else evenly.
-
-        Returns:
-            The times in microseconds, and how far apart the two readings were between which each lies. Both are NaN for
-            numbers beyond the last reading, and for those that the first had already come to.
+        """When the operations with these numbers happened, and the distance of the two readings around each, in
+        microseconds. Both are NaN outside the readings. With `at_once`, as in a refresh, all operations between two
+        readings happened at one moment, so the middle is the best estimate; otherwise they are spread evenly.
         """
         wanted = np.asarray(numbers, dtype=np.float64)
         times = np.full(wanted.shape, np.nan)
@@ -99,6 +75,6 @@ class SeqNoTimes:
 
     @staticmethod
     def resolution_us(widths: Numbers) -> float:
-        """Half of the distance between the readings around a record, of 19 in 20 records; NaN of none."""
+        """Half the distance of the readings around a record, for 95 % of the records; NaN if there are none."""
         known = widths[np.isfinite(widths)]
         return float(np.quantile(known, USUAL)) / 2 if known.size else float("nan")

@@ -1,7 +1,4 @@
-"""What a sink can do beyond its core: each capability is an object that is there, or None.
-
-All raise ServiceError if the sink does not answer. None of them is safe in two threads at once, unless it says so.
-"""
+"""What a sink can do beyond its core. All raise ServiceError without an answer; only `FullDisk` is thread-safe."""
 
 from __future__ import annotations
 
@@ -21,101 +18,72 @@ from sinkbench.sinks.arrivals import ArrivalWatch
 from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling
 from sinkbench.stack.smalldisk import SmallDisk
 
-__all__ = [
-    "ASK_SECONDS",
-    "ArrivalTimes",
-    "Capabilities",
-    "Changes",
-    "DiskToFill",
-    "Documents",
-    "Filling",
-    "FullDisk",
-    "OtherClients",
-    "Pooler",
-    "Queries",
-    "Refusing",
-    "Replication",
-    "ServiceSettings",
-    "needed",
-]
-
 T = TypeVar("T")
 
 ASK_SECONDS = 20.0
-"""How long a query may take."""
+"""The longest time that a query may take."""
 
 
 class ServiceSettings(Protocol):
-    """Sets the sink's services for the time of a trial, and back. `SinkKind.settable` says what can be set."""
+    """Sets the sink's services for a trial, and restores them. `SinkKind.settable` says what can be set."""
 
     def refusal(self, given: Given) -> str | None:
-        """Why the services, as they run now, cannot be set so, in one line that says what to do; None if they can."""
+        """Why the running services cannot be set so, in one line with a fix; None if they can."""
 
     def apply(self, given: Given) -> None:
-        """From now on the services are set so, for what `create` makes and for new connections, until `revert`.
-
-        Part of it may be done if this raises.
-        """
+        """Sets the services until `revert`, for new targets and connections. If this raises, part of it may be done."""
 
     def revert(self) -> list[str]:
-        """Ends what `apply` began, also in a process that was killed. Returns what was set back, for a person."""
+        """Undoes `apply`, also that of a process that was killed. Returns what was restored, for a person."""
 
 
 class ArrivalTimes(Protocol):
-    """When records arrived."""
+    """Arrival times of records."""
 
     def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
-        """A watch for as long as the context lasts.
-
-        Where the sink does not keep the times itself, it is read that often, in a thread of its own. The watch has a
-        connection of its own, which can be opened after the sink's was lost.
+        """Watches `target` while the context lasts, by a connection that can be opened after the sink's was lost. A
+        sink that does not keep the times itself is read at that interval, in another thread.
         """
 
     def rate(self, target: str, records: int) -> float | None:
-        """Records per second from the 10th to the 90th percent of `records`, by the times that the sink itself keeps.
-
-        None where it keeps none, or has not that many. Needs no sampling while records arrive.
+        """Records per second from the 10th to the 90th percent of `records`, by the times that the sink keeps; None if
+        it keeps none or has fewer records. Needs no sampling while records arrive.
         """
 
 
 class OtherClients(Protocol):
-    """Tells other clients of the sink from the trial's."""
+    """Distinguishes other clients of the sink from the trial's."""
 
     def seen(self) -> SinkOthers:
-        """What other clients have there now."""
+        """Other clients' open connections, and the records that were written so far."""
 
     def exclude_existing(self) -> None:
-        """Connections that are open now belong to others.
-
-        As long as they stay open, `Sink.read` counts them among its signs as `OTHER_CONNECTIONS` and
-        `OTHER_POOL_CLIENTS`.
+        """Counts all connections that are open now as others'. While they stay open, `Sink.read` has them among its
+        signs as `OTHER_CONNECTIONS` and `OTHER_POOL_CLIENTS`.
         """
 
     def diverted(self, target: str) -> str | None:
-        """Why what the connectors write no longer goes to `target`, for a person; None if it does."""
+        """Why connectors' writes no longer go to `target`, for a person; None if they do."""
 
 
 class Replication(Protocol):
-    """Checks the copies of a target before a connector is made, and when it is gone."""
+    """Checks the copies of a target before a connector is created and after it is deleted."""
 
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
-        """Whether copies of `target` are in sync and on all their nodes.
-
-        `config` is the connector's configuration, whose sessions may have commits wait for more. What cannot be seen is
-        among `ReplicationState.unchecked`.
+        """Whether copies of `target` are in sync and on all their nodes. Sessions of a connector with this `config` may
+        make commits wait for more. `ReplicationState.unchecked` has what cannot be seen.
         """
 
 
 class Documents(Protocol):
-    """Gives stored records back. What is not kept as a document is left out."""
+    """Returns stored records. What is not kept as a document is left out."""
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
-        """The documents whose `bench.run` is `run` and whose `bench.seq` is in `seqs`, by that, as Python's json."""
+        """The documents of `run` whose `bench.seq` is in `seqs`, by `bench.seq`, as Python's json."""
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-        """The documents whose `bench.run` is `run`: all, or evenly by `bench.seq` one in `one_in`.
-
-        In chunks of `at_once`, in any order, each as `loadgen.checksum.parse` reads it.
+        """The documents of `run` in chunks of `at_once`, in any order, as `loadgen.checksum.parse` reads them: all, or
+        one in `one_in` evenly by `bench.seq`.
         """
 
 
@@ -123,10 +91,8 @@ class Queries(Protocol):
     """Answers queries."""
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
-        """What `target` answers, after `settle` or while records come; then without `explain`.
-
-        With `explain` it is found out whether an index helps. Raises ServiceError if the query fails, or takes longer
-        than `ASK_SECONDS`.
+        """Asks `target`, after `settle` or, without `explain`, while records arrive. `explain` finds out whether
+        an index helps. Raises ServiceError if the query fails or takes longer than `ASK_SECONDS`.
         """
 
 
@@ -134,65 +100,59 @@ class Changes(Protocol):
     """Audits records that change keys."""
 
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
-        """The key and the `bench.seq` of every row whose `bench.run` is `run`, in chunks, in any order.
-
-        Raises TargetError if the rows have no key.
-        """
+        """The key and `bench.seq` of every row of `run`, in any order. Raises TargetError if the rows have no key."""
 
     def bloat(self, target: str) -> SinkBloat:
-        """What changes have left in `target`: asked before a connector is made, and when it is gone."""
+        """What changes have left in `target`; read before a connector is created and after it is deleted."""
 
 
 class Filling(Protocol):
     """Puts rows into a target before a trial."""
 
     def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
-        """Puts `rows` copies of the JSON documents, in turn, into the empty `target`, and lets it come to rest.
-
-        Yields from time to time how many are there. Rows that have a key get keys that no record has.
+        """Inserts `rows` copies of the JSON documents, in turn, into the empty `target`, and waits until the sink is
+        idle. Yields the number of rows from time to time. Keys of rows, if they have any, are those of no record.
         """
 
 
 class Pooler(Protocol):
-    """A connection pooler before the sink."""
+    """The connection pooler of a sink."""
 
     def read(self) -> SinkPooling:
-        """How it is set."""
+        """The pooler's settings."""
 
 
 class Refusing(Protocol):
-    """Has the server refuse writes, for the fault `refuse`. `SinkKind.refuses` says for which reasons."""
+    """Makes the server refuse writes, for the fault `refuse`. `SinkKind.refuses` lists the reasons."""
 
     def refuse(self, target: str, why: str) -> None:
-        """The server refuses every write to `target`, with an error that a connector sees, until `accept`.
-
-        "no connection" is asked again and again. What this takes is part of `target`, so that it goes with it, or of a
-        connection of this sink.
+        """Makes the server refuse every write to `target`, with an error that a connector sees, until `accept`. For "no
+        connection" it is called repeatedly. What it creates is part of `target` and removed with it, or of a connection
+        of this sink.
         """
 
     def accept(self, target: str) -> None:
-        """Ends that; nothing if it was not begun."""
+        """Ends `refuse`; does nothing if it was not begun."""
 
 
 class FullDisk(Protocol):
-    """A disk that can be full on purpose. Each method may be called again, and from any thread."""
+    """A disk that can be filled on purpose. Each method may be called repeatedly, and from any thread."""
 
     def fill(self) -> None:
-        """From now on there is no room for records. Called again and again, since there may be room again."""
+        """Leaves no room for records. Called repeatedly, since there may be room again."""
 
     def free(self) -> None:
-        """Gives the room back; nothing if all of it is there."""
+        """Gives the room back; does nothing if all of it is free."""
 
 
 class DiskToFill(Protocol):
-    """The disk for the fault `fill`. `SinkKind.full_disk` says how it can be full."""
+    """The disk for the fault `fill`. `SinkKind.full_disk` says how it is filled."""
 
     def disk(
         self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
     ) -> AbstractContextManager[FullDisk]:
-        """The disk of `target`, which is not full yet, as long as the context lasts.
-
-        A sink of `SMALL_DISK` mounts one, and has `target` on it meanwhile.
+        """The disk of `target` while the context lasts, not yet full. A sink of `SMALL_DISK` moves `target` there
+        meanwhile.
         """
 
 
@@ -206,12 +166,9 @@ class Capabilities:
         others: without it, all connections count as the trial's.
         replication: without it, a note says that copies were not checked.
         documents: without it, contents are not compared, and rates are excluded from answers and ratios.
-        queries: without it, it is not known what the target can answer.
         changes: without it, a plan's `load.changes` are refused.
         filling: without it, `rows_before` are refused.
         pooler: without it, there is no table of waits in the pool.
-        refusing: for `SinkKind.refuses`.
-        disk_to_fill: for `SinkKind.full_disk`.
     """
 
     service_settings: ServiceSettings | None = None
@@ -228,7 +185,7 @@ class Capabilities:
 
 
 def needed(capability: T | None, name: str) -> T:
-    """A capability that the sink's `SinkKind` declares. Raises StackError if its `Sink` lacks it."""
+    """Returns a capability that the sink's `SinkKind` declares. Raises StackError if the sink lacks it."""
     if capability is None:
         raise StackError(f"the sink has no capability {name}, which its SinkKind declares; correct its package")
     return capability

@@ -7,24 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-__all__ = ["POOLER", "JdbcUrl", "given", "jdbc_url", "pool_bean"]
-
 _SCHEME = re.compile(r"jdbc:([a-z]+):(?://)?([^/?]*)/?([^?]*)(?:\?(.*))?", re.DOTALL)
 POOLER = "${env:PGBOUNCER_HOST}"
-"""The pooler's host in the URL of a connector file, as the workers fill it in."""
-# A pool of the Camel sink, which is a bean of its registry.
+"""The pooler's host in a connector file's URL, as the workers fill it in."""
+# A pool of the Camel sink is a bean of its registry.
 _POOL = re.compile(r"(camel\.beans\.[^.]+)\.url")
 
 
 @dataclass(frozen=True)
 class JdbcUrl:
-    """A JDBC URL, taken apart.
-
-    Attributes:
-        kind: of database, such as postgresql.
-        hosts: each host:port, or host, that it names.
-        options: what stands after the "?".
-    """
+    """A parsed JDBC URL. `kind` is the database, such as postgresql; `hosts` are given as host:port or host."""
 
     kind: str
     hosts: tuple[str, ...]
@@ -38,9 +30,8 @@ def pool_bean(config: Mapping[str, str]) -> str | None:
 
 
 def given(config: Mapping[str, str]) -> tuple[str, str, str]:
-    """URL, user and password as they are in a connector's configuration; empty where it has none.
-
-    The Camel sink has these as properties of a bean, its pool: `camel.beans.NAME.url` and so on.
+    """URL, user and password of a connector's configuration, or ""; Camel has them in a bean, as
+    `camel.beans.NAME.url`.
     """
     if (pool := pool_bean(config)) is not None:
         url, user, password = (config.get(f"{pool}.{key}", "") for key in ("url", "username", "password"))

@@ -1,20 +1,12 @@
-"""What a sink proposes for your own records: the file of an index, or of a table."""
+"""The file of an index or a table that a sink proposes for your own records."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Proposal"]
-
 
 class Proposal(NamedTuple):
-    """A file that is proposed.
-
-    Attributes:
-        ending: of its name, as ".sql".
-        text: what is in it.
-        notes: what it leaves out, a line each.
-    """
+    """A proposed file: the ending of its name, such as ".sql", its text, and what it leaves out, one line each."""
 
     ending: str
     text: str

@@ -1,4 +1,4 @@
-"""What one look at a sink tells, and how it is set."""
+"""A sink's readings and settings."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from dataclasses import dataclass, field
 
 from sinkbench.analysis.durability import Promise
 
-__all__ = ["SinkBloat", "SinkOthers", "SinkPooling", "SinkReading", "SinkSettings"]
-
 
 @dataclass(frozen=True)
 class SinkReading:
-    """One look at a sink while a trial runs; None is what this sink does not have, or does not let us see.
-
-    Attributes:
-        stored: records stored so far.
-        backends: connections open at the database itself, but for sinkbench's own.
-        pool_clients: connections that clients hold to the pooler before it.
-        pool_servers: connections that the pooler holds to the database.
-        signs: further readings, each a column of the samples, for what the sink's own rules look at; what
-            only ever grows ends in `_total`. One that was not read this time is absent.
+    """One reading of a sink during a trial; None is unknown. `backends` are connections to the database without
+    sinkbench's, `pool_clients` and `pool_servers` the pooler's to clients and to the database. `signs` are further
+    columns of the samples, for the sink's rules: counters end in `_total`, and one that was not read is absent.
     """
 
     stored: int
@@ -32,12 +24,8 @@ class SinkReading:
 
 @dataclass(frozen=True)
 class SinkBloat:
-    """What changes leave in a sink; None is what it does not tell.
-
-    Attributes:
-        dead_rows: rows that are dead, or documents that are deleted, in the index or table now.
-        deadlocks, rollbacks: of the whole sink so far; they only grow.
-        bytes: of the index or table, as `Sink.disk_bytes`.
+    """What changes leave in a sink; None is unknown. `dead_rows` are dead rows or deleted documents of the target now,
+    `deadlocks` and `rollbacks` count in the whole sink and only grow, and `bytes` is as `Sink.disk_bytes`.
     """
 
     dead_rows: int | None
@@ -48,11 +36,8 @@ class SinkBloat:
 
 @dataclass(frozen=True)
 class SinkOthers:
-    """What is in a sink that is none of sinkbench's own doing; None is what it does not let us see.
-
-    Attributes:
-        connections: that are open now, but for sinkbench's own and those that a pooler keeps.
-        written: records that each index or table has taken so far, by its name.
+    """Clients and records of others in a sink; None is what it does not show. `connections` are those open now, without
+    sinkbench's own and a pooler's; `written` counts the records that each index or table has taken so far, by name.
     """
 
     connections: int | None
@@ -61,13 +46,7 @@ class SinkOthers:
 
 @dataclass(frozen=True)
 class SinkPooling:
-    """How the pooler before a sink is set; None is what it does not tell.
-
-    Attributes:
-        mode: when it takes a connection back from a client, by its own word.
-        size: how many connections to the database a pool may hold.
-        prepared_statements: how many statements it keeps prepared for its clients on each connection.
-    """
+    """A pooler's settings; None is unknown. `size` is per pool, `prepared_statements` per database connection."""
 
     mode: str | None
     size: int | None
@@ -76,12 +55,8 @@ class SinkPooling:
 
 @dataclass(frozen=True)
 class SinkSettings:
-    """How a sink is set, by its own names; None for what it does not tell us.
-
-    Attributes:
-        durability: what it promises of a record that it says is stored.
-        tuning: what else its speed depends on.
-        promise: what `durability` comes to; None if it is not known.
+    """A sink's settings by their own names; None is unknown. `durability` concerns acknowledged records, and `promise`
+    is what it amounts to; `tuning` is what else the speed depends on.
     """
 
     durability: Mapping[str, str | None]

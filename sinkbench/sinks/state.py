@@ -1,4 +1,4 @@
-"""What a sink tells of itself to `sinkbench doctor`: plain values, for any kind of sink."""
+"""A sink's state for `sinkbench doctor`: plain values, for any kind of sink."""
 
 from __future__ import annotations
 
@@ -9,21 +9,12 @@ from pathlib import Path
 from sinkbench.analysis.replication import Standby
 from sinkbench.stack import Endpoints
 
-__all__ = ["Checkup", "DataNode", "Database", "Pooler", "SearchCluster", "SinkState", "Target"]
-
 
 @dataclass(frozen=True)
 class Database:
-    """A database server with a limited number of connections. None is what it does not let us see.
-
-    Attributes:
-        most_connections: that it takes in all, such as PostgreSQL's `max_connections`.
-        reserved: of these, those that connectors do not get.
-        used: that are open now, but for sinkbench's own.
-        by_jdbc: of these, those that a JDBC driver has opened straight, not through a pooler.
-        waited_for: servers that follow this one, and that a commit waits for.
-        waits_for: the setting that names the standbys that a commit waits for; empty if it waits for none.
-        standbys: the servers that follow this one.
+    """A database server; None is what it does not show. `reserved` connections are not for connectors; `used` excludes
+    sinkbench's own; `by_jdbc` are direct ones of JDBC drivers. A commit waits for `waited_for` standbys, named by the
+    setting `waits_for`.
     """
 
     most_connections: int
@@ -37,16 +28,8 @@ class Database:
 
 @dataclass(frozen=True)
 class Pooler:
-    """A pooler before a database.
-
-    Attributes:
-        address: host:port by which clients reach it.
-        mode: session, transaction or statement.
-        pool: connections to the database at most.
-        most_clients: connections of clients that it takes.
-        clients: that are open now.
-        servers: connections to the database that are open now.
-        prepared: whether statements that a client has prepared follow it from one connection to the next.
+    """A pooler; `address` is host:port for clients, `mode` session, transaction or statement. `pool` and `most_clients`
+    limit `servers` and `clients`. `prepared` says whether clients' prepared statements work across connections.
     """
 
     address: str
@@ -60,11 +43,7 @@ class Pooler:
 
 @dataclass(frozen=True)
 class DataNode:
-    """A node of a search cluster that holds data; None is what it does not tell.
-
-    Attributes:
-        disk_bytes, free_bytes: of the disk that it keeps its data on.
-    """
+    """A data node of a search cluster, with the size and free space of its data disk; None is unknown."""
 
     name: str
     disk_bytes: int | None
@@ -73,15 +52,8 @@ class DataNode:
 
 @dataclass(frozen=True)
 class SearchCluster:
-    """A cluster of such nodes.
-
-    Attributes:
-        address: where it is asked.
-        watermarks: the room that each stage of a filling disk begins at, low, high and flood, as the cluster writes it:
-            a share that is used, or bytes that are free; empty if it does not look at disks.
-        status: green, yellow or red; None if it does not tell.
-        unassigned, moving: shards, or their copies, of all of its indices, that are on no node, or on their way.
-        curl: the beginning of a command that asks it, with what it takes to be let in, but no secret.
+    """A search cluster. `watermarks` are low, high and flood of disks as the cluster writes them, empty if it ignores
+    disks; `unassigned` and `moving` count shard copies. `curl` begins a command that queries it, without secrets.
     """
 
     address: str
@@ -95,14 +67,8 @@ class SearchCluster:
 
 @dataclass(frozen=True)
 class Target:
-    """An index or a table: one that is there, or one that a file would make. None is what is not known, or has none.
-
-    Attributes:
-        name: of the index or table, or of the file.
-        index: the index's own name, by which it is changed; None of a file, or a table.
-        shards: of an index, without their copies.
-        replicas: copies of each shard in addition to the first.
-        unsafe: what makes records that it acknowledges be lost in a crash, each for a person.
+    """An index or a table that exists, or that a file would create; None is unknown or absent. `index` is the real
+    name, None for a file or table. `shards` are primaries. `unsafe` says why a crash loses acknowledged records.
     """
 
     name: str
@@ -114,12 +80,8 @@ class Target:
 
 @dataclass(frozen=True)
 class SinkState:
-    """The state of a sink; None is what it has not, or does not let us see.
-
-    Attributes:
-        target: what a connector that is posted manually writes to.
-        unsafe: what makes records that the server acknowledges be lost in a crash, each for a person.
-        unseen: what could not be seen, and why, by the name of the field.
+    """The state of a sink; None is what it does not have or show. `target` is what manually created connectors write
+    to, `unsafe` says why a crash loses acknowledged records, and `unseen` why a field could not be read.
     """
 
     database: Database | None = None
@@ -132,13 +94,8 @@ class SinkState:
 
 @dataclass(frozen=True)
 class Checkup:
-    """How to look at one kind of sink.
-
-    Attributes:
-        look: asks the sink of a stack that has it. Raises ServiceError if it does not answer.
-        target: what an index or table that a file makes would be like. Raises TargetError if the file cannot be read.
-        file: that file, in the checkout, where a plan names none.
-        read_only: whether what a connector's configuration connects to takes no writes; None if that cannot be tried.
+    """How to check a sink: `look` raises ServiceError without an answer, and `target` TargetError if the file cannot be
+    read. `file` is the default for a plan. `read_only` of a connector's database is None if it cannot be tried.
     """
 
     look: Callable[[Endpoints], SinkState]

@@ -1,4 +1,4 @@
-"""What a plain client of a sink is told, and what it can do: sinkbench measures the limit of the sink with such."""
+"""A plain client of a sink, by which sinkbench measures the sink's limit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from sinkbench.errors import ServiceError
 from sinkbench.stack import Endpoint
 
-__all__ = ["Destination", "Refused", "Writer"]
-
 
 class Refused(ServiceError):
     """The sink answered, but did not store every record of a batch; the text is its reason."""
@@ -18,14 +16,7 @@ class Refused(ServiceError):
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a client writes, and how: it goes to another process, pickled, never to a command line.
-
-    Attributes:
-        sink: its name.
-        way: one of its `SinkKind.writers`.
-        target: the index or table.
-        endpoint: where the sink is.
-    """
+    """Where and how a client writes. It goes to another process by pickle, never on a command line: it has secrets."""
 
     sink: str
     way: str
@@ -34,21 +25,13 @@ class Destination:
 
 
 class Writer(Protocol):
-    """One connection to a sink, which writes in one way, batches made before the clock starts."""
+    """One connection to a sink, which writes in one way."""
 
     def batch(self, records: Sequence[bytes]) -> Any:
-        """The records (JSON in UTF-8, which may go over several lines) as `write` sends them.
-
-        Takes time that is not to be measured.
-        """
+        """Encodes records (JSON in UTF-8, possibly on several lines) for `write`. This time is not measured."""
 
     def write(self, batch: Any) -> None:
-        """Stores a batch; every record is durable when this returns.
-
-        Raises:
-            Refused: the sink did not store every record.
-            ServiceError: it does not answer.
-        """
+        """Stores a batch durably. Raises Refused if a record was not stored, and ServiceError without an answer."""
 
     def close(self) -> None:
         """Closes the connection."""

@@ -1,7 +1,4 @@
-"""Where the services run: a driver for each place, with the interface `Stack`. Trials and results are not known here.
-
-`protocol` is that interface, `endpoint` how services are reached, `spec` what a service is.
-"""
+"""Where the services run: one driver for each place, with the interface `Stack`. No trials or results here."""
 
 from sinkbench.stack.endpoint import Endpoint, Endpoints
 from sinkbench.stack.protocol import (

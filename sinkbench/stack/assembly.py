@@ -1,4 +1,4 @@
-"""The services of a whole stack, out of their specs: addresses, checks, variables, and what needs what."""
+"""Assembles a whole stack from its service specs: addresses, checks, variables and dependencies."""
 
 from __future__ import annotations
 
@@ -15,34 +15,21 @@ from sinkbench.stack.registry import sink_service, sink_services
 from sinkbench.stack.spec import NOWHERE, Place, ServiceSpec
 from sinkbench.topology import Node
 
-__all__ = [
-    "Check",
-    "checks",
-    "endpoints_of",
-    "needs",
-    "proxy_targets",
-    "reached",
-    "shared_variables",
-    "specs",
-    "unsupported",
-]
-
 Check = Callable[[], str | None]
-"""None when ready, else what is missing."""
+"""Returns None when ready, else what is missing."""
 TIMEOUT_SECONDS, RELEASE_SECONDS = 2.0, 10.0
 
 
 def specs() -> dict[str, ServiceSpec]:
-    """Every service of the stacks that sinkbench starts, in starting order, by its name; without loadgen."""
+    """Returns every service that sinkbench starts, by name in starting order; without loadgen."""
     sinks = [service for service in sink_services().values() if service.script]
     return {spec.name: spec for spec in (KAFKA, *sinks, CONNECT)}
 
 
 def endpoints_of(place: Place) -> Endpoints:
-    """How the services at a place are reached."""
     layout, security = place.layout, place.security
     brokers = {node.name: place.address(node, "kafka_port") for node in layout.of("kafka")}
-    # A client would take a port that is none for a mistake of its settings.
+    # A port of 0 would be an invalid setting to Kafka's client.
     reachable = [each for each in brokers.values() if each[1] != NOWHERE] or list(brokers.values())[:1]
     return Endpoints(
         kafka=",".join(f"{host}:{port}" for host, port in reachable),
@@ -60,13 +47,7 @@ def endpoints_of(place: Place) -> Endpoints:
 def reached(
     endpoints: Endpoints, plugins: frozenset[str] = frozenset(), *, loadgens: bool = False
 ) -> dict[str, tuple[ServiceSpec, Endpoint]]:
-    """Each node that can be reached with what it is a node of, by its name, in starting order.
-
-    Args:
-        endpoints: of any stack.
-        plugins: classes of connectors that every worker must have found.
-        loadgens: whether load generators count, too.
-    """
+    """Returns service and endpoint of each reachable node, in starting order; `plugins` is for the workers' check."""
     settings = endpoints.kafka_settings
     found: dict[str, tuple[ServiceSpec, Endpoint]] = {
         name: (KAFKA, Endpoint(address, options={**settings, NODE: str(number)}))
@@ -89,7 +70,7 @@ def checks(
     *,
     loadgens: bool = False,
 ) -> dict[str, Check]:
-    """Whether each node is ready, as `reached` names them; `timeout_seconds`: how long it may take to answer."""
+    """Returns a readiness check for each node of `reached`."""
     return {
         name: partial(spec.ready, endpoint, endpoints.shared, timeout_seconds)
         for name, (spec, endpoint) in reached(endpoints, plugins, loadgens=loadgens).items()
@@ -97,7 +78,7 @@ def checks(
 
 
 def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEASE_SECONDS) -> str | None:
-    """Why the service of that name cannot be used, in one line with its version; None if it can, or does not tell."""
+    """Returns in one line why this service cannot be used, with its version; None if it can or is unknown."""
     try:
         if name == KAFKA.name:
             return kafka_refusal(kafka_release(endpoints.kafka, endpoints.kafka_settings, timeout_seconds))
@@ -107,12 +88,11 @@ def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEAS
 
 
 def needs(place: Place, node: Node) -> frozenset[str]:
-    """The nodes that must be ready before this one starts."""
     return specs()[node.service].needs(place, node)
 
 
 def shared_variables(place: Place) -> dict[str, str]:
-    """The variables of all services, which connector files refer to, too."""
+    """Returns the variables of all services, which connector files also refer to."""
     found: dict[str, str] = {}
     for each in proxy_targets(place).values():
         found |= each.at(each.host, each.port)
@@ -122,7 +102,6 @@ def shared_variables(place: Place) -> dict[str, str]:
 
 
 def proxy_targets(place: Place) -> Mapping[str, ProxyTarget]:
-    """The way into each service of the sinks, by its name."""
     return {
         spec.name: ProxyTarget(*place.address(place.layout.of(spec.name)[0], spec.ports[0]), spec.variables)
         for spec in specs().values()

@@ -1,4 +1,4 @@
-"""Certificates of a stack's own: an authority, and one certificate for all of its nodes. Pure: PEM text in and out."""
+"""Certificates of a stack: an authority, and one certificate for all nodes. Pure: PEM in, PEM out."""
 
 from __future__ import annotations
 
@@ -21,24 +21,22 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = ["Signed", "issue", "keystore", "make_authority", "truststore"]
-
 AUTHORITY_LASTS, NODES_LAST = timedelta(days=3650), timedelta(days=397)
-"""The second is the longest that clients of the web accept."""
+"""Web clients accept at most 397 days for a server's certificate."""
 EARLIER = timedelta(hours=1)
 """Clocks of machines differ."""
 
 
 @dataclass(frozen=True)
 class Signed:
-    """A certificate and its private key, as PEM; the key as PKCS #8, which Java reads."""
+    """A certificate and its private key in PEM; the key in PKCS #8, which Java reads."""
 
     certificate: bytes
     key: bytes = field(repr=False)
 
 
 def make_authority(now: datetime) -> Signed:
-    """A new authority, which has signed itself, valid for ten years from `now`."""
+    """Returns a new self-signed authority, valid for ten years from `now`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _named("sinkbench authority")
     usage = x509.KeyUsage(
@@ -50,10 +48,10 @@ def make_authority(now: datetime) -> Signed:
 
 
 def issue(authority: Signed, names: Sequence[str], now: datetime) -> Signed:
-    """A certificate for servers and clients of these names and IP addresses, signed by the authority."""
+    """Returns a certificate for servers and clients of these names and IP addresses, signed by the authority."""
     signer = x509.load_pem_x509_certificate(authority.certificate)
     signing = _key_of(authority)
-    # A node is a client of the others, too.
+    # A node is also a client of the other nodes.
     usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
     extensions: list[tuple[x509.ExtensionType, bool]] = [
         (x509.BasicConstraints(ca=False, path_length=None), True),
@@ -66,7 +64,7 @@ def issue(authority: Signed, names: Sequence[str], now: datetime) -> Signed:
 
 
 def keystore(signed: Signed, authority: bytes, password: str) -> bytes:
-    """The same as PKCS #12, for Java programs that read no PEM, with the authority's certificate behind it."""
+    """Returns key and certificate chain as PKCS #12, for Java programs that do not read PEM."""
     certificates = [x509.load_pem_x509_certificate(each) for each in (signed.certificate, authority)]
     encryption = BestAvailableEncryption(password.encode())
     return pkcs12.serialize_key_and_certificates(
@@ -75,7 +73,7 @@ def keystore(signed: Signed, authority: bytes, password: str) -> bytes:
 
 
 def truststore(authority: bytes, password: str) -> bytes:
-    """The authority's certificate as PKCS #12, as Java wants what it trusts."""
+    """Returns the authority's certificate as a PKCS #12 trust store for Java."""
     trusted = pkcs12.PKCS12Certificate(x509.load_pem_x509_certificate(authority), b"authority")
     return pkcs12.serialize_java_truststore([trusted], BestAvailableEncryption(password.encode()))
 

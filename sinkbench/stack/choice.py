@@ -1,4 +1,4 @@
-"""Which stack a command works on: `local`, `compose`, or a file that describes clusters that exist already."""
+"""Selects the stack that a command works on: `local`, `compose`, or a stack file of existing clusters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from sinkbench.settings import Settings
 from sinkbench.stack import Stack
 from sinkbench.stack.local import LocalStack
 
-__all__ = ["find_stack", "open_stack"]
-
 
 def find_stack(settings: Settings) -> Stack:
-    """The stack of SINKBENCH_STACK, if set; else the one that runs here; else the local one."""
+    """Returns the stack of SINKBENCH_STACK if set, else the one that runs here, else the local one."""
     local = LocalStack(settings)
     if "stack" in settings.model_fields_set or local.start_id() is not None:
         return open_stack(settings.stack, settings)
@@ -26,7 +24,7 @@ def find_stack(settings: Settings) -> Stack:
 
 
 def open_stack(choice: str, settings: Settings) -> Stack:
-    """The driver for "local", "compose" or a stack file's path. Raises StackError if `choice` cannot be used."""
+    """Returns the driver for "local", "compose" or a stack file's path. Raises StackError for any other choice."""
     if choice == "local":
         return LocalStack(settings)
     if choice == "compose":

@@ -1,4 +1,4 @@
-"""The driver of the containers of `docker-compose.yml`. It runs on their host, or in one of them."""
+"""The driver of the containers of `docker-compose.yml`. It runs on their host or in one of them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ from sinkbench.stack.protocol import Facts, Say, ServiceState, Stack, Usage
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
 from sinkbench.topology import Topology, service_of
 
-__all__ = ["ComposeStack"]
-
 LOG_LINES = 15
 POLL_SECONDS = 0.25
 OTHER_NODES = (
@@ -48,8 +46,6 @@ OTHER_NODES = (
 
 
 class ComposeStack(Stack):
-    """The containers of the compose project in the folder `checkout`."""
-
     name = "compose"
 
     def __init__(self, settings: Settings, checkout: Path = CHECKOUT) -> None:
@@ -58,7 +54,7 @@ class ComposeStack(Stack):
         self.checkout = checkout
         self.engine = DockerEngine("")
         project = self.engine.project_of(socket.gethostname()) if Path("/.dockerenv").exists() else None
-        # A container of the project has no command `docker`.
+        # The project's containers do not have the command `docker`.
         self._cli = None if project is not None else ComposeCli(settings, checkout)
         self._config: dict[str, Any] = {} if self._cli is None else self._cli.config()
         self.engine.project = project or self._config["name"]
@@ -68,15 +64,13 @@ class ComposeStack(Stack):
 
     @property
     def inside(self) -> bool:
-        """Whether this process is in one of the containers."""
         return self._cli is None
 
     def named(self) -> dict[str, Container]:
-        """The containers of the stack, as they are now, by the names of their services."""
         return names_of(self.engine.containers())
 
     def container(self, service: str) -> Container:
-        """The container of a service by its name, as connect-1. Raises StackError if there is none."""
+        """Raises StackError if there is none."""
         found = self.named()
         if service not in found:
             raise StackError(f"{service}: no such container; there are {', '.join(found) or 'none: start the stack'}")
@@ -87,7 +81,7 @@ class ComposeStack(Stack):
         return self.reach().endpoints
 
     def reach(self, waits_for: Collection[str] | None = None) -> Reach:
-        """Where the containers are. If services start, these are waited for, but no others that do not run."""
+        """While services start, only those in `waits_for` and running ones are waited for."""
         found = self.engine.containers()
         named = names_of(found)
         down = {name for name, each in named.items() if each.state != "running" or each.isolated}
@@ -95,12 +89,11 @@ class ComposeStack(Stack):
         return Reach(named, self.inside, self.settings.layout, self._security_of(found), gone)
 
     def _security_of(self, found: Sequence[Container]) -> Security | None:
-        """What these containers want of their clients; None if nothing."""
         if self.settings.security == "on":
             check_security(names_of(found), wanted=True)
         if not any(each.secured for each in found):
             return None
-        # This one has ended, but its volumes can be read.
+        # The container has exited, but its volumes can still be read.
         source = next((each for each in found if each.service == "security"), None)
         if source is None:
             raise StackError(f"the container of the service security is gone, which has the passwords; {DOWN}")
@@ -113,7 +106,6 @@ class ComposeStack(Stack):
         return self._secrets[1]
 
     def _copied(self, source: Container) -> Path:
-        """A folder of this machine with what clients must know."""
         folder = self.settings.home / "containers-secure"
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,7 +124,7 @@ class ComposeStack(Stack):
 
     @property
     def layout(self) -> Topology | None:
-        # Other nodes may have been started with `docker compose`, and more workers.
+        # `docker compose` may have started other nodes, or more workers.
         asked = self.settings.layout
         try:
             check_nodes(self.named(), asked, "", "")
@@ -142,7 +134,7 @@ class ComposeStack(Stack):
 
     @property
     def lock_file(self) -> Path:
-        # The only folder of this machine that the controller's container can write to.
+        # The controller's container can write to no other folder of this machine.
         return self.checkout / "results" / ".race.lock"
 
     @property
@@ -153,7 +145,7 @@ class ComposeStack(Stack):
         found = self.named()
         if not any(each.state == "running" for each in found.values()):
             return None
-        # A service that has died is started again in its container.
+        # A service that died is restarted in the same container.
         return next(iter(found.values())).id
 
     def services(self) -> list[ServiceState]:
@@ -171,13 +163,13 @@ class ComposeStack(Stack):
         given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
         allowances = {name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in found.items()}
         running = {name: each for name, each in found.items() if each.state == "running"}
-        # Inside, "/" is an overlay; this file is mounted from the engine's own folder.
+        # Inside, "/" is an overlay, but this file is mounted from the engine's data folder.
         data = Path("/etc/hostname") if self.inside else Path(self.engine.data_root())
         return Facts(
             cpu_limits={name: cores for name, cores in given.items() if cores > 0},
             allowances=by_service(allowances),
             command_lines={name: self.engine.command_line(each) for name, each in running.items()},
-            # The engine may run in a virtual machine, whose folders are not here.
+            # The engine may run in a virtual machine, whose folders are not visible here.
             data_path=data if data.exists() else None,
         )
 
@@ -214,7 +206,7 @@ class ComposeStack(Stack):
         self._meter.forget()
 
     def _check(self, found: dict[str, Container]) -> None:
-        """Raises StackError if containers, compose files and settings do not agree, or the machine is too small."""
+        """Raises StackError if containers, compose files and settings disagree, or the machine is too small."""
         layout, services = self.settings.layout, self._config["services"]
         check_nodes(services, layout, "in the compose files", OTHER_NODES)
         check_nodes(found, layout, "the containers are those of another topology:", f"{DOWN}, or {OTHER_NODES}")
@@ -235,18 +227,16 @@ class ComposeStack(Stack):
                 check_memory(layout, psutil.virtual_memory().available)
 
     def _start_all(self, cli: ComposeCli, scale: Sequence[str]) -> None:
-        """Starts all containers but the controller's, and waits until they are ready. Raises StackError."""
-        # Without --scale compose would go back to the numbers in the file.
+        # Without --scale compose would return to the numbers in the file.
         scaled = [part for each in scale for part in ("--scale", each)]
         services = [name for name in self._config["services"] if name != "controller"]
         started = cli.run("up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *services)
         if started.returncode != 0:
             raise StackError(self._why_not_started(started.stdout + started.stderr))
-        # A node whose container is healthy need not be in its cluster yet.
+        # A node whose container is healthy may not have joined its cluster yet.
         self.wait_until_ready(list(self.named()))
 
     def _start_again(self, say: Say) -> None:
-        """Starts containers that have ended or are unhealthy, without compose."""
         ended = {name: each for name, each in self.named().items() if state_of(name, each).state != "running"}
         for name, container in ended.items():
             say(f"starting {name} again")
@@ -266,7 +256,7 @@ class ComposeStack(Stack):
         self._meter.forget()
 
     def wait_until_ready(self, names: Sequence[str]) -> None:
-        """Waits until these services answer as their clients need it. Raises StackError, with the end of a log."""
+        """Waits until these services are ready for clients. Raises StackError with the end of a log."""
         deadline = time.monotonic() + READY_SECONDS
         for name in names:
             while (reason := self._why_not_ready(name, names)) is not None:
@@ -282,12 +272,11 @@ class ComposeStack(Stack):
         return ours[name]() if name in ours else "it does not run"
 
     def _why_not_started(self, output: str) -> str:
-        """Which container did not start, with its error or the end of its log; else the end of compose's `output`."""
         found = self.engine.containers()
         for each in found:
             if each.state == "created" and (error := self.engine.inspect(each)["State"].get("Error")):
                 return f"{each.service} could not be started: {' '.join(error.split())}"
-        # One that has ended may be why another has not come up yet.
+        # An exited container may be the reason why another one is not up yet.
         for wrong in ("exited", "unhealthy", "starting"):
             for each in found:
                 if wrong in (each.state, each.health) and each.exit_code != 0:
@@ -296,5 +285,5 @@ class ComposeStack(Stack):
         return f"docker compose up failed: {last_line(output)}"
 
 
-# Removes the controller's container, too; the volumes stay.
+# Removes the controller's container as well; the volumes stay.
 DOWN_ARGUMENTS = ("down", "--remove-orphans")

@@ -1,4 +1,4 @@
-"""The command `docker compose` in one folder: its files, its environment, and what its output says."""
+"""The command `docker compose` in one folder: its files, its environment and the meaning of its output."""
 
 from __future__ import annotations
 
@@ -14,24 +14,21 @@ from typing import Any
 from sinkbench.errors import StackError
 from sinkbench.settings import Settings
 
-__all__ = ["LEAST_COMPOSE", "READY_SECONDS", "ComposeCli", "end_of_build", "last_line", "too_old"]
-
 READY_SECONDS = 240
-# The first in which a file can replace what another one says (`!override`).
+# The first version in which a file can replace a value of another file (`!override`).
 LEAST_COMPOSE = "2.24.4"
 BASE, PUBLISHED, SECURE = (f"docker-compose.{name}yml" for name in ("", "published.", "secure."))
-# What compose reads together with the project's file if no files are named.
+# The files that compose adds to the project's file if no files are named.
 OVERRIDES = [f"{stem}.override.{end}" for stem in ("compose", "docker-compose") for end in ("yml", "yaml")]
 
 
 def too_old(version: str) -> bool:
-    """Whether this version of compose, as it prints it, lacks what the compose files need."""
     found, least = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, LEAST_COMPOSE))
     return found < least
 
 
 def end_of_build(output: str, lines: int = 15) -> str:
-    """The step of a build that failed, and the last `lines` lines that it printed."""
+    """Returns the failed step of a build and the last `lines` lines of its output."""
     found = output.strip().splitlines()
     steps = [number for number, line in enumerate(found) if line.startswith(" > [")]
     if not steps:
@@ -41,13 +38,12 @@ def end_of_build(output: str, lines: int = 15) -> str:
 
 
 def last_line(output: str) -> str:
-    """The last line of a command's output, for a message."""
     lines = output.strip().splitlines()
     return lines[-1].strip() if lines else "no message"
 
 
 class ComposeCli:
-    """The command `docker compose`, run in the checkout with the settings in force, as a user runs it there."""
+    """The command `docker compose`, run in the checkout with the settings in force."""
 
     def __init__(self, settings: Settings, checkout: Path) -> None:
         """Raises StackError if the command is missing or too old."""
@@ -65,12 +61,11 @@ class ComposeCli:
             )
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs `docker compose` with these arguments to its end."""
         named = [part for file in self._files() for part in ("--file", file)]
         return self._docker("compose", *named, "--progress", "plain", *arguments)
 
     def config(self) -> dict[str, Any]:
-        """The project as compose understands its files: name, services, volumes. Raises StackError if it does not."""
+        """Returns the resolved project: name, services, volumes. Raises StackError if compose rejects its files."""
         done = self.run("config", "--format", "json")
         if done.returncode != 0:
             raise StackError(f"{self._checkout / BASE}: {last_line(done.stderr)}")
@@ -78,10 +73,7 @@ class ComposeCli:
         return found
 
     def _files(self) -> list[str]:
-        """The files to name; none where COMPOSE_FILE or compose itself does.
-
-        Your override comes before security, which it thus cannot take away.
-        """
+        """None if COMPOSE_FILE names them. Security is last: the user's override cannot remove it."""
         environment = self._checkout / ".env"
         lines = environment.read_text(encoding="utf-8") if environment.exists() else ""
         if os.environ.get("COMPOSE_FILE") or re.search(r"^COMPOSE_FILE=.", lines, re.MULTILINE):
@@ -98,7 +90,6 @@ class ComposeCli:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """The caller's environment and the settings in force, so that `.env` and the port offset count here, too."""
         settings = self._settings
         ours = {"home", "dist", "user", "stack", "plan", "thresholds", "topology"}
         given = {

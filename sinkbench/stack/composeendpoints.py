@@ -1,4 +1,4 @@
-"""How the containers' services are reached: inside the project's network by name, else by ports on 127.0.0.1."""
+"""How the services in containers are reached: by name in the project's network, else by ports on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -14,25 +14,15 @@ from sinkbench.stack.security import Security
 from sinkbench.stack.spec import NOWHERE, Place
 from sinkbench.topology import Topology, service_of
 
-__all__ = ["PORTS", "Reach"]
-
 PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}
-"""The port of each service on the project's network, of all its nodes."""
+"""The port of each service in the project's network, the same for all nodes."""
 METRICS_PORT = 9404
 LOCALHOST = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Where the containers are for this process.
-
-    Attributes:
-        named: those of the stack, by name; one that does not run, or has no network, cannot be reached.
-        inside: whether this process is in one of them.
-        layout: which nodes there are to be.
-        security: what they want before they answer; None if they answer without TLS and passwords.
-        gone: nodes that no other has to wait for until it is ready.
-    """
+    """Where the containers are for this process, one of them if `inside`. No node waits for those in `gone`."""
 
     named: Mapping[str, Container]
     inside: bool
@@ -42,7 +32,7 @@ class Reach:
 
     @property
     def place(self) -> Place:
-        """The same for the services' specs. Raises StackError if a running service publishes no port."""
+        """Raises StackError if a running service publishes no port."""
         workers = self._of("connect")
         return Place(
             layout=self.layout,
@@ -59,7 +49,6 @@ class Reach:
 
     @property
     def endpoints(self) -> Endpoints:
-        """How each service is reached. Raises StackError if a running service publishes no port."""
         place = self.place
         loadgens = {name: "{}:{}".format(*self._at(name)) for name in self._of("loadgen")}
         return replace(
@@ -80,7 +69,7 @@ class Reach:
         return {name: each for name, each in self.named.items() if each.state == "running" and not each.isolated}
 
     def _own_name(self, container: Container) -> str:
-        # The hostname is not known before, so that no certificate can be for it.
+        # The hostname is not known in advance, so no certificate can be valid for it.
         return container.hostname if self.security is None else container.name
 
     def _at(self, name: str) -> tuple[str, int]:
@@ -90,7 +79,7 @@ class Reach:
             return (self._own_name(container) if service in SCALED and container else name), port
         if container is None:
             return LOCALHOST, NOWHERE
-        # Kafka redirects its clients to the address that it advertises, so its port is the same on both sides.
+        # Kafka redirects clients to the address that it advertises, so its port is the same inside and outside.
         published = next(iter(container.ports.values()), None) if service == "kafka" else container.ports.get(port)
         if published is None:
             raise StackError(f"{name}: its port {port} is not published on 127.0.0.1; see docker-compose.yml")

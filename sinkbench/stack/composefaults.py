@@ -1,4 +1,4 @@
-"""What can be done to single containers: ended, frozen, without their network, or behind a proxy."""
+"""Faults of single containers: kill, freeze, remove from the network, or put behind a proxy."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ from sinkbench.stack.proxyserver import BuiltProxies
 if TYPE_CHECKING:
     from sinkbench.stack.compose import ComposeStack
 
-__all__ = ["ContainerFaults"]
-
 
 class ContainerFaults(Faults, Isolation):
-    """Of the containers of one stack."""
-
     def __init__(self, stack: ComposeStack) -> None:
         self._stack = stack
 
     def undo(self) -> None:
-        """Lets frozen containers go on and gives back networks, after a controller that was killed meanwhile."""
+        """Resumes frozen containers and reconnects networks after a killed controller."""
         for container in self._stack.engine.containers():
             if container.state == "paused":
                 self._stack.engine.act("unpause", container)
@@ -61,7 +57,7 @@ class ContainerFaults(Faults, Isolation):
 
     @property
     def proxies(self) -> Proxies | None:
-        # A container of the project has neither Go nor what it has built.
+        # The project's containers have neither Go nor a built proxy.
         if self._stack.inside:
             return None
         settings = self._stack.settings

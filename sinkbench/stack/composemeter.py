@@ -1,4 +1,4 @@
-"""What the containers use, and what is wrong with them, by what the engine and the kernel show."""
+"""Resource usage and problems of the containers, from the engine and the kernel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.protocol import Usage
 from sinkbench.topology import service_of
 
-__all__ = ["ContainerMeter"]
-
 LEAST_SECONDS = 0.5
-"""The engine is asked at most that often, since a reading is costly."""
+"""The minimum interval between readings, which are expensive."""
 
 
 class ContainerMeter:
-    """Reads the containers of one project."""
-
     def __init__(self, engine: DockerEngine) -> None:
         self._engine = engine
         self._last = Usage()
@@ -31,12 +27,12 @@ class ContainerMeter:
         self._data_root = ""
 
     def forget(self) -> None:
-        """Containers may be others from now on."""
+        """Drops what is known of the containers, which may be replaced by others."""
         self._read, self._read_at = 0.0, time.time()
         self._jvms.clear()
 
     def read(self, named: Mapping[str, Container]) -> Usage:
-        """The usage of these containers; without CPU times if the last reading was just before."""
+        """Returns the usage of these containers; without CPU times within `LEAST_SECONDS` of the last reading."""
         if time.monotonic() - self._read < LEAST_SECONDS:
             return replace(self._last, cpu_seconds={})
         used = {
@@ -51,7 +47,7 @@ class ContainerMeter:
             jvm_cpu_seconds={name: parts for name, parts in jvms.items() if parts},
             memory_bytes={name: resident for name, (_, resident) in used.items()},
             troubles={name: text for name, text in troubles.items() if text is not None},
-            # Inside a container, too, these are the whole machine's times.
+            # These are the whole machine's times, also inside a container.
             machine=machine_cpu(),
             free_bytes=self._free_bytes(),
         )
@@ -78,7 +74,7 @@ class ContainerMeter:
         self._data_root = self._data_root or self._engine.data_root()
         for folder in (self._data_root, "/"):
             try:
-                # In a container that folder is missing, and the root file system lies on the engine's disk.
+                # Inside a container this folder is missing, and the root file system is on the engine's disk.
                 return shutil.disk_usage(folder).free
             except OSError:
                 continue

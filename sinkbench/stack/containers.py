@@ -1,4 +1,4 @@
-"""The containers of the compose project as services of a stack: their names, states and allowances. Pure."""
+"""The compose project's containers as services of a stack: names, states and allowances. Pure."""
 
 from __future__ import annotations
 
@@ -9,28 +9,15 @@ from sinkbench.stack.engine import Container
 from sinkbench.stack.protocol import Allowance, ServiceState
 from sinkbench.topology import Topology, service_of
 
-__all__ = [
-    "DOWN",
-    "SCALED",
-    "SERVICES",
-    "absent",
-    "by_service",
-    "check_nodes",
-    "check_security",
-    "names_of",
-    "state_of",
-]
-
-# In starting order. The controller is no part of the stack that it races on.
+# In starting order. The controller is not part of the stack that it benchmarks.
 SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen")
-# Services that may have several containers.
 SCALED = ("connect", "loadgen")
 CLUSTERED = ("kafka", "elasticsearch", "postgres")
 DOWN = "run `sinkbench down --stack compose` first"
 
 
 def names_of(containers: Sequence[Container]) -> dict[str, Container]:
-    """The containers by their service in the compose files, those of scaled ones numbered: kafka-2, connect-1."""
+    """Returns the containers by service name; those of scaled services are numbered: kafka-2, connect-1."""
     return {
         f"{each.service}-{each.number}" if each.service in SCALED else each.service: each
         for service in SERVICES
@@ -40,7 +27,7 @@ def names_of(containers: Sequence[Container]) -> dict[str, Container]:
 
 
 def absent(named: Mapping[str, Container], topology: Topology) -> list[str]:
-    """What should have a container and has none; of a scaled service any number may be there."""
+    """Returns the names of expected containers that are missing; a scaled service may have any number."""
     there = {each.service for each in named.values()}
     wanted = [
         name
@@ -51,7 +38,7 @@ def absent(named: Mapping[str, Container], topology: Topology) -> list[str]:
 
 
 def check_nodes(names: Collection[str], topology: Topology, where: str, fix: str) -> None:
-    """Raises StackError if `where` there are other nodes than the topology's; those of a service may all be absent."""
+    """Raises StackError if `where` has other nodes than the topology; those of a service may all be absent."""
     for service in CLUSTERED:
         asked = [node.name for node in topology.of(service)]
         found = [name for name in names if service_of(name) == service]
@@ -62,7 +49,7 @@ def check_nodes(names: Collection[str], topology: Topology, where: str, fix: str
 
 
 def check_security(found: Mapping[str, Container], wanted: bool) -> None:
-    """Raises StackError if a container wants TLS and a password, and `wanted` is False, or the other way round."""
+    """Raises StackError if a container requires TLS and a password and `wanted` is False, or vice versa."""
     for name, container in found.items():
         if container.secured and not wanted:
             raise StackError(f"{name} wants TLS and a password; set SINKBENCH_SECURITY=on, or {DOWN}")
@@ -71,7 +58,7 @@ def check_security(found: Mapping[str, Container], wanted: bool) -> None:
 
 
 def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:
-    """Allowances by service, where all its containers have the same; else by container, as connect-2."""
+    """Returns one allowance per service if its containers agree, else one per container, as connect-2."""
     found: dict[str, Allowance] = {}
     for name, allowance in allowances.items():
         service = service_of(name)
@@ -81,7 +68,7 @@ def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:
 
 
 def state_of(name: str, container: Container) -> ServiceState:
-    """A container's state as a service's; one that is unhealthy, or has no network, counts as dead."""
+    """Returns a container's state as a service's; unhealthy and isolated containers count as dead."""
     if container.state == "running" and container.isolated:
         return ServiceState(name, "dead", None, f"{container.status}, without its network")
     if container.state == "running":

@@ -1,8 +1,5 @@
-"""What the service `security` of docker-compose.secure.yml runs at each `up`: it makes what secured containers read.
-
-Each service finds only its own files at /security, in a volume of its own. This one sees all volumes, and one more with
-the authority's key. Passwords and authority are made once, and the nodes' certificate each time: a service that runs
-already keeps the one that it has read, which the same authority has signed.
+"""The service `security` of docker-compose.secure.yml: makes the security files of all containers at each `up`.
+Services see only their own volume. The authority and the passwords are kept; the nodes' certificate is new each time.
 """
 
 from __future__ import annotations
@@ -23,10 +20,7 @@ from sinkbench.stack.security import ACCOUNT, OF_CONTAINERS, Security, kept_secu
 from sinkbench.stack.securityfiles import files_of_processes
 from sinkbench.topology import MOST_WORKERS
 
-__all__ = ["INSIDE", "files_of_containers", "make_all", "names_of_containers"]
-
 INSIDE = Path("/security")
-"""Where a container finds its files."""
 _FILES = {
     "kafka": ("ca.pem", "bundle.pem", "client.properties"),
     "connect": ("ca.pem", "node.p12", "ca.p12", "users-connect", "camel.properties", "curl-connect"),
@@ -36,7 +30,7 @@ _FILES = {
     "loadgen": ("ca.pem", "node.pem", "node.key", "users-loadgen", "client.properties"),
     "controller": ("ca.pem", "passwords"),
 }
-# The variables of each service, by what their names begin with.
+# The variables of each service, by prefix.
 _VARIABLES = {
     "kafka": ("KAFKA_",),
     "connect": ("CAMEL_", "CONNECT_", "ELASTICSEARCH_", "KAFKA_", "POSTGRES_"),
@@ -49,20 +43,14 @@ MOST_LOADGENS = 4
 
 
 def names_of_containers(nodes: Sequence[str], project: str) -> list[str]:
-    """All names by which containers are reached: from the host, by their service, and of scaled ones by their own."""
+    """Returns all names of containers: those for the host, services, and single containers of scaled services."""
     scaled = {"connect": MOST_WORKERS, "loadgen": MOST_LOADGENS}
     own = [f"{project}-{service}-{number}" for service, most in scaled.items() for number in range(1, most + 1)]
     return [*LOCAL_NAMES, *nodes, *scaled, *own]
 
 
 def files_of_containers(security: Security, signed: Signed, authority: bytes) -> dict[str, dict[str, bytes]]:
-    """The content of what each service's containers read, by the service and the file's name.
-
-    Args:
-        security: the passwords.
-        signed: the nodes' certificate and its key.
-        authority: the certificate that has signed it.
-    """
+    """Returns what each service's containers read, by service and file name."""
     inside, passwords = replace(security, folder=INSIDE), security.passwords
     found = {
         **files_of_processes(inside, signed, authority),
@@ -88,12 +76,12 @@ def files_of_containers(security: Security, signed: Signed, authority: bytes) ->
 
 
 def _for_curl(ca: Path, password: str) -> bytes:
-    """A file for `curl --config`. An engine may give containers a proxy, for other addresses than their own."""
+    """A file for `curl --config`. An engine may give containers a proxy for other addresses than their own."""
     return f'cacert = "{ca}"\nuser = "{ACCOUNT}:{password}"\nnoproxy = "*"\n'.encode()
 
 
 def make_all(folder: Path, nodes: Sequence[str], project: str) -> None:
-    """Writes the files of all services into their folders below `folder`, with kept passwords if there are any."""
+    """Writes the files of all services to their folders below `folder`; passwords that exist are kept."""
     kept = kept_security(folder / "controller", OF_CONTAINERS)
     passwords = {name: secrets.token_urlsafe(PASSWORD_BYTES) for name in OF_CONTAINERS}
     security = kept or Security(folder, passwords)
@@ -109,7 +97,7 @@ def make_all(folder: Path, nodes: Sequence[str], project: str) -> None:
     signed = issue(authority, names_of_containers(nodes, project), now)
     for service, files in files_of_containers(security, signed, authority.certificate).items():
         for name, content in files.items():
-            # Each service's account reads it; whoever does not have the volume cannot.
+            # Accounts differ between services; access is limited by who has the volume.
             write_file(folder / service / name, content, mode=0o644)
 
 

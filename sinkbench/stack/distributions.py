@@ -12,27 +12,19 @@ from sinkbench.errors import StackError
 from sinkbench.stack import Say
 from sinkbench.stack.tools import find_java, find_program, run
 
-__all__ = ["ensure_distributions", "make_manifests"]
-
 PROJECTS = ("connect", "elasticsearch")
-# Without a locale Java finds no file whose path has letters beyond ASCII.
+# Without a locale Java cannot find files whose path has non-ASCII letters.
 UTF8 = {"LC_ALL": "C.UTF-8"}
 
 
 def _digest(checkout: Path) -> str:
-    """A hash of the Maven project files."""
     files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
-    """Has Maven fetch the programs of the `pom.xml` files into `dist`, if these have changed since the last time.
-
-    Returns:
-        The folder or jar of each program, by the variable in which the run scripts look for it.
-
-    Raises:
-        StackError: Maven is missing, or fails; with its first error.
+    """Fetches the programs of the `pom.xml` files into `dist` if these have changed. Returns the path of each, by the
+    variable of the run scripts. Raises StackError with Maven's first error.
     """
     stamp = dist / "complete"
     wanted = _digest(checkout)
@@ -44,7 +36,7 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
         for project in PROJECTS:
             say(f"fetching {project}'s programs with Maven")
             done = run(
-                # -Ddist: the checkout's own target folder may be read-only or shared with other accounts.
+                # -Ddist: the checkout's target folder may be read-only or shared with other accounts.
                 [str(maven), "-q", "-B", "-f", str(checkout / project / "pom.xml"), "package", f"-Ddist={dist}"],
                 {**os.environ, **UTF8, "JAVA_HOME": str(java)},
             )
@@ -66,14 +58,14 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
 
 
 def _let_others_read(folder: Path) -> None:
-    # The services may run under another account, and some archives hold files that only their owner may read.
+    # The services may run as another account, and some archives hold files that only their owner may read.
     for path in folder.rglob("*"):
         mode = path.stat().st_mode
         path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
 
 
 def make_manifests(checkout: Path, java: Path, dist: Path) -> None:
-    """Gives every plugin a service manifest, so that a worker need not scan its classes. StackError if that fails."""
+    """Gives every plugin a service manifest, so that workers need not scan classes. Raises StackError if that fails."""
     done = run(
         [str(checkout / "connect" / "make-manifests"), str(dist / "plugins")],
         {**os.environ, **UTF8, "JAVA_HOME": str(java), "KAFKA_LIBS": str(dist / "kafka" / "libs")},

@@ -1,4 +1,4 @@
-"""How the services of a stack are reached, whichever stack it is. Standard library only, as `protocol`."""
+"""How the services of any stack are reached. Standard library only, as `protocol`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,11 @@ from pathlib import Path
 
 from sinkbench.services.access import Access
 
-__all__ = ["Endpoint", "Endpoints"]
-
 
 @dataclass(frozen=True)
 class Endpoint:
-    """How to reach one service of a sink.
-
-    Attributes:
-        address: its base address, or a connection string, as its clients take it.
-        shown: the same for a person, where `address` holds a secret; "" where it does not.
-        access: what it wants before it answers, if it is asked by HTTP.
-        options: what else its clients must know, such as the name that connectors write to.
-        nodes: each of its nodes by name, where it has several that can be asked; the first one's address is `address`.
+    """How to reach one service of a sink. `address` may be a connection string; if it contains a secret, `shown`
+    replaces it on display. `nodes` has each node by name if there are several; the first one's address is `address`.
     """
 
     address: str = field(repr=False)
@@ -32,24 +24,17 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """How to reach each service from the controller. What holds a secret is left out where an object is printed.
+    """How to reach each service from the controller. Fields with secrets are not printed.
 
     Attributes:
         kafka: bootstrap servers, host:port, separated by commas.
-        brokers: address of each broker by its node's name, in the order of their ids from 1, where there are several.
-        replication: how many replicas a topic's partitions have, by default.
-        connect: REST address of each worker by the worker's name ("connect-1").
-        worker_ids: the worker's name by the id that Connect's REST gives it (host:port).
-        sinks: each service of the sinks by its name: "postgres", and "pgbouncer" before it. Absent: there is none.
-        kafka_settings: further settings of Kafka's clients (librdkafka's names), such as those for SASL and TLS.
-        connect_access: what the workers want before they answer.
-        connect_variables: what ${env:NAME} in a connector file stands for, where the workers do not know it themselves.
-        connect_metrics: address of each worker's metrics (Prometheus text) by the worker's name, if they are shown.
-        loadgens: address of each load generator that runs as a service; where there is none, the controller starts one.
-        loadgen_access: what these want before they answer.
-        loadgen_kafka: bootstrap servers as the load generators reach them; None if that is `kafka`, too.
-        shared: whether others use these clusters, so that nothing may be touched but what a trial surely has made.
-        stack_file: the file that describes them, for messages; None where sinkbench itself knows them.
+        brokers: address of each broker by node name, in the order of their ids from 1, if there are several.
+        worker_ids: the worker's name by Connect's own id (host:port).
+        kafka_settings: further settings by librdkafka's names, such as those for SASL and TLS.
+        connect_variables: values of ${env:NAME} in connector files that the workers do not know themselves.
+        loadgens: address of each load generator service; if empty, the controller starts one.
+        loadgen_kafka: bootstrap servers for the load generators; None if they are `kafka`.
+        shared: whether others use these clusters: then only objects of the trial itself may be changed.
     """
 
     kafka: str
@@ -69,7 +54,7 @@ class Endpoints:
     stack_file: Path | None = None
 
     def addresses(self) -> dict[str, str]:
-        """The address of each node, by its name, for a person."""
+        """Returns the address of each node by name, for display."""
         sinks = {
             node: each
             for name, endpoint in self.sinks.items()

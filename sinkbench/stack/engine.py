@@ -21,19 +21,7 @@ from requests.exceptions import RequestException
 from sinkbench.errors import StackError
 from sinkbench.stack.protocol import Allowance
 
-__all__ = [
-    "LEAST_ENGINE",
-    "SECURITY_LABEL",
-    "Container",
-    "DockerEngine",
-    "allowance_of",
-    "command_of",
-    "refusal",
-    "too_old",
-    "used_by",
-]
-
-# The first engine with a start_interval of health checks.
+# The first engine whose health checks have a start_interval.
 LEAST_ENGINE, LEAST_API = "25.0", (1, 44)
 TIMEOUT_SECONDS = 20
 LIST_SECONDS = 0.05
@@ -46,16 +34,8 @@ SECURITY_LABEL = "sinkbench.security"
 
 @dataclass(frozen=True)
 class Container:
-    """One container of the project.
-
-    Attributes:
-        number: counts a service's containers from 1.
-        state: created, running, paused, restarting, exited or dead.
-        status: the state for a person, with its duration and health.
-        ports: the host's port by the container's port.
-        isolated: whether it is in no network.
-        name: its own name, which the project's network knows, too.
-        secured: whether it wants TLS and a password.
+    """`number` counts a service's containers from 1; `state` is created, running, paused, restarting, exited or dead;
+    `ports` has the host's port by the container's port; `isolated`: it is in no network.
     """
 
     id: str
@@ -70,12 +50,10 @@ class Container:
 
     @property
     def hostname(self) -> str:
-        """What the container calls itself."""
         return self.id[:12]
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
         found = re.match(r"Exited \((\d+)\)", self.status)
         return int(found.group(1)) if found else None
 
@@ -87,7 +65,7 @@ class Container:
 
 
 def refusal(said: str) -> str:
-    """What is wrong with an engine that does not answer, and what to do; `said` is the client library's error."""
+    """Returns why the engine does not answer and what to do; `said` is the client library's error."""
     if "Permission denied" in said or "PermissionError" in said:
         return "you may not use the Docker engine's socket; run `sudo usermod -aG docker $USER`, then log in again"
     return (
@@ -96,7 +74,7 @@ def refusal(said: str) -> str:
 
 
 def too_old(version: Mapping[str, Any]) -> str | None:
-    """What is wrong with an engine that is too old, None for one that is not; `version` is its own answer."""
+    """Returns why an engine with this version is too old; None if it is not."""
     if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) >= LEAST_API:
         return None
     why = f"{LEAST_ENGINE} or newer is needed (older ones know no start_interval of health checks)"
@@ -104,25 +82,21 @@ def too_old(version: Mapping[str, Any]) -> str | None:
 
 
 def allowance_of(host_config: Mapping[str, Any]) -> Allowance:
-    """What a container may use, from the engine's `HostConfig`, where 0 is no limit."""
+    """Returns a container's limits from the engine's `HostConfig`, in which 0 means no limit."""
     cores = [host_config["NanoCpus"] / 1e9] if host_config.get("NanoCpus") else []
     if (host_config.get("CpuQuota") or 0) > 0:
         cores.append(host_config["CpuQuota"] / (host_config.get("CpuPeriod") or 100_000))
     if host_config.get("CpusetCpus"):
-        # A list such as 0-3,6.
         ends = [part.partition("-") for part in host_config["CpusetCpus"].split(",")]
         cores.append(float(sum(int(last or first) - int(first) + 1 for first, _, last in ends)))
     return Allowance(min(cores, default=None), host_config.get("Memory") or None)
 
 
 def used_by(stats: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """CPU seconds, and bytes of memory, by the engine's answer to `stats`; None of one that does not run.
-
-    The memory is the processes' own and what they have mapped of files, without the cache of other files.
-    """
+    """Returns CPU seconds and bytes of memory (anonymous and mapped, no page cache); None for a stopped container."""
     used = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
     memory = stats.get("memory_stats", {}).get("stats", {})
-    # By the names of either version of the kernel's control groups; files that are mapped include shared memory.
+    # The names differ between versions 1 and 2 of control groups; mapped files include shared memory.
     versions = (("anon", "file_mapped"), ("total_rss", "total_mapped_file"))
     parts = next((names for names in versions if all(name in memory for name in names)), None)
     resident = None if parts is None else float(sum(memory[name] for name in parts))
@@ -130,15 +104,15 @@ def used_by(stats: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 
 def command_of(processes: Sequence[Sequence[str]]) -> list[str]:
-    """The words of a service's command line, by its container's processes as (id, parent's id, command line)."""
-    # The service is the child of the engine's own init; health checks are not, and may have a lower id.
+    """Returns the words of a service's command line from its container's processes: (id, parent's id, command line)."""
+    # The service is the child of the engine's init; health checks are not, and may have a lower id.
     inits = {number for number, _, line in processes if line.split()[0].endswith("docker-init")}
     # A word with spaces is split.
     return next((line.split() for _, parent, line in processes if parent in inits), [])
 
 
 def _connect() -> Any:
-    """A client of the engine of DOCKER_HOST or the user's Docker context. Raises StackError if it cannot be used."""
+    """The engine of DOCKER_HOST or the user's Docker context. Raises StackError."""
     context = ContextAPI.get_context(os.environ.get("DOCKER_CONTEXT") or None)
     address = os.environ.get("DOCKER_HOST") or (context.Host if context else None)
     try:
@@ -155,12 +129,10 @@ class DockerEngine:
     """The Docker engine, for one compose project. Every method raises StackError if the engine refuses."""
 
     def __init__(self, project: str) -> None:
-        """Raises StackError if there is no engine, it may not be used, or it is too old."""
         self.project = project
         self._api = _connect()
 
     def _ask(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Calls a method of the client library. Raises StackError, in one line."""
         try:
             found = getattr(self._api, method)(*arguments, **options)
             return list(found) if isinstance(found, GeneratorType) else found
@@ -173,12 +145,11 @@ class DockerEngine:
         return [f"{PROJECT_LABEL}={self.project}"]
 
     def project_of(self, container: str) -> str | None:
-        """The compose project of the container with this id or hostname; None if there is none."""
+        """Returns the compose project of the container with this id or hostname; None if there is none."""
         found = self._ask("containers", all=True, filters={"id": container})
         return found[0]["Labels"].get(PROJECT_LABEL) if found else None
 
     def containers(self) -> list[Container]:
-        """All containers of the project, running or not, by service and number."""
         listed = [
             Container(
                 id=each["Id"],
@@ -197,55 +168,50 @@ class DockerEngine:
         return sorted(listed, key=lambda container: (container.service, container.number))
 
     def used(self, container: Container) -> tuple[float | None, float | None]:
-        """CPU seconds and bytes of memory, by one question; None of one that does not run, or ends meanwhile."""
+        """Returns CPU seconds and bytes of memory; None for a container that does not run."""
         try:
             return used_by(self._ask("stats", container.id, stream=False, one_shot=True))
         except (StackError, ValueError):
             return None, None
 
     def inspect(self, container: Container) -> dict[str, Any]:
-        """All that the engine knows of a container, in its own words."""
         found: dict[str, Any] = self._ask("inspect_container", container.id)
         return found
 
     def process_id(self, container: Container) -> int | None:
-        """The id of a container's first process on this machine; None if it does not run, or runs elsewhere."""
+        """Returns the id of a container's first process; None if it does not run, or not on this machine."""
         pid = int(self.inspect(container)["State"]["Pid"])
         try:
-            # The engine may run in a virtual machine, or the process of that id here be another one.
+            # If the engine runs in a virtual machine, this id may be another process here.
             return pid if container.id in Path(f"/proc/{pid}/cgroup").read_text() else None
         except OSError:
             return None
 
     def out_of_memory(self, since: float, until: float) -> set[str]:
-        """Ids of containers with a process that the kernel killed for memory; times in seconds since the epoch."""
+        """Returns ids of containers in which the kernel killed a process for memory; times in seconds since 1970."""
         filters = {"event": ["oom"], "label": self._ours}
         events = self._ask("events", since=f"{since:.6f}", until=f"{until:.6f}", filters=filters, decode=True)
         return {str(event["Actor"]["ID"]) for event in events}
 
     def command_line(self, container: Container) -> list[str]:
-        """The words of a running container's command line."""
         return command_of(self._ask("top", container.id, ps_args="-eo pid,ppid,args")["Processes"])
 
     def last_check(self, container: Container) -> str:
-        """The output of a container's last health check, in one line."""
         log = self.inspect(container)["State"].get("Health", {}).get("Log") or [{}]
         return " ".join(str(log[-1].get("Output", "")).split())[-200:] or "no answer"
 
     def log_tail(self, container: Container, lines: int) -> str:
-        """The last lines of a container's output."""
         text: bytes = self._ask("logs", container.id, tail=lines)
         return text.decode(errors="replace").rstrip()
 
     def files(self, container: Container, folder: str) -> dict[str, bytes]:
-        """The files in a folder of a container, running or not, by their names."""
         chunks, _ = self._ask("get_archive", container.id, folder)
         with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
             read = {Path(each.name).name: archive.extractfile(each) for each in archive}
             return {name: content.read() for name, content in read.items() if content is not None}
 
     def act(self, what: str, container: Container) -> None:
-        """Does `what` to a container: kill, stop, start, pause or unpause; of the first two waits for its end."""
+        """Does kill, stop, start, pause or unpause; kill and stop wait for the container's end."""
         self._ask(what, container.id)
         # The list of containers may still show it as running for a moment; a start would then do nothing.
         deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -260,23 +226,21 @@ class DockerEngine:
         raise StackError(f"the project {self.project} has no network; start the stack")
 
     def gateway(self) -> str:
-        """The address of the engine's machine in the project's network. Raises StackError if it has none there."""
+        """Returns the address of the engine's machine in the project's network. Raises StackError if it has none."""
         for each in (self._network().get("IPAM") or {}).get("Config") or []:
             if "." in (address := str(each.get("Gateway") or "")):
                 return address
         raise StackError("the project's network has no gateway, by which its containers could reach this machine")
 
     def disconnect(self, container: Container) -> None:
-        """Takes the project's network from a running container."""
         self._ask("disconnect_container_from_network", container.id, self._network()["Id"])
 
     def reconnect(self, container: Container) -> None:
-        """Gives it back, under the container's names; nothing if it has it."""
+        """Connects the container to the project's network under its names, unless it is connected."""
         network = self._network()
         if network["Name"] not in self.inspect(container)["NetworkSettings"]["Networks"]:
             names = [container.service, container.name]
             self._ask("connect_container_to_network", container.id, network["Id"], aliases=names)
 
     def data_root(self) -> str:
-        """The engine's folder of images, containers and volumes."""
         return str(self._ask("info")["DockerRootDir"])

@@ -1,4 +1,4 @@
-"""The driver of clusters that exist already. It starts, stops and kills nothing."""
+"""The driver of existing clusters. It starts, stops and kills nothing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from sinkbench.stack.assembly import Check, checks, unsupported
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
 
-__all__ = ["ExternalStack", "advice"]
-
-# A cluster may be far away and slow to wake up.
+# A cluster may be remote and slow to respond.
 TIMEOUT_SECONDS = 10.0
 
-# (part of an endpoint's answer in lower case, what to do about it); the first that matches counts.
+# (part of an endpoint's answer in lower case, what to do about it); the first match counts.
 ADVICE = (
     ("sinkbench supports", "name a cluster of such a version"),
     ("settings cannot be used", "use librdkafka's names and values"),
@@ -33,10 +31,10 @@ ADVICE = (
     ("ssl handshake failed", "check that it speaks TLS at this address, and the CA"),
     ("wrong version number", "it does not speak TLS at this address; use http, or another port"),
     ("connecting to an ssl", "it may want TLS: set security.protocol to SSL or SASL_SSL"),
-    # Kafka's client says no more of a listener that hangs up, such as one that expects TLS.
+    # Kafka's client reports no more than this if a listener closes the connection, as one that expects TLS does.
     ("transport failure", "check that it runs, its address, and security.protocol"),
     ("security.protocol", "set security.protocol as its listener has it"),
-    # PgBouncer's words; Kafka's client says "error".
+    # PgBouncer says "failed"; Kafka's client says "error".
     ("sasl authentication failed", "check user and password"),
     ("sasl", "check sasl.mechanism, sasl.username and sasl.password"),
     ("401", "check user and password, or the API key"),
@@ -54,20 +52,16 @@ OTHERWISE = "check that it runs, and its address"
 
 
 def advice(answer: str) -> str:
-    """What to do about an endpoint's answer."""
     said = answer.casefold()
     return next((fix for part, fix in ADVICE if part in said), OTHERWISE)
 
 
 def _at_once(asked: Mapping[str, Check]) -> dict[str, str | None]:
-    """What each check says, all of them asked at the same time; None where nothing is wrong."""
     with ThreadPoolExecutor(max_workers=max(len(asked), 1)) as pool:
         return dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
 
 
 class ExternalStack(Stack):
-    """The clusters that a stack file describes."""
-
     name = "external"
     faults = None
     layout = None
@@ -104,11 +98,11 @@ class ExternalStack(Stack):
         return checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS)
 
     def start_id(self) -> str | None:
-        """The same always: other people start them."""
+        """Constant, since sinkbench does not start these clusters."""
         return self.name
 
     def up(self, say: Say) -> None:
-        """Checks every endpoint with its credentials, and its version. Raises StackError, a line for each failure."""
+        """Checks each endpoint's credentials and version. Raises StackError with a line for each failure."""
         asked = checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS, loadgens=True)
         where, found = self._endpoints.addresses(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]

@@ -1,4 +1,4 @@
-"""The home folder of the local stack: its folders, the account that owns them, and what the services start with."""
+"""The home folder of the local stack: its subfolders, their owner, and the services' environment."""
 
 from __future__ import annotations
 
@@ -22,29 +22,26 @@ from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
 from sinkbench.stack.spec import Place
 from sinkbench.stack.tools import find_java, run
 
-__all__ = ["Home"]
-
 
 class Home:
-    """The folder in which the local stack's services run, and their folder of sockets."""
+    """The folder in which the local stack's services run, and the folder of their sockets."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.path = settings.home
         digest = hashlib.sha256(str(self.path).encode()).hexdigest()[:12]
-        # A Unix socket's path holds at most 107 characters; a checkout may lie deeper.
+        # A Unix socket's path has at most 107 characters; a checkout's path may be longer.
         self.runtime = Path(tempfile.gettempdir()) / f"sinkbench-{os.geteuid()}-{digest}"
 
     @property
     def socket(self) -> Path:
-        """supervisord's."""
         return self.runtime / "supervisor.sock"
 
     @property
     def data(self) -> Path:
-        """The services' data: of a stack with other nodes elsewhere, since a cluster keeps in it who belongs to it."""
+        """The services' data; a folder per set of nodes, since a cluster stores its membership in its data."""
         topology = self._settings.layout
-        # Users and passwords are in the data, too.
+        # The data contain users and passwords.
         kind = "data-secure" if self.is_secure else "data"
         if topology.is_single:
             return self.path / kind
@@ -53,29 +50,27 @@ class Home:
 
     @property
     def is_secure(self) -> bool:
-        """Whether its services want TLS and passwords."""
         return self._settings.security == "on"
 
     @property
     def security(self) -> Path:
-        """Certificates and passwords of a secured stack: with the data, which knows the passwords, too."""
+        """Certificates and passwords of a secured stack: within the data, which also contain the passwords."""
         return self.data / "security"
 
     @property
     def supervisor_config(self) -> Path:
-        """supervisord's configuration, which `stage` writes."""
         return self.path / "supervisord.conf"
 
     @property
     def small_disk(self) -> Path:
-        """Where a trial's small disk is mounted; else an empty folder."""
+        """The mount point of a trial's small disk; empty otherwise."""
         return self.path / "small-disk"
 
     def place(self, gone: Set[str] = frozenset(), primaries: Mapping[str, str] | None = None) -> Place:
-        """Where the nodes are, with the passwords that there are now; see `Place`."""
+        """Returns where the nodes are, with the current passwords; see `Place`."""
         security = None
         if self.is_secure:
-            # A stack that was never started has no passwords yet, and nothing that would ask for them.
+            # A stack that was never started has no passwords, and no service that asks for one.
             security = kept_security(self.security) or Security(self.security, dict.fromkeys(OF_PROCESSES, ""))
         return local_place(self._settings, str(self.data), security, frozenset(gone), primaries)
 
@@ -95,7 +90,6 @@ class Home:
             self._prepare_account()
 
     def _prepare_account(self) -> None:
-        """As root: creates the services' account if it does not exist, and gives it the data folder."""
         user = self._settings.user
         try:
             account = pwd.getpwnam(user)
@@ -114,7 +108,7 @@ class Home:
             os.chown(folder, account.pw_uid, account.pw_gid)
 
     def secure(self) -> Security | None:
-        """Makes the certificates, and passwords if there are none; None if the stack wants none."""
+        """Makes the certificates, and passwords if there are none; None if the stack is not secured."""
         if not self.is_secure:
             return None
         account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
@@ -122,10 +116,7 @@ class Home:
         return secure_processes(self.security, owner)
 
     def stage(self, checkout: Path) -> None:
-        """Copies run scripts and configurations from `checkout`, which the services' account may not enter.
-
-        Writes supervisord's configuration, too, with a section for each node.
-        """
+        """Copies run scripts and configurations, since the services' account may not be able to enter `checkout`."""
         staged = self.path / "services"
         shutil.rmtree(staged, ignore_errors=True)
         for name in {Path(spec.script).parts[0] for spec in specs().values()}:
@@ -136,12 +127,7 @@ class Home:
         self.supervisor_config.write_text(supervisor_config(head, self.place()), encoding="utf-8")
 
     def environment(self, programs: Mapping[str, str], security: Security | None = None) -> dict[str, str]:
-        """What the run scripts and supervisord's configuration read; of the caller's own environment only PATH.
-
-        Args:
-            programs: where the programs are that come from Maven, by the variable that says so.
-            security: what `secure` has made.
-        """
+        """Returns the variables of run scripts and supervisord; only PATH comes from the caller's environment."""
         settings, port, place = self._settings, self._settings.port, self.place()
         found = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -162,12 +148,12 @@ class Home:
             **shared_variables(place),
             **programs,
             **{f"{service.upper()}_HEAP": heap for service, heap in settings.layout.heaps().items()},
-            # Clients elsewhere must find it by that.
+            # Remote clients must reach it by this name.
             "KAFKA_ADVERTISED_HOST": HOST if settings.listen == HOST else socket.gethostname(),
             "CONNECT_DATA": str(self.data / "connect"),
             "CONNECT_USER_PLUGINS": str(self.path / "services" / "connect" / "plugins"),
             "CONNECT_ADVERTISED_HOST": HOST,
-            # What the workers' metrics show wants no password.
+            # The workers' metrics require no password.
             "CONNECT_METRICS_LISTEN": HOST,
             "CONNECT_BASE_PORT": str(port("connect_port")),
             "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),

@@ -1,7 +1,5 @@
-"""What several nodes of Elasticsearch in containers need of the engine's machine: memory maps and open files.
-
-A node refuses to start with less once it listens off loopback and has others to join. An engine may run in a virtual
-machine, of which nothing is known here.
+"""Memory maps and open files that several Elasticsearch nodes in containers require: its bootstrap checks refuse less
+once a node listens off loopback. If the engine runs in a virtual machine, the limits are unknown.
 """
 
 from __future__ import annotations
@@ -13,26 +11,23 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.topology import Topology
 
-__all__ = ["LEAST_FILES", "LEAST_MAPS", "check_host", "engine_is_here"]
-
 LEAST_MAPS = 262_144
 LEAST_FILES = 65_535
 PROC = Path("/proc")
-# A container gets the limits of the process that starts it; where there is a containerd, that starts dockerd's.
+# A container inherits the limits of the process that starts it: containerd if there is one, else dockerd.
 _ENGINES = ("containerd", "dockerd")
-# May raise a limit of files beyond its own, up to what the kernel allows a process. Of root: else it counts in the
-# process's own namespace only.
+# A root process with this capability may raise its limit of files up to the kernel's. Without root, it is a capability
+# in the process's user namespace only.
 _CAP_SYS_RESOURCE = 1 << 24
 _LASTING = "/etc/sysctl.d/90-sinkbench.conf"
 
 
 def engine_is_here(proc: Path = PROC) -> bool:
-    """Whether the engine is a process of this machine; `proc` is where the kernel shows these."""
     return next(_engines(proc), None) is not None
 
 
 def check_host(topology: Topology, proc: Path = PROC) -> None:
-    """Raises StackError if several nodes of Elasticsearch would not start in containers; says what the host needs."""
+    """Raises StackError, with the required limits, if several Elasticsearch nodes would not start in containers."""
     several = len(topology.of("elasticsearch"))
     engines = list(_engines(proc))
     if several == 1 or not engines:
@@ -66,7 +61,7 @@ def _engines(proc: Path) -> Iterator[Path]:
 
 
 def _most_files(process: Path, proc: Path) -> int:
-    """How many files the containers that this process starts may open at most; plenty where that is not known."""
+    """Open files of containers that this process starts; `LEAST_FILES` if unknown."""
     try:
         limit = re.search(r"^Max open files\s+\S+\s+(\d+)", (process / "limits").read_text(), re.MULTILINE)
         status = dict(re.findall(r"^(Uid|CapEff):\s+(\w+)", (process / "status").read_text(), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The driver of the local stack: its services are processes of this machine, under supervisord, on 127.0.0.1."""
+"""The driver of the local stack: processes of this machine under supervisord, on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -26,15 +26,11 @@ from sinkbench.stack.smalldisk import unmount_small_disk
 from sinkbench.stack.tools import find_java
 from sinkbench.topology import Topology
 
-__all__ = ["LocalStack"]
-
-# Settings that no process of the stack is started with, as `Settings.show` shows them.
+# Settings, as `Settings.show` prints them, that no process of the stack reads.
 OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_(MEMORY|CPUS))=")
 
 
 class LocalStack(Stack):
-    """The stack of one home folder."""
-
     name = "local"
 
     def __init__(self, settings: Settings, checkout: Path = CHECKOUT) -> None:
@@ -69,7 +65,7 @@ class LocalStack(Stack):
         return self._nodes.supervisor.start_id()
 
     def up(self, say: Say) -> None:
-        # Before anything is made: a missing program is the commonest failure.
+        # First, since a missing program is the most common failure.
         find_java()
         for spec in specs().values():
             spec.programs()
@@ -95,16 +91,15 @@ class LocalStack(Stack):
                 raise
 
     def install(self, say: Say) -> None:
-        """Fetches the programs that come from Maven, if they are missing or outdated."""
         self._home.prepare()
         with self._lock(say):
             ensure_distributions(self.checkout, self.settings.dist, say)
 
     def down(self) -> None:
-        # What is frozen does not heed a request to end.
+        # A frozen process does not react to a request to end.
         self._nodes.thaw_all()
         self._nodes.supervisor.shutdown()
-        # A supervisord that was killed leaves its services behind.
+        # A killed supervisord leaves its services running.
         end_leftovers(self.home)
         unmount_small_disk(self._home.small_disk)
         shutil.rmtree(self._home.runtime, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What can be done to single services of a local stack."""
+"""Faults of single services of a local stack."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from sinkbench.stack.processes import SERVICES_OF, resume, suspend
 from sinkbench.stack.proxyserver import BuiltProxies
 from sinkbench.stack.smalldisk import SmallDisk, check_small_disk, small_disk
 
-__all__ = ["LocalFaults"]
-
-# What is killed is gone at once, but for what the kernel has to write.
+# The process of a killed service ends at once, except for pending writes in the kernel.
 GONE_SECONDS, POLL_SECONDS = 10.0, 0.05
 
 
 class LocalFaults(Faults):
-    """Signals to processes, a proxy before the sinks, and a small disk in memory."""
-
     isolation = None
 
     def __init__(self, nodes: LocalNodes, checkout: Path) -> None:
@@ -31,7 +27,7 @@ class LocalFaults(Faults):
 
     def kill(self, service: str) -> None:
         self._nodes.supervisor.kill(service)
-        # Else a start right after it would find it running.
+        # Otherwise an immediate start would find it running.
         deadline = time.monotonic() + GONE_SECONDS
         while service in self._nodes.pids() and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
@@ -65,7 +61,7 @@ class LocalFaults(Faults):
             self._nodes.settings.dist,
             home.path / "log",
             lambda: proxy_targets(home.place()),
-            # `down` finds it by that.
+            # `down` finds the proxy by this variable.
             {SERVICES_OF: str(home.path)},
         )
 

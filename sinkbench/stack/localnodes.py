@@ -1,4 +1,4 @@
-"""The nodes of a local stack as processes under supervisord: their states, their logs, and how they are started."""
+"""The nodes of a local stack as processes under supervisord: states, logs and starting."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from sinkbench.stack.processes import is_suspended, resume
 from sinkbench.stack.spec import OwnNodes, Place, Roles
 from sinkbench.stack.supervisor import Supervisor
 
-__all__ = ["LocalNodes", "log_tail"]
-
-# Of a small stack, and what each further node adds.
+# For a small stack, and for each further node.
 READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 POLL_SECONDS = 0.25
 LOG_LINES = 15
@@ -29,10 +27,9 @@ PLUGINS = frozenset(
 
 
 def log_tail(path: Path, lines: int = LOG_LINES) -> str:
-    """The last `lines` lines of a log; empty if there is none."""
     try:
         with path.open("rb") as file:
-            # A log may be large: only its end is read.
+            # Logs may be large.
             file.seek(max(0, path.stat().st_size - 400 * lines))
             return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
     except OSError:
@@ -40,8 +37,6 @@ def log_tail(path: Path, lines: int = LOG_LINES) -> str:
 
 
 class LocalNodes:
-    """The nodes of one home folder."""
-
     def __init__(self, settings: Settings, home: Home) -> None:
         self.settings = settings
         self.home = home
@@ -50,7 +45,6 @@ class LocalNodes:
 
     @cached_property
     def roles(self) -> dict[str, Roles]:
-        """What changes the roles of a service's nodes, by the service; of those that have replicas."""
         own = OwnNodes(self.home.place, self.supervisor, self.home.data)
         return {
             spec.name: spec.roles(own)
@@ -59,21 +53,19 @@ class LocalNodes:
         }
 
     def place(self, gone: Set[str] = frozenset()) -> Place:
-        """Where they are now; `gone` are those that no other has to wait for until it is ready."""
+        """Returns where the nodes are now; no other node waits for those in `gone`."""
         return self.home.place(gone, {service: roles.primary for service, roles in self.roles.items()})
 
     def endpoints(self, gone: Set[str] = frozenset()) -> Endpoints:
-        """How to reach them."""
         return endpoints_of(self.place(gone))
 
     def log_file(self, service: str) -> Path:
-        """The service's log. Raises StackError for an unknown service."""
+        """Raises StackError for an unknown service."""
         if service not in self.names:
             raise StackError(f"{service}: no such service; there are {', '.join(self.names)}")
         return self.home.path / "log" / f"{service}.log"
 
     def states(self) -> list[ServiceState]:
-        """Every node, in starting order."""
         programs = {program.name: program for program in self.supervisor.programs()}
         states = []
         for service in self.names:
@@ -87,11 +79,10 @@ class LocalNodes:
         return states
 
     def pids(self) -> dict[str, int]:
-        """The process of each node that runs."""
         return {each.name: each.pid for each in self.supervisor.programs() if each.running}
 
     def thaw_all(self) -> None:
-        """Lets everything go on that a controller froze before it was killed."""
+        """Resumes all processes that a killed controller left frozen."""
         for pid in self.pids().values():
             if is_suspended(pid):
                 resume(pid)
@@ -106,12 +97,12 @@ class LocalNodes:
             roles.restore(say)
 
     def wait_for(self, service: str) -> None:
-        """Waits until a node is ready that was started alone: it need not wait for nodes that do not run."""
+        """Waits until a node that was started alone is ready; it does not wait for nodes that do not run."""
         gone = {state.name for state in self.states() if state.state != "running"} - {service}
         self._wait({service: checks(self.endpoints(gone), PLUGINS)[service]}, lambda line: None)
 
     def _wait(self, waiting: Mapping[str, Check], say: Say, to_start: Set[str] = frozenset()) -> None:
-        """Waits until every check of `waiting` passes. Starts each of `to_start` once the nodes it needs are ready."""
+        """Waits until all checks pass. Starts each of `to_start` once the nodes that it needs are ready."""
         place = self.place()
         waits = {name: needs(place, place.layout.node(name)) for name in to_start}
         ready: set[str] = set()

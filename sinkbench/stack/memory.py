@@ -1,9 +1,5 @@
-"""The memory that the processes of a service hold, as the kernel tells it.
-
-A process shares memory with others: PostgreSQL's all hold the same buffers, and every process of a program its code. To
-add up what each holds would count these many times. The kernel tells a process's own pages (`RssAnon`) from those of
-files and of shared memory (`RssFile`, `RssShmem`), so the shared ones are counted once, as those of the process that
-holds most of them. The exact figure, `Pss`, makes the kernel walk all pages, which costs too much while a trial runs.
+"""Resident memory of a service's processes, which share pages, such as PostgreSQL's buffers and a program's code. `Pss`
+would be exact but makes the kernel walk all pages, which is too expensive during a trial.
 """
 
 from __future__ import annotations
@@ -16,14 +12,12 @@ from pathlib import Path
 
 from sinkbench.stack.processes import read_file
 
-__all__ = ["Resident", "resident_bytes", "resident_of", "together"]
-
 _LINE = re.compile(rb"^(RssAnon|RssFile|RssShmem):\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Resident:
-    """Bytes of memory that a process holds: its own, those of files that it has mapped, and shared memory."""
+    """Bytes of memory of a process: its own, mapped files, and shared memory."""
 
     own: int
     files: int
@@ -31,7 +25,7 @@ class Resident:
 
 
 def resident_of(status: bytes) -> Resident | None:
-    """Reads a `/proc/PID/status`; None of a process that has ended, or a thread of the kernel: these hold none."""
+    """Parses `/proc/PID/status`; None for a process that has ended and for a kernel thread."""
     found = {name: 1024 * int(kilobytes) for name, kilobytes in _LINE.findall(status)}
     if len(found) < 3:
         return None
@@ -39,9 +33,8 @@ def resident_of(status: bytes) -> Resident | None:
 
 
 def together(processes: Iterable[Resident]) -> int | None:
-    """Bytes that the processes of one service hold, what they share counted once; None of no process.
-
-    Of what they share it is the least: the process that holds most of it may lack what another one holds.
+    """Returns the bytes of one service's processes; None without a process. Shared pages (`RssFile`, `RssShmem`) count
+    once, as those of the process with most of them: a lower bound.
     """
     known = list(processes)
     if not known:
@@ -50,7 +43,7 @@ def together(processes: Iterable[Resident]) -> int | None:
 
 
 def resident_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | None:
-    """`together` of the processes of these ids that still live; `proc` is where the kernel shows them."""
+    """Returns `together` of these processes that still exist."""
     found = []
     for pid in pids:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the services use that are processes of this machine."""
+"""Resource usage of services that are processes of this machine."""
 
 from __future__ import annotations
 
@@ -13,25 +13,17 @@ from sinkbench.stack.memory import resident_bytes
 from sinkbench.stack.processes import CpuClock, machine_cpu
 from sinkbench.stack.protocol import Usage
 
-__all__ = ["Meter"]
-
 
 class Meter:
-    """Reads what each service uses, and finds the process of one that was started again."""
+    """Reads what each service uses, and finds the process of a restarted one."""
 
     def __init__(self, names: Sequence[str], pids: Callable[[], Mapping[str, int]], data: Path) -> None:
-        """
-        Args:
-            names: of all services.
-            pids: asks for the process of each service that runs; asked only if one is not known, or gone.
-            data: the folder of the services' data.
-        """
+        """`pids` returns the process of each running service; called only if one is unknown or gone."""
         self._names, self._pids, self._data = names, pids, data
         self._clocks: dict[str, CpuClock] = {}
         self._jvms: dict[str, JvmClock] = {}
 
     def read(self) -> Usage:
-        """All that is known now."""
         used = {name: clock.seconds() for name, clock in self._clocks.items()}
         if absent := [name for name in self._names if used.get(name) is None]:
             pids = self._pids()

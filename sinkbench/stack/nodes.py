@@ -1,4 +1,4 @@
-"""What the nodes of a local stack start with: where they are, and supervisord's configuration. Pure."""
+"""The addresses of a local stack's nodes and supervisord's configuration. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sinkbench.topology import Node, Topology, needed_bytes
 
 __all__ = ["HOST", "check_memory", "local_place", "supervisor_config"]
 
-# As the quorum has it since there is one broker: Kafka listens for itself where Java finds this name.
+# The host in the quorum, as with a single broker: Kafka listens where Java resolves this name.
 CONTROLLER_HOST = "localhost"
-# Brokers that stop together may be left without a quorum that lets the last one go; a kill then loses nothing.
+# The last of several stopping brokers may have no quorum to stop in order; a kill then loses nothing.
 QUORUM_STOP_SECONDS = 15
 
 
@@ -26,8 +26,6 @@ def local_place(
     gone: frozenset[str] = frozenset(),
     primaries: Mapping[str, str] | None = None,
 ) -> Place:
-    """Where the nodes of a local stack are; see `Place`."""
-
     def address(node: Node, port: str) -> tuple[str, int]:
         return CONTROLLER_HOST if port == "kafka_controller_port" else HOST, settings.port(port, node.number)
 
@@ -45,15 +43,7 @@ def local_place(
 
 
 def supervisor_config(head: str, place: Place) -> str:
-    """The text of supervisord's configuration.
-
-    Args:
-        head: what it has before its programs.
-        place: where the nodes are; its data's folder is left for supervisord to fill in.
-
-    Returns:
-        `head` with a program for every node. Workers are one program of several processes, and so one group.
-    """
+    """Returns `head` with a program for every node. Workers are one program of several processes, and so one group."""
     programs = [
         _program(spec, node, place)
         for spec in specs().values()
@@ -100,7 +90,7 @@ stdout_logfile = %(ENV_SINKBENCH_HOME)s/log/{log or name}.log
 
 
 def check_memory(topology: Topology, available_bytes: int) -> None:
-    """Raises StackError if the topology, none of which runs yet, takes more memory than is available."""
+    """Raises StackError if a topology that does not run yet needs more memory than is available."""
     needed = needed_bytes(topology)
     if needed <= available_bytes:
         return

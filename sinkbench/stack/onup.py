@@ -1,7 +1,5 @@
-"""Whether `docker compose up` asks the controller's container for a race: sinkbench/run does what the exit code says.
-
-The `up` that starts the services asks for one, and so does one with another SINKBENCH_PLAN. Any other only changes the
-project, such as the number of its workers, which asks for no load.
+"""Whether `docker compose up` requests a race of the controller's container: the `up` that starts the services does,
+and one with another SINKBENCH_PLAN. Others only change the project. sinkbench/run acts on the exit code.
 """
 
 from __future__ import annotations
@@ -20,25 +18,17 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.engine import DockerEngine
 
-__all__ = ["LAST", "asked_for"]
-
 LAST = Path("results") / ".up.json"
-"""Below the checkout: what the last race was asked by."""
+"""The start times and the plan of the last race, below the checkout."""
 CONTROLLER = "controller"
-# What Python itself ends with after an error is another.
+# Differs from Python's own exit code after an error.
 NOT_ASKED = 3
 
 
 def asked_for(last: Mapping[str, Any], since: Sequence[str], plan: str) -> bool:
-    """Whether a controller that starts now is to race.
-
-    Args:
-        last: `since` and `plan` as they were at the last race that an `up` asked for; empty if there was none.
-        since: when each of the services was started; empty if nobody tells.
-        plan: SINKBENCH_PLAN; empty if it is not set.
-    """
+    """Whether a controller that starts now should race. `since` has the services' start times, `last` the last race."""
     before = last.get("since")
-    # A service that is made anew, or was started again after it died, does not make another project.
+    # A project is the same even if one of its services was recreated or restarted.
     same = before == since or (isinstance(before, list) and not set(before).isdisjoint(since))
     return not same or plan not in ("", last.get("plan"))
 
@@ -51,19 +41,19 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _started() -> list[str]:
-    """When each service of the project but the controller was started, as the engine tells it; empty if it does not."""
+    """When each service but the controller was started; empty if the engine does not tell."""
     try:
         engine = DockerEngine("")
         engine.project = engine.project_of(socket.gethostname()) or ""
         services = [each for each in engine.containers() if each.service != CONTROLLER]
         return sorted(str(engine.inspect(each)["State"]["StartedAt"]) for each in services)
     except StackError:
-        # The race tells what is wrong.
+        # The race reports the problem.
         return []
 
 
 def main() -> int:
-    """Takes down that a race begins, and returns 0; NOT_ASKED if none is asked for."""
+    """Records the race and returns 0; NOT_ASKED if none is requested."""
     since, plan, file = _started(), os.environ.get("SINKBENCH_PLAN", ""), CHECKOUT / LAST
     if not asked_for(_read(file), since, plan):
         return NOT_ASKED

@@ -1,4 +1,4 @@
-"""Kafka, Connect and loadgen as services; the sinks declare theirs in their own rooms."""
+"""Kafka, Connect and loadgen as services; each sink declares its own."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from sinkbench.stack.readiness import refusal, said, shared_client
 from sinkbench.stack.spec import Place, ServiceSpec
 from sinkbench.topology import Node
 
-__all__ = ["CONNECT", "KAFKA", "LOADGEN", "NODE", "PLUGINS"]
-
 NODE, PLUGINS = "node", "plugins"
-"""Options of an endpoint: the number that a broker has in its cluster; the classes that a worker must have found."""
+"""Options of an endpoint: a broker's number in its cluster; the classes that a worker must have found."""
 
 
 def _kafka_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
@@ -52,7 +50,7 @@ def _kafka_own(place: Place, node: Node) -> Mapping[str, str]:
 
 
 def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
-    # The worker answers this one only when it has joined its group and read its configurations.
+    # A worker answers this only after it has joined its group and read its configurations.
     listed = _asked(endpoint, "connectors", timeout_seconds)
     found = listed if isinstance(listed, str) else _asked(endpoint, "connector-plugins", timeout_seconds)
     if isinstance(found, str):
@@ -70,7 +68,7 @@ def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
 
 
 def _loadgen_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
-    # Not its /health, which wants no password.
+    # /health would not do, since it requires no password.
     found: Any = _asked(endpoint, "load", timeout_seconds)
     if isinstance(found, str):
         return found
@@ -82,7 +80,7 @@ def _loadgen_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
 
 
 def _asked(endpoint: Endpoint, path: str, timeout_seconds: float) -> httpx.Response | str:
-    """An answer with status 200; else what is wrong, in one line."""
+    """An answer with status 200; else the problem, in one line."""
     try:
         answer = shared_client(endpoint.access, timeout_seconds).get(f"{endpoint.address}/{path}")
     except httpx.HTTPError as error:
@@ -91,7 +89,7 @@ def _asked(endpoint: Endpoint, path: str, timeout_seconds: float) -> httpx.Respo
 
 
 def _all_brokers(place: Place, node: Node) -> frozenset[str]:
-    # A worker makes topics with replicas on every broker.
+    # A worker creates topics with replicas on every broker.
     return frozenset(each.name for each in place.layout.of("kafka"))
 
 

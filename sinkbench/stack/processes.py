@@ -1,4 +1,4 @@
-"""Processes of this machine: who holds a port, what a dead controller left behind, a service's CPU time."""
+"""Processes of this machine: users of ports, leftovers of a killed controller, and CPU time of services."""
 
 from __future__ import annotations
 
@@ -15,34 +15,17 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.stack import MachineCpu
 
-__all__ = [
-    "SERVICES_OF",
-    "CpuClock",
-    "check_ports_free",
-    "command_line",
-    "cpu_seconds",
-    "descendants",
-    "end_leftovers",
-    "is_suspended",
-    "machine_cpu",
-    "read_file",
-    "resume",
-    "suspend",
-    "threads_of",
-]
-
 HOST = "127.0.0.1"
 SERVICES_OF = "SINKBENCH_SERVICES_OF"
 """The variable that all services of a stack inherit: its home."""
-# Services start few children, and finding them takes a file read for each thread, of which a JVM has a hundred. So this
-# is done so often, or as throttled as takes no more than this share of a core.
+# Services start few children, and finding them reads a file per thread, of which a JVM has about a hundred. Hence the
+# interval, and the limit as a share of a core.
 CHILDREN_SECONDS, CHILDREN_SHARE = 2.0, 1 / 2000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL_LISTS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 def _holder(port: int) -> str:
-    """The process that listens on `port`, for a person."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
@@ -53,7 +36,7 @@ def _holder(port: int) -> str:
 
 
 def _of_stack(process: psutil.Process) -> str:
-    """The stack that a process is a service of, and the command that stops it; empty if it is none."""
+    """The stack that a process is a service of and the command that stops it; empty if it is none."""
     home = None
     with suppress(psutil.Error):
         home = process.environ().get(SERVICES_OF)
@@ -65,10 +48,10 @@ def _of_stack(process: psutil.Process) -> str:
 
 
 def check_ports_free(ports: list[tuple[int, str, str]]) -> None:
-    """Raises StackError if one of the ports, each with its setting and its service, is taken; names the holder."""
+    """Raises StackError with the process that uses it if one of the ports (port, setting, service) is taken."""
     for number, setting, service in ports:
         with socket.socket() as probe:
-            # As servers do: else connections of a server that has just ended would block its port.
+            # As servers do; otherwise connections of a server that has just ended would block its port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((HOST, number))
@@ -93,7 +76,6 @@ def end_leftovers(home: Path) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """All descendants of a process; none of one that has ended."""
     # psutil reads every process of the machine for this, which would cost more than the rest of a sample.
     if not _KERNEL_LISTS_CHILDREN:
         with suppress(psutil.Error):
@@ -110,7 +92,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def threads_of(pid: int, proc: Path = Path("/proc")) -> list[str]:
-    """The folder in which `proc` shows each thread of a process; none of one that has ended."""
+    """Returns the folder in `proc` of each thread of a process; empty if it has ended."""
     try:
         with os.scandir(f"{proc}/{pid}/task") as threads:
             return [thread.path for thread in threads]
@@ -119,7 +101,7 @@ def threads_of(pid: int, proc: Path = Path("/proc")) -> list[str]:
 
 
 def read_file(path: str) -> bytes:
-    """A small file. `Path` would take several times as long, and probes read hundreds of them a second."""
+    """Reads a small file. `Path` takes several times as long, and probes read hundreds of files a second."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, 1 << 16)
@@ -128,7 +110,6 @@ def read_file(path: str) -> bytes:
 
 
 def machine_cpu() -> MachineCpu:
-    """What this machine's cores have done so far."""
     times = psutil.cpu_times()
     # Linux includes guest time in user time.
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
@@ -137,9 +118,9 @@ def machine_cpu() -> MachineCpu:
 
 
 def suspend(pid: int) -> None:
-    """Stops a process and all its descendants where they are. Raises StackError if it is gone."""
+    """Stops a process and its descendants (SIGSTOP). Raises StackError if the process is gone."""
     try:
-        # It first: what is stopped begets no more children.
+        # The parent first, since a stopped process starts no more children.
         psutil.Process(pid).suspend()
     except psutil.Error as error:
         raise StackError(f"process {pid} cannot be frozen: {error}") from None
@@ -149,14 +130,13 @@ def suspend(pid: int) -> None:
 
 
 def resume(pid: int) -> None:
-    """Lets a process and all its descendants go on; one that is gone, or not stopped, is fine."""
+    """Continues a process and its descendants (SIGCONT), as far as they exist."""
     for each in [*descendants(pid), pid]:
         with suppress(psutil.NoSuchProcess):
             psutil.Process(each).resume()
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether a process is stopped where it is."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
     except psutil.Error:
@@ -164,7 +144,7 @@ def is_suspended(pid: int) -> bool:
 
 
 def command_line(pid: int) -> list[str]:
-    """The words of a process's command line; empty if it is gone or not visible."""
+    """Returns the words of a process's command line; empty if it is gone or not visible."""
     try:
         return psutil.Process(pid).cmdline()
     except psutil.Error:
@@ -172,14 +152,14 @@ def command_line(pid: int) -> list[str]:
 
 
 def cpu_seconds(stat: bytes, *, ended_children: bool) -> float:
-    """User and system time of a process or thread by its `stat` file, and of its children that have ended if asked."""
-    # The name, in brackets, may hold spaces. After it the 12th to 15th field are both times, and both of the children.
+    """Returns user and system time in seconds from `/proc/PID/stat`, optionally with that of ended children."""
+    # The name, in brackets, may contain spaces. After it, the 12th to 15th field are utime, stime, cutime and cstime.
     fields = stat.rpartition(b")")[2].split()
     return sum(map(int, fields[11 : 15 if ended_children else 13])) / _TICKS
 
 
 class CpuClock:
-    """CPU seconds of a service: of its process and all its descendants, live or ended."""
+    """CPU seconds of a service: its process and all descendants, live or ended."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -189,16 +169,13 @@ class CpuClock:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that were counted last."""
         return [self.pid, *self._children]
 
     def seconds(self) -> float | None:
-        """User and system time so far; None once the process is gone.
-
-        Children of its main thread count at once, as those are that serve PostgreSQL's clients. Others, and where the
-        kernel does not tell of them, count after two seconds, of a process with many threads later.
+        """Returns user and system time so far; None once the process is gone. Children of the main thread, such as
+        PostgreSQL's backends, count at once; other children after two seconds or, with many threads, later.
         """
-        # A child's time moves to its parent's when it ends.
+        # A child's time is added to its parent's when it ends.
         try:
             total = self._read(self.pid)
             direct = self._read_direct()
@@ -210,7 +187,7 @@ class CpuClock:
         except OSError:
             return None
         for child in self._children:
-            # One that has ended since is in its parent's time.
+            # A child that has ended since is in its parent's time.
             with suppress(OSError):
                 total += self._read(child)
         return total
@@ -222,5 +199,4 @@ class CpuClock:
 
     @staticmethod
     def _read(pid: int) -> float:
-        # psutil takes three times as long.
         return cpu_seconds(read_file(f"/proc/{pid}/stat"), ended_children=True)

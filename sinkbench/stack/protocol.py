@@ -1,7 +1,5 @@
-"""The interface of a stack: a place where the services run, and what can be done to them there.
-
-`local` runs processes under supervisord, `compose` containers; `external` uses clusters that exist already. Standard
-library only: `scripts/setup` runs `sinkbench.stack.tools` before any package is installed.
+"""The interface of a stack: where the services run, and what can be done to them there. Standard library only, since
+`scripts/setup` runs `sinkbench.stack.tools` before any package is installed.
 """
 
 from __future__ import annotations
@@ -18,32 +16,13 @@ if TYPE_CHECKING:
     from sinkbench.stack.smalldisk import SmallDisk
     from sinkbench.topology import Topology
 
-__all__ = [
-    "Allowance",
-    "Facts",
-    "Faults",
-    "Isolation",
-    "MachineCpu",
-    "Promotion",
-    "Proxies",
-    "ProxyTarget",
-    "Say",
-    "ServiceState",
-    "SmallDisks",
-    "Stack",
-    "Usage",
-]
-
 Say = Callable[[str], None]
-"""Shows the user a line about progress."""
+"""Shows a line of progress to the user."""
 
 
 @dataclass(frozen=True)
 class ServiceState:
-    """A service now: `state` is running, stopped or dead, `detail` explains it to a person.
-
-    `exit_code` is that of its process once that has ended by itself; None where it is not known.
-    """
+    """`state` is running, stopped or dead; `exit_code` that of a process that ended by itself, None if unknown."""
 
     name: str
     state: str
@@ -54,20 +33,14 @@ class ServiceState:
 
 @dataclass(frozen=True)
 class Allowance:
-    """The most that a process or container may use of its machine; None for no limit."""
+    """The limits of a process or container on its machine; None for no limit."""
 
     cpus: float | None = None
     memory_bytes: int | None = None
 
 
 class MachineCpu(NamedTuple):
-    """What a machine's cores have done so far.
-
-    Attributes:
-        busy_seconds: CPU seconds in which they were busy, or stolen.
-        stolen_seconds: the part of these that a hypervisor gave to other machines.
-        cores: how many there are.
-    """
+    """`busy_seconds` of all cores so far include `stolen_seconds`, which a hypervisor gave to other machines."""
 
     busy_seconds: float
     stolen_seconds: float
@@ -76,15 +49,11 @@ class MachineCpu(NamedTuple):
 
 @dataclass(frozen=True)
 class Usage:
-    """What the services use, in one snapshot; by the name of each service and worker.
+    """A snapshot of resource usage, by service and worker. None means dead or not visible; absent means not read now.
 
-    Attributes:
-        cpu_seconds: user and system time since its start; None if it is dead or not visible, absent if not read now.
-        jvm_cpu_seconds: the parts of a JVM's time as in `sinkbench.stack.jvmthreads`; absent if it is no JVM.
-        memory_bytes: memory that its processes hold now, shared pages once; None if it is dead or not visible.
-        troubles: what is wrong with a service that still runs, such as a failing health check.
-        machine: of the machine that all services share; None if not visible.
-        free_bytes: free disk space for the services' data; None if not visible.
+    `cpu_seconds` is user and system time since its start, `jvm_cpu_seconds` that of the parts of a JVM (`jvmthreads`),
+    absent if it is no JVM. `memory_bytes` is resident memory with shared pages once. `troubles` has the problem of a
+    service that still runs, such as a failing health check. `free_bytes` is free disk space for the services' data.
     """
 
     cpu_seconds: Mapping[str, float | None] = field(default_factory=dict)
@@ -97,14 +66,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Facts:
-    """What does not change while a stack runs.
+    """What does not change while a stack runs, by service or worker. Absent means no limit or not visible.
 
-    Attributes:
-        unmeasured: what cannot be measured there, each for a person; such values are None.
-        cpu_limits: cores that a service, or each worker, may use, by the service's name; absent for no limit.
-        allowances: what each service's containers may use, by the service's name; empty without containers.
-        command_lines: the words of each running and visible service's command line, by its name.
-        data_path: a path on the disk with the services' data; None if not visible.
+    `unmeasured` names, for display, what cannot be measured there; such values are None. `cpu_limits` are in cores.
+    `data_path` is a path on the disk with the services' data; None if not visible.
     """
 
     unmeasured: tuple[str, ...] = ()
@@ -116,30 +81,24 @@ class Facts:
 
 @dataclass(frozen=True)
 class ProxyTarget:
-    """The way into a service of a sink, before which a proxy can stand.
-
-    Attributes:
-        host, port: its address, for a process of this machine.
-        variables: what ${env:NAME} in connector files holds of it, by the name: a text with {host} or {port} in it.
-    """
+    """A sink service's address for this machine, and texts of variables that depend on it, with {host} and {port}."""
 
     host: str
     port: int
     variables: Mapping[str, str]
 
     def at(self, host: str, port: int) -> dict[str, str]:
-        """The values of the variables for another address."""
         return {name: text.format(host=host, port=port) for name, text in self.variables.items()}
 
 
 class Isolation(Protocol):
-    """Takes the network from a single service. What has none when its controller is killed gets it with `up`."""
+    """Disconnects single services from the network. `up` reconnects those that a killed controller left."""
 
     def isolate(self, service: str) -> None:
         """From now on the service reaches nothing, and nothing reaches it."""
 
     def rejoin(self, service: str) -> None:
-        """Gives it its network back and waits until it is ready."""
+        """Reconnects it and waits until it is ready."""
 
 
 class Proxies(Protocol):
@@ -147,46 +106,43 @@ class Proxies(Protocol):
 
     @property
     def targets(self) -> Mapping[str, ProxyTarget]:
-        """The way into each service of the sinks; empty if no proxy can stand there."""
+        """Each service of the sinks, by name; empty if no proxy is possible."""
 
     def check(self) -> None:
-        """Makes sure, without any service, that the proxy can be built. Raises StackError: what is missing."""
+        """Raises StackError if the proxy cannot be built; asks no service."""
 
     def prepare(self, say: Say) -> None:
-        """Builds the proxy, if that was not done before. Raises StackError if it cannot be built."""
+        """Builds the proxy unless it exists. Raises StackError if that fails."""
 
     def run(self) -> AbstractContextManager[Toxiproxy]:
-        """Runs it as long as the context lasts, and not longer than this process. Raises StackError."""
+        """Runs it until the context or this process ends. Raises StackError."""
 
 
 class SmallDisks(Protocol):
     """A small file system for a sink's service."""
 
     def check(self) -> None:
-        """Makes sure, without any service, that one can be mounted. Raises StackError: what is missing."""
+        """Raises StackError if it cannot be mounted; asks no service."""
 
     def mounted(self, size_bytes: int) -> AbstractContextManager[SmallDisk]:
-        """A disk of that size as long as the context lasts; what a killed controller left is used again."""
+        """Mounts it until the context ends, or takes over the one that a killed controller left."""
 
 
 class Promotion(Protocol):
     """Makes a replica of a sink the primary. Each method raises StackError."""
 
     def promote(self) -> tuple[str, int]:
-        """Kills the primary with SIGKILL and makes a replica the primary. Returns host and port of the new one.
-
-        What was killed never starts as a primary again, but as a replica of the new one.
-        """
+        """Kills the primary with SIGKILL and promotes a replica. Returns host and port of the new primary."""
 
     def demote(self) -> None:
-        """Starts what `promote` has killed, as a replica of the new primary, and waits until it is in sync."""
+        """Starts the killed node as a replica of the new primary, and waits until it is in sync."""
 
     def restore(self) -> None:
-        """Makes the first node the primary again, and all others its replicas; nothing if it is so. `up` does it."""
+        """Makes the first node the primary again and all others its replicas, unless they are. `up` does this too."""
 
 
 class Faults(Protocol):
-    """What can be done to single services; each is undone by the next `up` if the controller is killed meanwhile."""
+    """What can be done to single services. The next `up` undoes what a killed controller left."""
 
     def kill(self, service: str) -> None:
         """Kills it with SIGKILL."""
@@ -198,10 +154,10 @@ class Faults(Protocol):
         """Starts it again and waits until it is ready."""
 
     def freeze(self, service: str) -> None:
-        """Stops its processes where they are (SIGSTOP): its connections stay, and nothing answers."""
+        """Suspends its processes (SIGSTOP): its connections stay open, and nothing answers."""
 
     def thaw(self, service: str) -> None:
-        """Lets it go on and waits until it is ready."""
+        """Resumes it and waits until it is ready."""
 
     @property
     def isolation(self) -> Isolation | None:
@@ -209,7 +165,7 @@ class Faults(Protocol):
 
     @property
     def proxies(self) -> Proxies | None:
-        """None if no proxy can stand between workers and sinks."""
+        """None if no proxy is possible between workers and sinks."""
 
     def small_disks(self, sink: str) -> SmallDisks | None:
         """None if the services of this sink cannot have one here."""
@@ -235,7 +191,7 @@ class Stack(Protocol):
 
     @property
     def layout(self) -> Topology | None:
-        """Which nodes it has; None where that is not known."""
+        """Its nodes; None if unknown."""
 
     @property
     def lock_file(self) -> Path:
@@ -243,16 +199,13 @@ class Stack(Protocol):
 
     @property
     def faults(self) -> Faults | None:
-        """What can be done to single services; None where they are other people's."""
+        """None if others own the services."""
 
     def start_id(self) -> str | None:
-        """What tells this start of the stack from every other; None if it is down. Single services may be dead."""
+        """An id that differs for each start of the stack; None if it is down. Single services may be dead."""
 
     def up(self, say: Say) -> None:
-        """Starts what is not running and waits until everything is ready; a second call changes nothing.
-
-        Raises StackError, with the end of its log, if a service does not start.
-        """
+        """Starts what does not run and waits until everything is ready. Raises StackError, with the end of a log."""
 
     def down(self) -> None:
         """Stops everything, whatever state it is in."""
@@ -261,7 +214,7 @@ class Stack(Protocol):
         """Every service, in starting order."""
 
     def usage(self) -> Usage:
-        """What the services use now; a part that cannot be read is left out."""
+        """What the services use now, without the parts that cannot be read."""
 
     def facts(self) -> Facts:
         """What does not change while it runs."""

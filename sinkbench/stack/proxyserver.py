@@ -1,4 +1,4 @@
-"""The TCP proxy that stands between workers and a sink: toxiproxy, built by Go once, and a child of this process."""
+"""The TCP proxy between workers and a sink: toxiproxy, built once with Go, run as a child of this process."""
 
 from __future__ import annotations
 
@@ -18,25 +18,13 @@ from sinkbench.settings import HOST
 from sinkbench.stack import ProxyTarget, Say
 from sinkbench.stack.tools import find_go, find_program, run
 
-__all__ = ["BuiltProxies"]
-
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
 START_SECONDS, END_SECONDS, POLL_SECONDS = 15.0, 5.0, 0.05
 
 
 @dataclass(frozen=True)
 class BuiltProxies:
-    """A proxy of this machine, as `Proxies`.
-
-    Attributes:
-        checkout: with the versions that it is built of, in `toxiproxy/go.mod` and `go.sum`.
-        dist: where it is, or will be.
-        logs: the folder of its log.
-        find: tells the way into each service of the sinks.
-        environment: what else is in its environment.
-        refusal: why no proxy can stand there; None if one can.
-        listen: tells the address of this machine at which workers reach it.
-    """
+    """A proxy of this machine. `refusal` returns why none is possible, `listen` the address for the workers."""
 
     checkout: Path
     dist: Path
@@ -52,7 +40,7 @@ class BuiltProxies:
 
     @property
     def _program(self) -> Path:
-        """Its name changes with the versions that it is built of."""
+        """Its name changes with the pinned versions."""
         pinned = b"".join((self.checkout / "toxiproxy" / name).read_bytes() for name in ("go.mod", "go.sum"))
         return self.dist / f"toxiproxy-{hashlib.sha256(pinned).hexdigest()[:12]}"
 
@@ -70,7 +58,7 @@ class BuiltProxies:
         go = find_go()
         self.dist.mkdir(parents=True, exist_ok=True)
         say("building toxiproxy with Go")
-        # A build at the same time must find all of it, or nothing.
+        # A concurrent build must find a complete program or none.
         building = program.with_name(f"{program.name}.{os.getpid()}")
         build = ("build", "-mod=readonly", "-trimpath", "-o", str(building), PROGRAM)
         done = run([str(go), "-C", str(self.checkout / "toxiproxy"), *build], {**os.environ, "CGO_ENABLED": "0"})
@@ -118,7 +106,6 @@ class BuiltProxies:
 
 
 def _check_own(host: str) -> None:
-    """Raises StackError unless this machine can listen there."""
     with socket.socket() as probe:
         try:
             probe.bind((host, 0))
@@ -130,7 +117,6 @@ def _check_own(host: str) -> None:
 
 
 def _free_port() -> int:
-    """A free port of loopback."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What the checks of services that speak HTTP share."""
+"""Common parts of the readiness checks of HTTP services."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from sinkbench.secrets import redacted
 from sinkbench.services.access import Access
 from sinkbench.services.http import http_client
 
-__all__ = ["refusal", "said", "shared_client"]
-
-# One client for all checks of a kind: each new one reads the certificates of the system again. They are asked for by
-# several threads at once, of which the cache alone would let each make its own, and leave it open.
+# One client for all checks of a kind, since each new one reads the system's certificates. Several threads ask at once;
+# the cache alone would let each make its own client and leave it open.
 _making = threading.Lock()
 
 
@@ -27,21 +25,20 @@ def _cached(access: Access, timeout_seconds: float, ca_changed_at: int) -> httpx
 
 
 def shared_client(access: Access, timeout_seconds: float) -> httpx.Client:
-    """A client that all checks of such services use. It is not closed, and keeps no connection."""
-    # A stack that is started again has another authority.
+    """Returns a client that these checks share. It is never closed, and keeps no connections."""
+    # A restarted stack has another authority.
     changed_at = 0 if access.ca is None else access.ca.stat().st_mtime_ns
     with _making:
         return _cached(access, timeout_seconds, changed_at)
 
 
 def said(answer: httpx.Response, most: int) -> str:
-    """The first `most` characters of an answer, in one line."""
-    # Before it is cut: half a secret would not be found any more.
+    # Before it is cut, since a part of a secret would not be recognized.
     return " ".join(redacted(answer.text).split())[:most]
 
 
 def refusal(answer: httpx.Response) -> str | None:
-    """What a service says that does not answer with 200, in one short line; None if it does."""
+    """Returns in one line what a service answers instead of status 200; None if the status is 200."""
     if answer.status_code == httpx.codes.OK:
         return None
     text = said(answer, 200)

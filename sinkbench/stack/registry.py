@@ -1,7 +1,5 @@
-"""The sinks that are installed, as entry points of the group `sinkbench.sinks`, and the services that they declare.
-
-The sinks stand above this room, and your package may bring one: so they are found by name when they are needed, and
-never imported here.
+"""The installed sinks: entry points of the group `sinkbench.sinks`. They are never imported here, since sinks depend on
+this package, and may be in the user's.
 """
 
 from __future__ import annotations
@@ -18,32 +16,14 @@ from sinkbench.stack import Endpoint
 from sinkbench.stack.sections import SinkSection
 from sinkbench.stack.spec import ServiceSpec
 
-__all__ = [
-    "GROUP",
-    "About",
-    "DeclaredSink",
-    "SinkService",
-    "declared_sink",
-    "declared_sinks",
-    "sink_service",
-    "sink_services",
-]
-
 GROUP = "sinkbench.sinks"
-# Names of other services, and of other keys of a stack file.
+# Names of other services, and other keys of a stack file.
 TAKEN = ("kafka", "connect", "loadgen", "loadgens", "controller")
 
 
 @dataclass(frozen=True)
 class About:
-    """What a service tells of itself; None is what it keeps back.
-
-    Attributes:
-        version: its own.
-        java: the version of the Java that it runs in.
-        java_arguments: what that Java was started with.
-        other: what it is, in one line, if it answers like the service and is another product.
-    """
+    """What a service says of itself; `other` names, in one line, another product that answers like it."""
 
     version: str | None = None
     java: str | None = None
@@ -53,14 +33,9 @@ class About:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkService(ServiceSpec):
-    """One service that a sink consists of, or that may stand before it.
-
-    Attributes:
-        section: what its section of a stack file, which bears its name, may hold.
-        about: asks it for its version. Raises ServiceError if it does not answer.
-        usable_cores: how many cores it can use at a number of tasks, and why, for a person; None: as many as there are.
-        measures: what cannot be measured where the sink is there and this service is not; "" if it must be there.
-        supported: its versions that can be used; None for all of them.
+    """One service of a sink, or one that may precede it. `about` raises ServiceError if it does not answer.
+    `usable_cores` returns how many cores it can use with a number of tasks, and why. `measures` says what cannot be
+    measured without this service; "" if it is required.
     """
 
     section: type[SinkSection]
@@ -70,10 +45,7 @@ class SinkService(ServiceSpec):
     supported: Supported | None = None
 
     def refusal(self, endpoint: Endpoint) -> str | None:
-        """Why what answers there cannot be used: its version, or another product; None if it can, or does not tell.
-
-        Raises ServiceError if it does not answer.
-        """
+        """Returns why this version or product cannot be used; None if it can or is unknown. Raises ServiceError."""
         if self.supported is None:
             return None
         about = self.about(endpoint)
@@ -84,11 +56,8 @@ class SinkService(ServiceSpec):
 
 @dataclass(frozen=True)
 class DeclaredSink:
-    """What this room needs to know of a sink; the rest is in `sinkbench.sinks.SinkKind`.
-
-    Attributes:
-        name: of the sink: the folder of its connector files. Its entry point and its first service bear it, too.
-        services: what it consists of, in the order in which they start.
+    """The part of a sink that this package needs; the rest is in `sinkbench.sinks.SinkKind`. `name` is also that of its
+    folder of connector files, its entry point and its first service; `services` are in starting order.
     """
 
     name: str
@@ -112,7 +81,7 @@ def _package(point: EntryPoint) -> str:
 
 @functools.cache
 def declared_sink(name: str) -> DeclaredSink:
-    """The sink of that name. Raises StackError if there is none, or its package cannot be used."""
+    """Returns the sink of that name. Raises StackError if there is none, or its package cannot be used."""
     if name not in _registered():
         there = ", ".join(_registered()) or "none: run scripts/setup, which registers those of sinkbench"
         raise StackError(f"connectors/{name}: no sink is called that; there are {there}")
@@ -136,13 +105,13 @@ def declared_sink(name: str) -> DeclaredSink:
 
 
 def declared_sinks() -> list[DeclaredSink]:
-    """All sinks that are installed, by name. Raises StackError if one cannot be used."""
+    """Raises StackError if one cannot be used."""
     return [declared_sink(name) for name in _registered()]
 
 
 @functools.cache
 def sink_services() -> Mapping[str, SinkService]:
-    """The services of all sinks, by name. Raises StackError if two bear one name."""
+    """Raises StackError if two have the same name."""
     found: dict[str, SinkService] = {}
     for sink in declared_sinks():
         for service in sink.services:
@@ -153,7 +122,6 @@ def sink_services() -> Mapping[str, SinkService]:
 
 
 def sink_service(name: str) -> SinkService:
-    """The service of that name. Raises StackError if no sink has it."""
     if name not in sink_services():
         raise StackError(f"{name}: no sink that is installed has this service; scripts/setup registers sinkbench's own")
     return sink_services()[name]

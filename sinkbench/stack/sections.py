@@ -1,4 +1,4 @@
-"""What the sections of a stack file are made of: pydantic models that refuse what they do not know."""
+"""Base classes and types of a stack file's sections: pydantic models that reject unknown keys."""
 
 from __future__ import annotations
 
@@ -16,29 +16,23 @@ from sinkbench.stack import Endpoint
 from sinkbench.stack.stackvalues import address, ca_file, secret
 from sinkbench.yamlfile import mistake
 
-__all__ = ["CaFile", "HttpSection", "Secret", "SinkSection", "StackSection", "Url"]
-
 Secret = Annotated[str, BeforeValidator(secret)]
-"""Written as `{env: NAME}` or `{file: PATH}`; the value is what that holds."""
+"""Written as `{env: NAME}` or `{file: PATH}`; validated to the secret itself."""
 Url = Annotated[str, AfterValidator(address)]
 CaFile = Annotated[Path, BeforeValidator(ca_file)]
 
 
 class StackSection(yamlfile.Section):
-    """A mapping of keys to values."""
-
     @model_validator(mode="before")
     @classmethod
     def _is_a_mapping(cls, value: object) -> object:
-        # A text in its place may be an address with a password in it: it is not shown.
+        # A text in its place may be an address with a password: do not show it.
         if not isinstance(value, dict):
             raise mistake("{name} must be a mapping of keys to values")
         return value
 
 
 class HttpSection(StackSection):
-    """How to get into a service that speaks HTTP."""
-
     user: str | None = None
     password: Secret | None = Field(default=None, repr=False)
     ca: CaFile | None = Field(default=None, description="certificates (PEM) that sign the service's own")
@@ -52,23 +46,21 @@ class HttpSection(StackSection):
 
     @property
     def access(self) -> Access:
-        """What the service wants before it answers."""
         if self.password is not None:
-            # A service may repeat the header that it refuses.
+            # A service may repeat the header that it rejects.
             conceal(base64.b64encode(f"{self.user}:{self.password}".encode()).decode())
         return Access(user=self.user, password=self.password, ca=self.ca)
 
 
 class SinkSection(StackSection):
-    """Where a service of a sink is."""
+    """The address of a sink's service."""
 
     address_key: ClassVar[str]
-    """The key that says so: messages about the service name its line."""
+    """The key of the address: messages about the service name its line."""
 
     def endpoint(self) -> Endpoint:
-        """How to reach it."""
         raise NotImplementedError
 
     def variables(self) -> Mapping[str, str]:
-        """What ${env:NAME} in a connector file must stand for, whatever the workers' own environment says."""
+        """Returns the required values of ${env:NAME} in connector files, which override the workers' environment."""
         return {}

@@ -1,4 +1,4 @@
-"""Makes the folder that a secured local stack keeps: `security.py` says what is in it."""
+"""Makes the security folder of a local stack; `security.py` describes its content."""
 
 from __future__ import annotations
 
@@ -14,28 +14,20 @@ from sinkbench.stack.certificates import issue, make_authority
 from sinkbench.stack.security import SERVICES, Security, kept_security
 from sinkbench.stack.securityfiles import files_of_processes
 
-__all__ = ["LOCAL_NAMES", "PASSWORD_BYTES", "secure_processes", "write_file"]
-
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 PASSWORD_BYTES = 24
 
 
 def secure_processes(folder: Path, owner: tuple[int, int] | None) -> Security:
-    """Makes passwords, if there are none, and a new certificate by a new authority, which signs no other.
-
-    Args:
-        folder: where the files are kept.
-        owner: user and group of the services, who get the nodes' key; None if that is who we are.
-
-    Raises:
-        StackError: a file cannot be written.
+    """Makes a new authority and node certificate, and passwords if there are none, in `folder`. `owner`, by default the
+    current user, gets the nodes' key. Raises StackError if a file cannot be written.
     """
     try:
         folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         kept = kept_security(folder)
         passwords = kept.passwords if kept else {name: secrets.token_urlsafe(PASSWORD_BYTES) for name in SERVICES}
         security = Security(folder, passwords)
-        # Before a file that depends on them, so that a second start finds what the first one has begun.
+        # Before the files that depend on them, so that a second start continues an interrupted first one.
         write_file(folder / "passwords", security.lines.encode())
         now = datetime.now(UTC)
         authority = make_authority(now)
@@ -51,7 +43,7 @@ def secure_processes(folder: Path, owner: tuple[int, int] | None) -> Security:
 
 
 def write_file(path: Path, content: bytes, owner: tuple[int, int] | None = None, mode: int = 0o600) -> None:
-    """Writes a file that no other account can read meanwhile, whole or not at all."""
+    """Writes a file atomically; no other account can read it in the meantime."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

@@ -1,11 +1,5 @@
-"""How a secured stack is reached, and what its services are told: a folder with certificates, and a password of each.
-
-`securing.py` makes the folder of a local stack, `containersecurity.py` those of containers:
-
-- `ca.pem`: the authority's certificate, which clients trust; of a local stack another one after each start.
-- `node.pem`, `node.key`: the certificate of all nodes, and its key.
-- `passwords`: NAME=password for each service; they stay.
-- what services read, as `securityfiles.py` says it.
+"""How a secured stack is reached: `ca.pem`, which clients trust, `node.pem` and `node.key` of all nodes, and
+`passwords`. The passwords are kept; a local stack's certificates are new after each start.
 """
 
 from __future__ import annotations
@@ -18,51 +12,41 @@ from urllib.parse import quote
 from sinkbench.secrets import conceal
 from sinkbench.services.access import Access
 
-__all__ = ["ACCOUNT", "OF_CONTAINERS", "SERVICES", "WITHOUT_SECURITY", "Security", "kept_security"]
-
 ACCOUNT = "sinkbench"
-"""The user of every service, and PostgreSQL's database. Without security it is its password, too."""
+"""The user of every service, and PostgreSQL's database; without security also the password."""
 WITHOUT_SECURITY = {
     "ELASTICSEARCH_TLS": "false",
     "POSTGRES_CA": "",
     "POSTGRES_SSLMODE": "prefer",
 }
-"""What connector files refer to, where services want no passwords."""
+"""The variables of connector files if services require no passwords."""
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "keystore")
-"""What has a password; PgBouncer's users are those of PostgreSQL."""
+"""Names of the passwords; PgBouncer's users are those of PostgreSQL."""
 OF_CONTAINERS = (*SERVICES, "loadgen")
-"""What has one in containers, where a load generator is a service, too."""
+"""In containers a load generator is a service too."""
 
 
 @dataclass(frozen=True)
 class Security:
-    """What clients and services of a secured stack need.
-
-    Attributes:
-        folder: where the files are, as their readers find them; see above.
-        passwords: by the service's name.
-    """
+    """What clients and services of a secured stack need: `folder` as its readers see it, `passwords` by service."""
 
     folder: Path
     passwords: Mapping[str, str] = field(repr=False)
 
     @property
     def ca(self) -> Path:
-        """The certificate that clients trust."""
         return self.folder / "ca.pem"
 
     def access(self, service: str) -> Access:
-        """How an HTTP service of the stack is asked."""
         return Access(user=ACCOUNT, password=self.passwords[service], ca=self.ca)
 
     @property
     def lines(self) -> str:
-        """A line NAME=password for each service."""
         return "".join(f"{name}={each}\n" for name, each in self.passwords.items())
 
     @property
     def kafka_settings(self) -> dict[str, str]:
-        """What Kafka's clients want, by librdkafka's names."""
+        """By librdkafka's names."""
         return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "SCRAM-SHA-512",
@@ -73,7 +57,7 @@ class Security:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the run scripts are told, and what connector files refer to by ${env:...}."""
+        """The variables of the run scripts, and those that connector files refer to by ${env:...}."""
         return {
             "TLS_CA": str(self.ca),
             "TLS_CERTIFICATE": str(self.folder / "node.pem"),
@@ -92,8 +76,8 @@ class Security:
             "ELASTICSEARCH_TLS": "true",
             "ELASTICSEARCH_USER": ACCOUNT,
             "ELASTICSEARCH_PASSWORD": self.passwords["elasticsearch"],
-            # Camel reads this file by itself. Connector files could not leave out what is in it where there is no TLS,
-            # and Camel refuses empty values. Camel 3.21 overlooks a component's own variables, but not these.
+            # Camel reads this file itself. Connector files could not omit these settings if there is no TLS, and Camel
+            # rejects empty values. Camel 3.21 ignores a component's own variables, but not these.
             "CAMEL_COMPONENT_PROPERTIES_LOCATION": f"file:{self.folder / 'camel.properties'}",
             "CAMEL_COMPONENT_PROPERTIES_ENCODING": "UTF-8",
             "POSTGRES_CA": quote(str(self.ca)),
@@ -103,7 +87,7 @@ class Security:
 
 
 def kept_security(folder: Path, services: Collection[str] = SERVICES) -> Security | None:
-    """What the folder of a stack holds that was started before, with passwords of these; None if it was not."""
+    """Returns what the folder of a started stack contains; None if it lacks the password of one of these services."""
     try:
         lines = (folder / "passwords").read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

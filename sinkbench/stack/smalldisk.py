@@ -1,4 +1,4 @@
-"""A small disk of a trial's own: a file system in memory, which can be full to the last byte at any moment."""
+"""A small disk for a trial: a file system in memory that can be made completely full at any moment."""
 
 from __future__ import annotations
 
@@ -13,23 +13,17 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.stack.tools import run
 
-__all__ = ["SmallDisk", "check_small_disk", "small_disk", "unmount_small_disk"]
-
-# The number of the right to mount, in the kernel's list of capabilities.
+# The bit of the right to mount in the kernel's capabilities.
 CAP_SYS_ADMIN = 21
 STATUS = Path("/proc/self/status")
 # A writer may need a page more than was in use a moment ago.
 TRIES = 50
-# A process that has just ended may hold a file for a moment.
+# A process that has just ended may keep a file open for a moment.
 UNMOUNT_SECONDS = 3.0
 
 
 class SmallDisk:
-    """The file system that is mounted at `path`.
-
-    Attributes:
-        used: whether a service knows of it. Then it stays, so that the service finds it again when it is started.
-    """
+    """The file system at `path`. If `used`, it stays mounted, since a service has files on it."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self.path = path
@@ -37,29 +31,25 @@ class SmallDisk:
         self._size_bytes = size_bytes
 
     def fill(self) -> None:
-        """Takes all room that is left, so that writes get "No space left on device"; raises StackError if it cannot.
-
-        Nothing is written for that: the file system becomes as large as what lies on it. A second call takes what has
-        become free since.
-        """
+        """Shrinks the file system to its content: writes fail with "No space left on device". Raises StackError."""
         problem = ""
         for attempt in range(TRIES):
             now = os.statvfs(self.path)
             used = (now.f_blocks - now.f_bfree + attempt // 5) * now.f_frsize
-            # To tmpfs no size at all is no limit.
+            # tmpfs takes size 0 as no limit.
             problem = _mount("-o", f"remount,size={max(used, now.f_frsize)}", str(self.path))
             if not problem:
                 return
         raise StackError(f"{self.path} could not be filled: {problem}")
 
     def free(self) -> None:
-        """Gives the room back. Raises StackError if that fails."""
+        """Restores the size. Raises StackError if that fails."""
         if problem := _mount("-o", f"remount,size={self._size_bytes}", str(self.path)):
             raise StackError(f"{self.path} is still full: {problem}")
 
 
 def check_small_disk(status: Path = STATUS) -> None:
-    """Makes sure that this process may mount a file system. Raises StackError if not: what is missing."""
+    """Raises StackError if this process may not mount a file system."""
     rights = next((line for line in status.read_text().splitlines() if line.startswith("CapEff:")), "CapEff: 0")
     if not int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1:
         raise StackError("a small disk of the trial's own is mounted by root alone (CAP_SYS_ADMIN); run it as root")
@@ -69,10 +59,8 @@ def check_small_disk(status: Path = STATUS) -> None:
 
 @contextmanager
 def small_disk(path: Path, size_bytes: int, user: str) -> Iterator[SmallDisk]:
-    """Mounts a small disk at `path`, for the account `user`, as long as the context lasts; the folder stays.
-
-    One that a killed controller left is used again. It takes memory only for what lies on it. Raises StackError if it
-    cannot be mounted, or not be removed in the end.
+    """Mounts a small disk at `path` for the account `user` until the context ends, or takes over one that a killed
+    controller left. It uses memory only for its content. Raises StackError.
     """
     try:
         account = pwd.getpwnam(user)
@@ -95,14 +83,14 @@ def small_disk(path: Path, size_bytes: int, user: str) -> Iterator[SmallDisk]:
 
 
 def unmount_small_disk(path: Path) -> None:
-    """Removes the small disk at `path`, if there is one; the folder stays. Raises StackError: this account may not."""
+    """Removes the small disk at `path` if there is one; the folder stays. Raises StackError if this account may not."""
     if not path.is_mount():
         return
     deadline = time.monotonic() + UNMOUNT_SECONDS
     while (done := run(["umount", str(path)])).returncode != 0 and time.monotonic() < deadline:
         time.sleep(0.1)
     if done.returncode != 0:
-        # No service knows of it any more: it is gone for all, and its memory free when the last file is closed.
+        # No service uses it any more; --lazy frees its memory when the last file is closed.
         done = run(["umount", "--lazy", str(path)])
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["no message"])[0]
@@ -110,6 +98,5 @@ def unmount_small_disk(path: Path) -> None:
 
 
 def _mount(*arguments: str) -> str:
-    """Runs mount. Returns what it says if it fails, else nothing."""
     done = run(["mount", *arguments])
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[0]

@@ -1,8 +1,4 @@
-"""The stack file: clusters that exist already, their addresses and how to get in.
-
-It is YAML, read as strictly as a plan. A secret is never in it: it says which environment variable, or which file,
-holds it. Relative paths are relative to the stack file.
-"""
+"""The stack file: addresses of existing clusters, and where their secrets are. It is read as strictly as a plan."""
 
 from __future__ import annotations
 
@@ -20,22 +16,16 @@ from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url
 from sinkbench.stack.stackvalues import kafka_settings, several, variables
 from sinkbench.yamlfile import YamlFile, mistake
 
-__all__ = ["StackFile", "load_stack_file"]
-
 Settings = Annotated[dict[str, str], BeforeValidator(kafka_settings)]
 Variables = Annotated[dict[str, str], BeforeValidator(variables)]
 
 
 class KafkaSection(StackSection):
-    """The brokers, and what librdkafka needs to get in."""
-
     bootstrap: str = Field(min_length=1, description="host:port of one or several brokers, separated by commas")
     settings: Settings = Field(default_factory=dict, description="librdkafka's settings for SASL and TLS", repr=False)
 
 
 class ConnectSection(HttpSection):
-    """The workers' REST interface."""
-
     urls: Annotated[tuple[Url, ...], Field(strict=False, min_length=1), BeforeValidator(several)]
     workers: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         default=None, description="number of workers (default: of urls); Connect does not tell"
@@ -56,13 +46,11 @@ class ConnectSection(HttpSection):
 
 
 class LoadgenSection(HttpSection):
-    """Load generators that run as services."""
-
     urls: Annotated[tuple[Url, ...], Field(strict=False, min_length=1), BeforeValidator(several)]
 
 
 class StackFile(StackSection):
-    """A whole stack file but for the sections of the sinks; `load_stack_file` makes one with these."""
+    """A stack file without the sinks' sections; `load_stack_file` makes a subclass with these."""
 
     kafka: KafkaSection
     connect: ConnectSection
@@ -83,17 +71,15 @@ class StackFile(StackSection):
 
     @property
     def path(self) -> Path:
-        """The file itself."""
         return self._source.path
 
     @property
     def workers(self) -> int:
-        """Number of Connect workers."""
         return self.connect.workers or len(self.connect.urls)
 
     @property
     def loadgen_lines(self) -> dict[str, str]:
-        """`file:line` of each load generator's address, by its name."""
+        """`file:line` of each load generator's address, by name."""
         key = ("loadgens",) if self.loadgen is None else ("loadgen", "urls")
         return {name: self.where(*key, index) for index, name in enumerate(self._named_loadgens())}
 
@@ -102,10 +88,10 @@ class StackFile(StackSection):
         return {f"loadgen-{number}": url for number, url in enumerate(urls, start=1)}
 
     def endpoints(self) -> Endpoints:
-        """How to reach each service. Worker ids are not in the file, so Connect's own (host:port) stand for them."""
+        """Worker ids are not in the file, so Connect's own (host:port) are used."""
         connect = self.connect
         sinks = {name: section for name in sink_services() if isinstance(section := getattr(self, name), SinkSection)}
-        # What the workers' own environment may say of an index would be another one than the one that is watched.
+        # An index named by the workers' environment would differ from the one that is measured.
         needed = {name: value for section in sinks.values() for name, value in section.variables().items()}
         return Endpoints(
             kafka=self.kafka.bootstrap,
@@ -124,10 +110,7 @@ class StackFile(StackSection):
 
 
 def load_stack_file(path: Path) -> StackFile:
-    """Reads the stack file `path` and the secrets that it points to, which are concealed from then on.
-
-    Raises StackError with a line for each mistake, up to five: the file, the line, what was found, and what to do.
-    """
+    """Reads a stack file, and conceals its secrets. Raises StackError with a line for each of up to five mistakes."""
     source = YamlFile(path, "stack file", StackError)
     conceal_misplaced(source.content)
     sections = {name: service.section for name, service in sink_services().items()}

@@ -1,7 +1,4 @@
-"""Validators for the values of a stack file.
-
-Each returns what a value stands for, or raises a mistake that shows no secret. A secret must not stand in the file.
-"""
+"""Validators for the values of a stack file: each returns the resolved value, or raises a mistake without secrets."""
 
 from __future__ import annotations
 
@@ -19,25 +16,13 @@ from sinkbench.secrets import SECRET_NAME, conceal, holds_password
 from sinkbench.suggest import nearest
 from sinkbench.yamlfile import mistake, shown
 
-__all__ = [
-    "AS_REFERENCE",
-    "NOT_A_FILE",
-    "address",
-    "ca_file",
-    "existing_file",
-    "kafka_settings",
-    "secret",
-    "several",
-    "variables",
-]
-
 AS_REFERENCE = "write it as {env: NAME} or {file: PATH}"
 
-# Settings of our Kafka clients that a user may choose; sinkbench sets the rest (acks, batches, groups) itself.
+# Settings of Kafka clients that a user may choose; sinkbench sets the others (acks, batches, groups).
 KAFKA_SETTING = re.compile(
     r"(security|sasl|ssl|enable\.ssl|enable\.sasl|https|socket|client\.dns|broker\.address)\..+|client\.rack"
 )
-# Matches a misspelt "password", too.
+# Also matches a misspelt "password".
 KAFKA_SECRET = re.compile(r".*(pas|secret|\.pem|jaas).*")
 KAFKA_FILE = re.compile(r".*\.(location|keytab)")
 # Suggestions for a misspelt setting; librdkafka knows them all.
@@ -50,12 +35,12 @@ KAFKA_KNOWN = (
     *("ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification", "client.dns.lookup"),
     *("socket.timeout.ms", "socket.keepalive.enable", "broker.address.family", "client.rack"),
 )
-# These words stand for themselves where a path may be given.
+# Values of path settings that are no paths.
 NOT_A_FILE = ("system", "probe")
 
 
 def secret(value: object, info: ValidationInfo) -> str:
-    """The secret that `{env: NAME}` or `{file: PATH}` points to."""
+    """Returns the secret that `{env: NAME}` or `{file: PATH}` refers to."""
     if not isinstance(value, dict) or len(value) != 1 or not value.keys() <= {"env", "file"}:
         raise mistake(f"{{name}} must not stand in this file; {AS_REFERENCE}")
     ((kind, name),) = value.items()
@@ -89,7 +74,7 @@ def _path(name: str, info: ValidationInfo) -> Path:
 
 
 def existing_file(name: str, info: ValidationInfo, *at: str) -> Path:
-    """The file of that name, seen from the stack file; `at` is its key below the value under validation."""
+    """Returns the path relative to the stack file; `at` is its key below the value under validation."""
     path = _path(name, info)
     if not path.is_file():
         raise mistake(f"{{name}}: {path}: there is no such file", *at)
@@ -99,7 +84,7 @@ def existing_file(name: str, info: ValidationInfo, *at: str) -> Path:
 
 
 def address(value: str) -> str:
-    """A service's address, without a slash at its end. User and password are keys of their own."""
+    """Returns an HTTP address without a trailing slash; it may not contain user and password."""
     try:
         parts = urlsplit(value)
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
@@ -114,12 +99,10 @@ def address(value: str) -> str:
 
 
 def several(value: object) -> object:
-    """A single text becomes a list."""
     return [value] if isinstance(value, str) else value
 
 
 def ca_file(value: object, info: ValidationInfo) -> Path:
-    """A file of certificates."""
     if not isinstance(value, str):
         raise mistake(f"{{name}} must be a file, found {shown(value)}")
     path = existing_file(value, info)
@@ -131,7 +114,7 @@ def ca_file(value: object, info: ValidationInfo) -> Path:
 
 
 def kafka_settings(value: object, info: ValidationInfo) -> dict[str, str]:
-    """librdkafka's settings as text, with secrets and paths resolved."""
+    """Returns librdkafka's settings as text, with secrets and paths resolved."""
     settings = {}
     for key, given in _mapping(value).items():
         if not KAFKA_SETTING.fullmatch(key):
@@ -152,7 +135,7 @@ def kafka_settings(value: object, info: ValidationInfo) -> dict[str, str]:
 
 
 def variables(value: object, info: ValidationInfo) -> dict[str, str]:
-    """The values for ${env:NAME} in connector files. One whose name or value looks secret must be a reference."""
+    """Returns the values of ${env:NAME} in connector files. Values that look secret must be references."""
     found = {}
     for key, given in _mapping(value).items():
         if isinstance(given, dict) or SECRET_NAME.search(key):

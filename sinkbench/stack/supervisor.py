@@ -18,17 +18,12 @@ from supervisor.childutils import getRPCInterface
 from sinkbench.errors import StackError
 from sinkbench.stack.tools import run
 
-__all__ = ["Program", "Supervisor"]
-
 NO_ANSWER = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program; `state` is supervisord's word, `detail` describes its last start or exit.
-
-    `exit_code` is that of its last exit; -1 after a signal, 0 before its first one.
-    """
+    """`state` is supervisord's term; `exit_code` that of the last exit: -1 after a signal, 0 before its first exit."""
 
     name: str
     group: str
@@ -39,23 +34,18 @@ class Program:
 
     @property
     def running(self) -> bool:
-        """Whether it has a process."""
         return self.pid > 0
 
 
 class Supervisor:
-    """The supervisord of one home folder."""
-
     def __init__(self, config: Path, socket: Path) -> None:
         self.config = config
         self.socket = socket
 
     def _rpc(self) -> Any:
-        """A connection to the server. Each use has one of its own, for thread safety."""
         return getRPCInterface({"SUPERVISOR_SERVER_URL": f"unix://{self.socket}"})
 
     def answers(self) -> bool:
-        """Whether supervisord runs."""
         try:
             with self._rpc() as rpc:
                 rpc.supervisor.getState()
@@ -64,7 +54,7 @@ class Supervisor:
         return True
 
     def start_id(self) -> str | None:
-        """Its process and when that began; None if it does not run."""
+        """Its process id and start time; None if it does not run."""
         try:
             with self._rpc() as rpc:
                 daemon = psutil.Process(rpc.supervisor.getPID())
@@ -73,8 +63,8 @@ class Supervisor:
             return None
 
     def launch(self, environment: Mapping[str, str]) -> None:
-        """Starts supervisord in the background, and waits for it. StackError, with its output, if it does not start."""
-        # A killed supervisord leaves its socket file, which would refuse connections for ever.
+        """Starts supervisord in the background and waits for it. Raises StackError with its output."""
+        # The socket file of a killed supervisord would refuse connections.
         self.socket.unlink(missing_ok=True)
         done = run([sys.executable, "-m", "supervisor.supervisord", "-c", str(self.config)], environment)
         deadline = time.monotonic() + 15
@@ -110,17 +100,17 @@ class Supervisor:
         raise StackError(f"{name}: no such service; there are {', '.join(sorted(p.name for p in self.programs()))}")
 
     def start(self, name: str) -> None:
-        """Starts one program and does not wait until it is ready. Raises StackError if it cannot be started."""
+        """Does not wait until it is ready. Raises StackError."""
         with self._rpc() as rpc, _faults(f"{name} could not be started", "ALREADY_STARTED"):
             rpc.supervisor.startProcess(self._full_name(name), False)
 
     def stop(self, name: str) -> None:
-        """Stops one program and waits for its end. Raises StackError if it cannot be stopped."""
+        """Waits for its end. Raises StackError."""
         with self._rpc() as rpc, _faults(f"{name} could not be stopped", "NOT_RUNNING"):
             rpc.supervisor.stopProcess(self._full_name(name), True)
 
     def kill(self, name: str) -> None:
-        """Kills one program and all its children with SIGKILL; one that does not run stays so. Raises StackError."""
+        """Kills one program and its children with SIGKILL, if it runs. Raises StackError."""
         with self._rpc() as rpc, _faults(f"{name} could not be killed", "NOT_RUNNING"):
             rpc.supervisor.signalProcess(self._full_name(name), "KILL")
 
@@ -129,9 +119,9 @@ class Supervisor:
         try:
             with self._rpc() as rpc:
                 daemon = psutil.Process(rpc.supervisor.getPID())
-                # Workers first: one without its broker waits for it instead of stopping.
+                # Workers first: a worker without its broker waits for it instead of stopping.
                 rpc.supervisor.stopProcessGroup("connect", True)
-                # All others at once: shutdown would stop one after the other.
+                # All others at once: shutdown would stop them one by one.
                 rpc.supervisor.stopAllProcesses(True)
                 rpc.supervisor.shutdown()
         except (*NO_ANSWER, psutil.NoSuchProcess):
@@ -142,7 +132,7 @@ class Supervisor:
 
 @contextmanager
 def _faults(what: str, harmless: str) -> Iterator[None]:
-    """Raises supervisord's faults as StackError, except the one that says there was nothing to do."""
+    """Raises supervisord's faults as StackError, except those that say there was nothing to do."""
     try:
         yield
     except xmlrpc.client.Fault as fault:

@@ -1,7 +1,4 @@
-"""Finds the programs that the local stack needs: a JDK, Maven, PostgreSQL, PgBouncer and bsdtar, and sometimes Go.
-
-`python3 -m sinkbench.stack.tools` prints the missing ones, for `scripts/setup`: the standard library must suffice.
-"""
+"""Finds the programs of the local stack. `scripts/setup` runs it to print the missing ones: standard library only."""
 
 from __future__ import annotations
 
@@ -16,36 +13,24 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 
-__all__ = [
-    "MINIMUM_GO",
-    "MINIMUM_JAVA",
-    "MINIMUM_POSTGRES",
-    "find_go",
-    "find_java",
-    "find_postgres",
-    "find_program",
-    "missing",
-    "run",
-]
-
-# This one fetches a newer one by itself, if what it builds needs that.
+# Go fetches a newer version itself if the build requires it.
 MINIMUM_GO = (1, 21)
 MINIMUM_JAVA = 21
 MINIMUM_POSTGRES = 13
-# Elasticsearch starts its JVM with this module; some small runtimes leave it out.
+# Elasticsearch starts its JVM with this module; some small runtimes omit it.
 VECTOR_MODULE = "jdk.incubator.vector"
 SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end and keeps what it prints. It gets no input, and our own environment by default."""
+    """Runs a command without input to its end and captures its output."""
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
 
 
 def _java_version(home: Path) -> int | None:
-    """The JDK's feature version, from its release file; None if `home` holds no JDK with all needed modules."""
+    """The JDK's feature version, from its release file; None if `home` has no JDK with all needed modules."""
     try:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -60,7 +45,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("/usr/lib/jvm")) -> Path:
-    """The JDK 21 or newer: JAVA_HOME, else the newest in `jvm_folder`, else on PATH. StackError if there is none."""
+    """Returns the home of a JDK 21 or newer: JAVA_HOME, the newest of `jvm_folder`, or on PATH. Raises StackError."""
     homes = [Path(environ["JAVA_HOME"])] if environ.get("JAVA_HOME") else []
     installed = [home for home in sorted(jvm_folder.glob("*")) if not home.is_symlink()]
     homes += sorted(installed, key=lambda home: _java_version(home) or 0, reverse=True)
@@ -78,7 +63,7 @@ def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("
 
 
 def find_postgres(root: Path = Path("/usr/lib/postgresql")) -> Path:
-    """The folder with `postgres` and `initdb` of the newest PostgreSQL. Raises StackError if none is 13 or newer."""
+    """Returns the bin folder of the newest PostgreSQL. Raises StackError if none is 13 or newer."""
     versions = [
         (int(folder.parent.name), folder)
         for folder in root.glob("*/bin")
@@ -93,7 +78,7 @@ def find_postgres(root: Path = Path("/usr/lib/postgresql")) -> Path:
 
 
 def find_program(name: str, package: str) -> Path:
-    """A program on PATH, or where root's are. Raises StackError, with Debian's package, if there is none."""
+    """Returns a program on PATH or in an sbin folder. Raises StackError, with Debian's package, if there is none."""
     program = shutil.which(name, path=os.environ.get("PATH", os.defpath) + ":" + SYSTEM_PATHS)
     if program is None:
         raise StackError(f"the program {name} is missing; install the package {package}")
@@ -101,7 +86,7 @@ def find_program(name: str, package: str) -> Path:
 
 
 def find_go(folder: Path = Path("/usr/local/go/bin")) -> Path:
-    """The tool chain on PATH, else in `folder`. Raises StackError if there is none, or it is too old."""
+    """Returns the program on PATH, else in `folder`. Raises StackError if there is none or it is too old."""
     wanted = "Go 1.23 or newer builds toxiproxy, which faults of the network need"
     install = "install the package golang-go, or a newer Go and put its folder bin on PATH"
     found = shutil.which("go", path=f"{os.environ.get('PATH', os.defpath)}:{folder}")
@@ -115,7 +100,7 @@ def find_go(folder: Path = Path("/usr/local/go/bin")) -> Path:
 
 
 def missing() -> list[str]:
-    """Those of jdk, maven, postgresql, pgbouncer and libarchive-tools (Debian's names) that are missing."""
+    """Returns Debian's names of the missing packages."""
     programs = {"maven": "mvn", "pgbouncer": "pgbouncer", "libarchive-tools": "bsdtar"}
     finds: dict[str, Callable[[], Path]] = {"jdk": find_java, "postgresql": find_postgres}
     finds |= {package: partial(find_program, name, package) for package, name in programs.items()}

@@ -1,3 +1,1 @@
-"""One trial: reset, load, run, stop, audit, record. Drain, sustain and re-scale are its kinds.
-
-Which trials are taken, and what becomes of their records, is up to `race`."""
+"""One trial: reset, load, run, stop, audit, record. `race` selects the trials and keeps their records."""

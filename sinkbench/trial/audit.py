@@ -1,4 +1,4 @@
-"""The audit of a trial: what its sink holds, record by record or key by key, when its connector is gone."""
+"""Audits what the sink stores after the connector has stopped, per record or per key."""
 
 from __future__ import annotations
 
@@ -22,30 +22,24 @@ from sinkbench.trial.refused import why_refused
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Audited, Measured, Queue
 
-__all__ = ["audit", "count", "counted", "diverted", "letters_of", "queue_of"]
-
 
 def audit(own: Resources, found: Measured) -> Audited:
-    """Compares what the sink holds with what was produced, if the connector came to the end of the topic.
-
-    Records that it has not come to yet, or has written elsewhere, are not lost: there is nothing to audit.
-    """
+    """Compares stored with produced records, if the connector has read the whole topic."""
     if why := diverted(own):
         return replace(found.audited, diverted=why, why_not=why)
-    # Where something was broken, what never came is lost.
+    # After a fault, records that never arrived are lost.
     if not (found.read_all or found.policy.audits_unread):
         return found.audited
     return count(own, found)
 
 
 def diverted(own: Resources) -> str | None:
-    """Why what the connector writes does not reach the target; None if it does, or the sink does not tell."""
+    """Returns why the connector's records do not reach the target; None if they do, or if the sink does not say."""
     others = own.sink.capabilities.others
     return None if others is None else others.diverted(own.names.target)
 
 
 def count(own: Resources, found: Measured) -> Audited:
-    """Counts every stored record."""
     own.observer.phase("auditing")
     found_rows = counted(own)
     letters = letters_of(own, found.before.queue)
@@ -74,7 +68,7 @@ def count(own: Resources, found: Measured) -> Audited:
 
 
 def counted(own: Resources) -> SeqAudit | VersionAudit:
-    """All that the sink has of the trial, record by record, or key by key if they change keys."""
+    """Counts all stored records of the trial: by key if the load changes keys, else by record."""
     plan, target, trial = own.cluster.plan, own.names.target, own.names.trial
     own.sink.settle(target)
     rows = 0
@@ -95,12 +89,9 @@ def counted(own: Resources) -> SeqAudit | VersionAudit:
 
 
 def _foreign(own: Resources, rows: int) -> int:
-    """Rows that are neither the trial's, of which `rows` were found, nor were put there before it.
+    """Counts rows that are neither the trial's nor from before it. Raises TrialFailed if some of the latter are gone.
 
-    Records of another trial, or without a number, are in the count but not among the sequences.
-
-    Raises:
-        TrialFailed: some of those that were put there before are gone.
+    The sink's count includes other trials' records and those without a number; the sequences do not.
     """
     before = own.cell.rows_before
     others = own.sink.count(own.names.target) - rows - before
@@ -111,7 +102,6 @@ def _foreign(own: Resources, rows: int) -> int:
 
 
 def _content(own: Resources) -> tuple[Content, Sequence[str]]:
-    """Whether the sink has what was sent, and notes on that. An unknown answer is a note."""
     content, why = None, "the sink does not tell what it holds"
     try:
         content = stored_content(own)
@@ -135,15 +125,15 @@ def _content(own: Resources) -> tuple[Content, Sequence[str]]:
 
 
 def queue_of(own: Resources) -> Queue:
-    """The connector's dead letter queue as it is now; it stays after the trial, for whoever reads it."""
+    """State of the connector's dead letter queue, which is kept after the trial."""
     name = own.config.get(QUEUE) or None
-    # Connect makes the topic with the first connector that names it.
+    # Connect creates the topic with the first connector that names it.
     there = name is not None and name in own.cluster.kafka.topics()
     return Queue(name, own.cluster.kafka.end_offsets(name) if name is not None and there else {})
 
 
 def letters_of(own: Resources, queue: Queue) -> list[DeadLetter]:
-    """Dead letters from the trial's topic. One without Connect's headers may be from anywhere, and counts as one."""
+    """Returns the dead letters of the trial's topic, and those without Connect's headers, whose topic is unknown."""
     if queue.name is None or queue.name not in own.cluster.kafka.topics():
         return []
     endpoints = own.cluster.stack.endpoints

@@ -7,15 +7,12 @@ from contextlib import contextmanager, suppress
 
 from sinkbench.errors import ServiceError
 
-__all__ = ["cleaning"]
-
 
 @contextmanager
 def cleaning(clean: Callable[[], None], recover: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Calls `clean` at the end. After an error in the block, an error of `clean` is suppressed; else it is raised.
+    """Calls `clean` at the end. Raises its error only if the block raised none.
 
-    Before that `clean` is called once more, if `recover` has found something dead and started it again; it is not asked
-    after an interrupt.
+    If `clean` fails and `recover` has restarted a service, `clean` is called again; not after an interrupt.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""One stack, its clients and the plan that is run on it: what all trials of a run share."""
+"""One stack, its clients and its plan: what all trials of a run share."""
 
 from __future__ import annotations
 
@@ -28,22 +28,16 @@ from sinkbench.trial.others import Others
 from sinkbench.trial.sampler import BackgroundSampler, Sampler, Sources
 from sinkbench.trial.values import Loaded, TopicLoad
 
-__all__ = ["VARIABLE", "Cluster", "filled_in"]
-
-# A worker that answers nothing for so long is broken; the next one is asked.
+# A worker that takes longer to answer is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0
-# What only leaders have acknowledged is not in the topic, as others see it, until the followers have it, too.
+# Records that only leaders have acknowledged are not visible in the topic until the followers have copied them.
 COPIED_SECONDS, AGAIN_SECONDS = 15.0, 0.2
-# What a connector file leaves to whoever reads it: the workers' config provider, or a stack file's variables.
+# Replaced by the workers' config provider, or by a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
 
 class Cluster:
-    """One stack, its clients and the plan that is run on it.
-
-    Attributes:
-        records: your own records, if the plan loads these.
-    """
+    """Clients and plan of one stack. `records` are your own records, if the plan loads these."""
 
     def __init__(
         self,
@@ -53,7 +47,7 @@ class Cluster:
         records: KeptRecords | None = None,
         timeout_seconds: float | None = None,
     ) -> None:
-        """`timeout_seconds`: how long Kafka and a worker are waited for; None: as long as their clients wait."""
+        """`timeout_seconds` limits requests to Kafka and the workers; None: the clients' default."""
         self.stack = stack
         self.plan = plan
         self.checkout = checkout
@@ -67,33 +61,30 @@ class Cluster:
 
     @property
     def record_bytes(self) -> float:
-        """The mean size of a record as a document, in bytes."""
         return self.plan.load.record_bytes if self.records is None else self.records.facts.mean_bytes
 
     @property
     def largest_bytes(self) -> int:
-        """The size of the largest record as a document, in bytes."""
         return self.plan.load.record_bytes if self.records is None else self.records.largest_bytes
 
     def value_bytes(self, form: Form) -> float:
-        """The mean size of a record's value in a topic, in bytes."""
+        """Mean size of a record's value in a topic."""
         return self.record_bytes + added_bytes(form)
 
     def _find_loadgens(self) -> None:
         self._loadgens = Loadgens(self.stack.endpoints, self.records)
 
     def _find_services(self) -> None:
-        """All but the load generators, one of which may be at work."""
+        """Leaves out the load generators, one of which may be running."""
         endpoints = self.stack.endpoints
-        # The workers' addresses as they are at each request.
+        # Addresses may change between requests.
         workers = lambda: list(self.stack.endpoints.connect.values())  # noqa: E731
         self.connect = ConnectCluster(workers, endpoints.connect_access, *self._timeout)
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings, *self._timeout)
-        # They have addresses of their own, which must not get the user and the password of Connect.
+        # The metrics endpoints must not receive Connect's user and password.
         self.metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
 
     def close(self) -> None:
-        """Closes all connections, and ends the load generator that was started, if any."""
         self._loadgens.close()
         self._close_services()
 
@@ -105,38 +96,38 @@ class Cluster:
         self._sinks.clear()
 
     def reconnect(self) -> None:
-        """Drops all connections and finds every service anew: one was started again, perhaps at another address."""
+        """Connects anew to all services, of which one may have restarted at another address."""
         self.close()
         self._find_loadgens()
         self._find_services()
 
     def refresh(self) -> None:
-        """The same, but the load generators go on."""
+        """Connects anew to all services except the load generators."""
         self._close_services()
         self._find_services()
 
     def for_probes(self) -> Cluster:
-        """The same stack with clients that wait no longer than `BACKGROUND_SECONDS`; to be closed by the caller."""
+        """Returns the same stack with clients that time out after `BACKGROUND_SECONDS`; the caller closes it."""
         return Cluster(self.stack, self.plan, self.checkout, self.records, BACKGROUND_SECONDS)
 
     def sink(self, name: str) -> Sink:
-        """The sink of that name; connected once, used by one thread at a time."""
+        """Returns the sink, connected once. Only one thread may use it at a time."""
         if name not in self._sinks:
             self._sinks[name] = self.another_sink(name)
         return self._sinks[name]
 
     def another_sink(self, name: str) -> Sink:
-        """The sink of that name with a connection for another thread; to be closed by the caller."""
+        """Returns the sink with another connection, for another thread; the caller closes it."""
         return open_sink(name, self.stack.endpoints, self.checkout)
 
     def forget_sink(self, name: str) -> None:
-        """Closes the connection to a sink; the next caller of `sink` gets another one."""
+        """Closes the connection to a sink."""
         if (sink := self._sinks.pop(name, None)) is not None:
             with suppress(ServiceError):
                 sink.close()
 
     def others(self, sinks: Iterable[str], own: Collection[str] = ()) -> Others:
-        """Other clients of Connect, Kafka and these sinks now; `own` are connectors that are none."""
+        """Returns the other clients of Connect, Kafka and these sinks. `own` are connectors to ignore."""
         running = {name: tasks for name, tasks in self.connect.running().items() if name not in own}
         topics = {name: count for name, count in self.kafka.written().items() if not is_ours(name)}
         known = {name: self.sink(name).capabilities.others for name in sinks}
@@ -151,27 +142,20 @@ class Cluster:
         return Others(running, topics, tables, connections)
 
     def config(self, cell: Cell, names: Names, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The connector's configuration: its file, with the trial's topic and tasks, and the plan's overrides.
+        """The connector's file with the trial's topic and tasks, and the plan's overrides. Raises PlanError.
 
-        `${env:NAME}` in a value is filled in where `variables` or the stack file say what it stands for, else left to
-        the workers.
-
-        Raises:
-            PlanError: the file is no connector file.
+        `${env:NAME}` is replaced if `variables` or the stack file define it; else the workers replace it.
         """
         changed = {**self.file_of(cell), "topics": names.topic, "tasks.max": str(cell.tasks)}
         known = {**self.stack.endpoints.connect_variables, **(variables or {})}
         return {key: filled_in(value, known) for key, value in changed.items()}
 
     def file_of(self, cell: Cell) -> dict[str, str]:
-        """What the cell's connector file and the plan's overrides say. Raises PlanError if it is no connector file."""
+        """The cell's connector file with the plan's overrides. Raises PlanError for a bad file."""
         return {**read_connector(self.checkout / "connectors" / f"{cell.pipeline}.json"), **cell.overrides}
 
     def refusal(self, cell: Cell, config: Mapping[str, str]) -> str | None:
-        """Why the connection that a connector makes to its sink does not come about from here, in one line.
-
-        None if it does, or cannot be tried: the sink knows no way, or only the workers know what it takes.
-        """
+        """Returns why a connection like the connector's to its sink fails; None if it succeeds or cannot be tried."""
         ask = sink_kind(cell.sink).refusal
         if ask is None:
             return None
@@ -182,11 +166,9 @@ class Cluster:
         return ask(self.stack.endpoints, known)
 
     def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
-        """Makes sure that a trial of `records` records, after `rows_before` rows, fits on the disk.
+        """Raises TrialFailed if the disk has no room for the trial's records.
 
-        Raises:
-            TrialFailed: it does not. A record is in the topic once and in the sink about three times (its log, its data
-                and what is being merged or checkpointed), and a gigabyte stays free.
+        They take their size once in the topic and about three times in the sink (log, data, merges).
         """
         free = self.stack.usage().free_bytes
         needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
@@ -204,11 +186,7 @@ class Cluster:
         progress: Callable[[int], None],
         stop: threading.Event | None = None,
     ) -> Loaded:
-        """Fills the trial's topic and says what came of it; see `Loadgens.load`.
-
-        Raises:
-            TrialFailed: not all records were acknowledged, or `stop` was set.
-        """
+        """Loads the trial's topic. Raises TrialFailed if a record was not acknowledged, or `stop` was set."""
         acks = self.plan.load.acks if wanted.acks is None else wanted.acks
         load = self.plan.load.model_copy(update={"form": wanted.form, "acks": acks})
         done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
@@ -224,7 +202,7 @@ class Cluster:
         )
 
     def _ends_with(self, topic: str, records: int) -> Collection[int]:
-        """The end offsets of the topic's partitions, as soon as `records` records are before them, or after a while."""
+        """Waits up to `COPIED_SECONDS` until the topic has `records` records; returns its end offsets."""
         deadline = time.monotonic() + COPIED_SECONDS
         while True:
             ends = self.kafka.end_offsets(topic).values()
@@ -233,32 +211,28 @@ class Cluster:
             time.sleep(AGAIN_SECONDS)
 
     def set_services(self, cell: Cell) -> None:
-        """Sets the services of the cell's sink as its plan says, until `set_back`; nothing of another trial's stays."""
+        """Applies the cell's service settings to its sink until `set_back`, and reverts those of an earlier trial."""
         self.set_back(cell.sink)
         if cell.settings:
             self._set.add(cell.sink)
             needed(self.sink(cell.sink).capabilities.service_settings, "service_settings").apply(cell.settings)
 
     def set_back(self, sink: str) -> None:
-        """Has the services of a sink be as they were before `set_services`. Raises ServiceError if that fails."""
+        """Reverts `set_services`. Raises ServiceError if that fails."""
         if sink in self._set:
             needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
     def pooling(self, cell: Cell) -> SinkPooling | None:
-        """How the pooler before the cell's sink is set; None if it has none, or does not tell."""
+        """Returns the settings of the pooler before the cell's sink; None if there is none or it does not say."""
         pooler = self.sink(cell.sink).capabilities.pooler
-        # A pooler may keep that back.
+        # A pooler may refuse to show its settings.
         with suppress(ServiceError):
             return None if pooler is None else pooler.read()
         return None
 
     def stop_connector(self, name: str) -> ConnectorStatus | None:
-        """Deletes a connector and waits until nothing of it can write any more: tasks gone, group empty.
-
-        Returns:
-            Its status as it was before.
-        """
+        """Deletes a connector, waits until its tasks are gone and its group is empty; returns its last status."""
         status = self.connect.status(name)
         self.connect.delete(name)
         self.connect.wait_until_gone(name)
@@ -266,19 +240,17 @@ class Cluster:
         return status
 
     def sampler(self, sources: Sources, interval_seconds: float) -> Sampler:
-        """What reads these sources, not started yet."""
         return Sampler(sources, interval_seconds)
 
     def background_sampler(
         self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Callable[[], None]
     ) -> Sampler:
-        """What reads these sources though services hang, not started yet; see `BackgroundSampler`."""
         return BackgroundSampler(sources, interval_seconds, slow_seconds, close)
 
 
 def filled_in(value: str, variables: Mapping[str, str]) -> str:
-    """A value of a connector's configuration with those of its `${env:NAME}` filled in that are known here."""
-    # A connector file may hold numbers; Connect takes them as they are.
+    """Replaces the known `${env:NAME}` in a value of a connector's configuration."""
+    # A connector file may contain numbers, which Connect accepts.
     if not isinstance(value, str):
         return value
     return VARIABLE.sub(lambda found: variables.get(found[1], found[0]), value)

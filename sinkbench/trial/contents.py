@@ -1,4 +1,4 @@
-"""Whether a sink holds what was sent: a few records as the topic has them, and many by the checksums that they bear."""
+"""Compares what the sink stores with what was sent: a few records with the topic's, and many with their checksums."""
 
 from __future__ import annotations
 
@@ -15,41 +15,28 @@ from sinkbench.sinks import Sink
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 
-__all__ = ["content_of", "stored_content"]
-
-# Enough to see what happens to every record, or to one in twenty, and few enough to take no time.
+# Enough to see what happens to every record, or to one in twenty, and few enough to be fast.
 COMPARED_RECORDS = 64
-# Of large ones fewer do.
+# Large records are compared in smaller number.
 LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
-# A race does not wait longer for this, however slow the machine or the sink is.
+# Limits the time that a slow machine or sink can take.
 CHECK_SECONDS = 10.0
 AT_ONCE, AT_ONCE_BYTES = 2_000, 8_000_000
 
 
 def stored_content(own: Resources) -> Content | None:
-    """Compares a few records of a trial's topic, and many checksums, with what the sink holds; see `content_of`."""
     cluster = own.cluster
     count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / cluster.record_bytes)))
-    # Of what changes the sink keeps the last versions.
+    # With changes the sink keeps only the last versions.
     values = cluster.kafka.some_records(own.names.topic, count, last=cluster.plan.changes is not None)
     sent = documents_of(values, own.names.trial, own.cell.form)
     return content_of(own.sink, own.names, sent, own.records, cluster.record_bytes)
 
 
 def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, record_bytes: float) -> Content | None:
-    """Compares records of a trial with what was sent, for `CHECK_SECONDS` at most.
+    """Compares stored records with the sent documents by `seq`, and others with their checksums.
 
-    Args:
-        sink, names: where they are.
-        sent: a few records as the topic has them, by their `seq`.
-        records: how many there are.
-        record_bytes: their mean size.
-
-    Returns:
-        What was found; None if the sink does not tell what it holds.
-
-    Raises:
-        ServiceError: the sink does not answer what it holds of those few.
+    None if the sink cannot return documents. Raises ServiceError if it does not return the sent ones.
     """
     documents = sink.capabilities.documents
     if documents is None:

@@ -1,4 +1,4 @@
-"""A connector that runs: it is started, sampled and watched until it is done, or nothing more is to be expected."""
+"""Starts a connector, samples it, and watches it until it has finished or makes no more progress."""
 
 from __future__ import annotations
 
@@ -15,15 +15,9 @@ from sinkbench.trial.sampler import Sampler, fresh_samples
 from sinkbench.trial.stop import Watch, died, exhausted_in_words, used_up_heaps
 from sinkbench.trial.values import Timeline
 
-__all__ = ["Following", "uneven"]
-
 
 class Following:
-    """What is seen of a running connector. Use as a context: it keeps what ends the run early, but an interrupt.
-
-    Attributes:
-        seen: all so far, but for the samples.
-    """
+    """What happens while a connector runs. As a context it keeps the error that ends the run, except an interrupt."""
 
     def __init__(self, own: Resources, sampler: Sampler, watch: Watch) -> None:
         self._own = own
@@ -42,29 +36,23 @@ class Following:
 
     @property
     def timeline(self) -> Timeline:
-        """What was seen, when it is over."""
         return replace(self.seen, samples=self._sampler.samples)
 
     @property
     def placement(self) -> Mapping[str, int] | None:
-        """Tasks of each worker, once all have started, or failed to."""
+        """Tasks per worker, once each task has started or failed."""
         return self.seen.placement
 
     def now(self) -> float:
-        """This moment on the clock of the samples, in seconds."""
+        """Current time in seconds on the samples' clock."""
         return self._sampler.now()
 
     def settled(self, status: ConnectorStatus) -> None:
-        """Takes in that the connector's tasks were placed, perhaps anew."""
         self.seen = replace(self.seen, placement=self._own.placement(status))
 
     @contextmanager
     def samples(self) -> Iterator[Iterator[Sample]]:
-        """Starts the probes and the connector, and gives the samples as they come until it is over.
-
-        Raises:
-            TrialFailed: Connect refuses the connector, a service dies, or the probes hang.
-        """
+        """Runs sampler and connector. Raises TrialFailed if Connect refuses, a service dies or the sampler hangs."""
         self.seen = replace(self.seen, from_us=self._sampler.start(), created=True)
         try:
             self.seen = replace(self.seen, connector=self._own.start_connector())
@@ -89,32 +77,28 @@ class Following:
             if (end := next(filter(None, map(self._watch.see, fresh)), None)) is None:
                 continue
             if end.dead and end.reason is not None:
-                # What is asked of it now would fail, or wait until its client gives up.
+                # Requests to a dead service fail, or wait for their timeout.
                 raise self._died(end.reason, end.dead)
             last = own.status()
-            # All may be stored before a sample has seen every task run.
+            # All records may be stored before a sample sees every task run.
             if self.placement is None and last is not None and last.settled(own.cell.tasks):
                 self.settled(last)
             self.seen = replace(self.seen, last=last, reasons=[] if end.reason is None else [end.reason])
             return
 
     def _why_silent(self, error: TrialFailed) -> TrialFailed:
-        """That a service has died, if the probes had no answer; any other error as it was.
-
-        A JVM whose heap is used up answers nothing for long before it ends.
-        """
+        """Returns that a service has died, else the error: a JVM with a full heap stops answering before it exits."""
         if error.code != ReasonCode.PROBES_SILENT:
             return error
         stack = self._own.cluster.stack
         with suppress(ServiceError, OSError):
-            # Of an external cluster it is not known that it has ended, only that it does not answer.
+            # An external cluster only shows that it does not answer, not that it has exited.
             dead = sorted(each.name for each in stack.services() if each.state == "dead" and each.exit_code is not None)
             if dead:
                 return self._died(died(dead, stack.usage().troubles), dead)
         return error
 
     def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:
-        """What ends a trial in which these services have died: for memory, if their exit codes say so."""
         with suppress(ServiceError, OSError):
             if used_up := used_up_heaps(self._own.cluster.stack.services(), dead):
                 return TrialFailed(exhausted_in_words(used_up), ReasonCode.OUT_OF_MEMORY)
@@ -122,9 +106,9 @@ class Following:
 
 
 def uneven(placement: Mapping[str, int] | None, workers: int, tasks: int) -> str | None:
-    """That the tasks are not spread evenly over the workers, in words; None if they are."""
+    """Returns that the tasks are not spread evenly over the workers, in words; None if they are."""
     placed = dict(placement or {})
-    # Where the workers' ids are not known beforehand, one without a task is not among them.
+    # If the workers' ids are not known beforehand, a worker without a task is missing in `placement`.
     busy = sum(number > 0 for number in placed.values())
     if is_even(placed) and busy >= min(workers, tasks):
         return None

@@ -1,4 +1,4 @@
-"""Other clients of the cluster during a trial: connectors, load, and connections that are not the connector's."""
+"""Finds other clients of the cluster during a trial: connectors, load, and connections."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from sinkbench.trial.others import Others, met
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Before, Measured
 
-__all__ = ["connections_of", "exclude_existing", "others_met", "others_now", "unattributed"]
-
-# A connector's own connections are closed within so long after its tasks are gone.
+# A connector's connections close within this time after its tasks are gone.
 CLOSING_SECONDS = 3.0
 
 
 def others_now(own: Resources) -> Others | None:
-    """Other clients at this moment; None if that cannot be seen, which changes nothing else."""
     names = own.names
     with suppress(ServiceError, OSError):
         return own.cluster.others([own.cell.sink], {each.connector for each in (names, names.renamed, names.second)})
@@ -28,13 +25,13 @@ def others_now(own: Resources) -> Others | None:
 
 
 def exclude_existing(own: Resources) -> None:
-    """Connections that are open by now, before the connector, are others'."""
+    """Counts connections that are open before the connector starts as other clients'."""
     if (others := own.sink.capabilities.others) is not None:
         others.exclude_existing()
 
 
 def unattributed(own: Resources, samples: Sequence[Sample]) -> int | None:
-    """Connections that came while the connector ran and are there without it: others'. None if that is not known."""
+    """Returns the connections that were opened during the run and remain without the connector; None if not known."""
     sink, found = own.sink, None
     if sink.capabilities.others is None:
         return None
@@ -52,7 +49,7 @@ def unattributed(own: Resources, samples: Sequence[Sample]) -> int | None:
 
 
 def others_met(own: Resources, before: Before) -> list[str]:
-    """Other clients since `before`, a phrase each. The connector's own dead letter queue is none of them."""
+    """Returns the other clients since `before`, a phrase each, without the connector's dead letter queue."""
     now = others_now(own)
     if before.others is None or now is None:
         return []
@@ -61,14 +58,14 @@ def others_met(own: Resources, before: Before) -> list[str]:
 
 
 def _keeps_status(own: Resources, topic: str) -> bool:
-    """Whether Connect keeps its connectors' status in that topic; not if that cannot be seen."""
+    """Whether the topic is Connect's status topic; False if that cannot be seen."""
     with suppress(ServiceError, OSError):
         return own.cluster.kafka.keeps_status(topic, own.names.connector)
     return False
 
 
 def connections_of(found: Measured) -> Connections:
-    """The most connections of the trial's own, as far as they can be distinguished from others."""
+    """Maximum of the trial's own connections, as far as they can be distinguished."""
     others = (found.stopped.unattributed or 0) if found.policy.shares_sink else 0
     clients, servers = (None, None) if others else connection_peaks(found.samples)
     limit = found.before.connection_limit

@@ -1,4 +1,4 @@
-"""Who else is there: what runs on a stack, and what is written there, that is none of a trial's."""
+"""Detects clients and writes on a stack that are not a trial's."""
 
 from __future__ import annotations
 
@@ -6,22 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Others", "met", "risen", "written"]
-
-# Of less than this share of a trial's own records no figure can tell. Fewer records are no load, however short a trial:
-# Connect itself writes some fifty of them into its own topics.
+# A smaller share of a trial's records changes no figure. Fewer records are no load, however short the trial:
+# Connect itself writes about fifty into its own topics.
 MUCH, LEAST = 0.01, 1_000
 
 
 @dataclass(frozen=True)
 class Others:
-    """One look at what is none of sinkbench's doing.
+    """Other clients at one moment.
 
-    Attributes:
-        connectors: tasks that run, or are about to, by connector.
-        topics: records that each topic has taken so far, by its name.
-        tables: records that each index or table has taken so far, by names such as `orders of postgres`.
-        connections: that are open, by sink; absent where that cannot be seen.
+    `topics` and `tables` count records written so far; `connections` lacks sinks where they cannot be seen.
     """
 
     connectors: Mapping[str, int]
@@ -31,14 +25,12 @@ class Others:
 
 
 def met(before: Others, after: Others, records: int, is_own: Callable[[str], bool] = lambda topic: False) -> list[str]:
-    """Who else was there between two looks, a phrase each.
+    """Returns the other clients between two readings, a phrase each.
 
     Args:
-        before, after: the two looks.
-        records: how many of its own a trial has stored; of others' at least `MUCH` of these, and `LEAST`, are named.
-        is_own: whether a topic is the trial's: its connector's dead letter queue, or the one in which Connect keeps
-            its connectors' status. A task says there of every record that it uses a topic, until it has read that it
-            said so: some thousand times, if it is fast.
+        records: how many the trial has stored; others' writes count from `MUCH` of these, and `LEAST`, on.
+        is_own: whether a topic is the trial's dead letter queue or Connect's status topic. A fast task writes some
+            thousand times to the status topic that it uses a topic, until it has read its own message.
     """
     tasks = {name: max(each.connectors.get(name, 0) for each in (before, after)) for name in _names(before, after)}
     found = [
@@ -53,8 +45,6 @@ def met(before: Others, after: Others, records: int, is_own: Callable[[str], boo
 
 
 class Place(NamedTuple):
-    """Where records go: a topic, or an index or table."""
-
     name: str
     topic: bool
 
@@ -63,13 +53,12 @@ class Place(NamedTuple):
 
 
 def written(before: Others, after: Others) -> dict[Place, int]:
-    """How many records went into each place between two looks; nothing of a place that got none."""
+    """Returns how many records each place received between two readings, without those that received none."""
     topics, tables = risen(before.topics, after.topics), risen(before.tables, after.tables)
     return {Place(name, of is topics): count for of in (topics, tables) for name, count in of.items()}
 
 
 def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """By how much each count has risen; of what is new, all of it."""
     found = {name: count - before.get(name, 0) for name, count in after.items()}
     return {name: count for name, count in found.items() if count > 0}
 

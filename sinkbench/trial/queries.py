@@ -1,4 +1,4 @@
-"""Asking a sink the plan's queries, and judging its answers by what DuckDB finds in the records that were sent."""
+"""Runs the plan's queries on a sink and compares the answers with DuckDB's on the sent records."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from sinkbench.results import Asked
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.resources import Resources
 
-__all__ = ["SentRecords", "ask_queries", "asked"]
-
-# Each member of a record by its path, and the column that holds it.
+# The column of each member of a record.
 MEMBERS = {
     "bench.seq": "seq",
     "metadata.id": "id",
@@ -38,7 +36,6 @@ SENT = "records JOIN gauges USING (gauge) JOIN rounds USING (round) JOIN levels 
 
 
 def ask_queries(own: Resources) -> list[Asked]:
-    """What the trial's index or table answers to the plan's queries, and whether that is right."""
     queries, cluster = own.sink.capabilities.queries, own.cluster
     if not cluster.queries or queries is None:
         return []
@@ -49,13 +46,7 @@ def ask_queries(own: Resources) -> list[Asked]:
 
 
 def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> Asked:
-    """What came of a query.
-
-    Args:
-        ask: asks the sink.
-        expected: what follows from the records that were sent; None if that is not known. Where there is nothing to
-            find, nothing is proved.
-    """
+    """Compares a query's answer with the expected one; None: not known. An empty expected answer proves nothing."""
     started = time.monotonic()
     try:
         found = ask()
@@ -68,12 +59,9 @@ def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> A
 
 
 class SentRecords:
-    """The records of one load; use as a context."""
-
     def __init__(self, count: int, keys: int) -> None:
-        """`count` records from `seq` 0 on, with `keys` keys."""
         columns = columns_of(count, keys, Load.model_fields["first_t"].default)
-        # A trial's own threads are few, and so are the machine's cores.
+        # A trial has few threads of its own, and the machine few cores.
         self._database = duckdb.connect(":memory:", config={"threads": 1})
         for name in ("records", "gauges", "rounds", "levels"):
             self._database.register(name, getattr(columns, name))
@@ -87,7 +75,7 @@ class SentRecords:
         self._database.close()
 
     def answer(self, query: Query) -> Answer | None:
-        """What a sink must answer that holds every record once; None if a record has no such member."""
+        """Returns the right answer of a sink that stores every record once; None if a record has no such member."""
         try:
             statement, values = select(query, "sent", _Dialect())
             return answer_of(query, self._database.execute(statement, values).fetchall())

@@ -1,4 +1,4 @@
-"""What a worker does that asks a sink queries at a constant rate, open loop, while a trial runs."""
+"""The process that queries a sink at a constant rate, open loop, during a trial."""
 
 from __future__ import annotations
 
@@ -18,20 +18,13 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Sink, needed, open_sink
 from sinkbench.stack import Endpoints
 
-__all__ = ["Order", "Told", "ask", "ask_until"]
-
-# Queries at once: with one connection a slow query would delay those that become due meanwhile.
+# With one connection, a slow query would delay those that become due meanwhile.
 CONNECTIONS = 4
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked, and where.
-
-    Attributes:
-        queries: are asked in turn.
-        rate: queries per second, all together.
-    """
+    """The queries, which are run in turn, their total rate per second, and the sink."""
 
     endpoints: Endpoints = field(repr=False)
     checkout: Path
@@ -43,14 +36,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Told:
-    """What came of it.
+    """Results of the queries.
 
-    Attributes:
-        latencies_us: from when a query was due to its answer, in microseconds; of those that were answered.
-        failed: how many were not.
-        problem: what the first of these said; empty if all were answered.
-        cpu_seconds: that this process took.
-        unasked: queries that were due, and not begun before the end, since every connection waited for an answer.
+    `latencies_us` are from when a query was due to its answer. `problem` is the first failure's message. `unasked`
+    queries became due but did not start, since every connection was busy.
     """
 
     latencies_us: Sequence[float]
@@ -61,7 +50,7 @@ class Told:
 
 
 def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
-    """Asks until `stop` is set: a query when it is due, or as soon as a connection is free."""
+    """Starts each query when it is due and a connection is free, until `stop` is set."""
     latencies: list[float] = []
     problems: list[str] = []
     ends: list[float] = []
@@ -70,7 +59,7 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
 
     def work(sink: Sink) -> None:
         queries = needed(sink.capabilities.queries, "queries")
-        # `next` of a count is one step of the interpreter.
+        # `next` of a count is atomic in the interpreter.
         for number in numbers:
             due = start + number / order.rate
             if stop.wait(max(0.0, due - time.monotonic())):
@@ -86,7 +75,7 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
     with ThreadPoolExecutor(len(sinks)) as pool:
         for done in [pool.submit(work, sink) for sink in sinks]:
             done.result()
-    # Connections that were busy saw the end later.
+    # Busy connections saw the end later.
     due, asked = int((min(ends) - start) * order.rate) + 1, len(latencies) + len(problems)
     return Told(
         latencies, len(problems), problems[0] if problems else "", time.process_time() - used, max(due - asked, 0)
@@ -94,7 +83,7 @@ def ask_until(stop: Event, order: Order, sinks: Sequence[Sink]) -> Told:
 
 
 def ask(connection: Connection) -> None:
-    """Connects as an order says, asks from the next message on, and ends with the one after it."""
+    """Main function of the process: connects, runs queries from the next message on, and ends with the one after."""
     order: Order = connection.recv()
     sinks = [open_sink(order.sink, order.endpoints, order.checkout) for _ in range(CONNECTIONS)]
     connection.send(None)

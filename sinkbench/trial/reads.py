@@ -1,4 +1,4 @@
-"""Queries that are asked during a load, at a constant rate, by a process of their own."""
+"""Runs queries at a constant rate, during a load, in a separate process."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ from sinkbench.errors import StackError
 from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
 from sinkbench.trial.readprocess import Order, Told, ask
 
-__all__ = ["Reader"]
-
 END_SECONDS = 30.0
-"""How long the last queries may take: longer than one is waited for."""
+"""Longer than the timeout of a query."""
 
 
 class Reader:
-    """A process that asks as it is ordered; it ends with the context."""
+    """The process that runs the queries of an order. It ends with the context."""
 
     def __init__(self, what: Order) -> None:
-        """Starts it, and returns when it is connected.
-
-        Raises StackError if it cannot ask.
-        """
+        """Starts the process and waits until it is connected. Raises StackError if it cannot run queries."""
         self._begun = False
         self._workers = Workers()
         try:
@@ -39,13 +34,13 @@ class Reader:
         self.close()
 
     def begin(self) -> None:
-        """Begins to ask, unless it has begun. Raises StackError if the process has died."""
+        """Starts the queries, once. Raises StackError if the process has died."""
         if not self._begun:
             self._begun = True
             self._order()
 
     def end(self) -> Told | None:
-        """Asks no more, and returns what came of it; None if it had not begun. Raises StackError if it failed."""
+        """Stops the queries and returns the results; None if they had not started. Raises StackError."""
         if not self._begun:
             return None
         self._order()
@@ -62,5 +57,5 @@ class Reader:
             raise StackError(f"the queries during the load have ended: {error}") from None
 
     def close(self) -> None:
-        """Ends the process, once queries under way have ended. May be called again."""
+        """Ends the process after the current queries."""
         self._workers.close(END_SECONDS)

@@ -1,4 +1,4 @@
-"""Why a trial's figures must not be used: what was found is checked step by step, the cause before its consequences."""
+"""Checks what a trial found, and gives the reasons why its figures must not be used, causes before consequences."""
 
 from __future__ import annotations
 
@@ -20,36 +20,22 @@ from sinkbench.trial.resources import Observer
 from sinkbench.trial.stop import mend_of
 from sinkbench.trial.values import Loaded, Measured, Replication
 
-__all__ = [
-    "Notes",
-    "check_audit",
-    "check_before",
-    "check_loaded",
-    "check_stopped",
-    "counts_of",
-    "failure_of",
-    "interruptions",
-]
-
 
 class Notes:
-    """The reasons of one trial, in their order."""
-
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self.reasons: list[Reason] = []
 
     def add(self, code: ReasonCode, text: str, **figures: float) -> None:
-        """Adds a reason after those that are there."""
         self.reasons.append(Reason(code=code, text=text, figures=figures))
 
     def first(self, *causes: Reason) -> None:
-        """Adds reasons before those that are there, which may follow from them."""
+        """Adds reasons before the others, which may follow from them."""
         self.reasons[:0] = causes
 
     @contextmanager
     def catching(self) -> Iterator[None]:
-        """Makes what ends the steps of a trial early, other than an interrupt, a reason."""
+        """Adds as a reason what ends the block early, except an interrupt."""
         try:
             yield
         except (TrialFailed, ServiceError, OSError) as error:
@@ -63,7 +49,7 @@ class Notes:
 
 
 def _interrupt_before(error: BaseException) -> Interrupted | None:
-    """The interrupt that was on its way when this error was raised, as while something is undone; None if none was."""
+    """Returns the interrupt during whose cleanup this error was raised; None if there was none."""
     before = error.__context__
     while before is not None and not isinstance(before, Interrupted):
         before = before.__context__
@@ -71,19 +57,18 @@ def _interrupt_before(error: BaseException) -> Interrupted | None:
 
 
 def broken_reasons(broken: Sequence[Broken]) -> list[Reason]:
-    """What must hold and does not, as reasons."""
     return [Reason(code=each.code, text=each.text, figures=dict(each.figures)) for each in broken]
 
 
 def check_before(found: Replication, notes: Notes) -> None:
-    """Raises TrialFailed if something does not hold that must: what came of the trial would be no figure."""
+    """Raises TrialFailed if a requirement is not met before the connector starts."""
     if broken := found.broken:
         notes.reasons += broken_reasons(broken[:-1])
         raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
 
 
 def check_loaded(loaded: Loaded) -> Loaded:
-    """The same, if the topic holds what was sent and acknowledged. Raises TrialFailed if not."""
+    """Returns `loaded` if the topic contains what was sent and acknowledged. Raises TrialFailed if not."""
     counts = Reconciliation(sent=loaded.sent, acknowledged=loaded.acknowledged, in_topic=loaded.in_topic)
     if wrong := reconcile(counts):
         raise TrialFailed("; ".join(each.text for each in wrong), ReasonCode.COUNTS_DISAGREE)
@@ -91,12 +76,12 @@ def check_loaded(loaded: Loaded) -> Loaded:
 
 
 def check_stopped(found: Measured, notes: Notes) -> None:
-    """Checks that all tasks ran, evenly spread, and read the whole topic, and nothing else."""
+    """Checks that all tasks ran, evenly spread, and read exactly the topic."""
     if not found.policy.judges_pipeline:
         return
     _check_tasks(found, notes)
     consumed, records = found.stopped.consumed, found.records
-    # What is wrong already explains why not everything was read.
+    # An earlier reason explains why not everything was read.
     if consumed is None or notes.reasons:
         return
     if consumed > records:
@@ -112,7 +97,7 @@ def _check_tasks(found: Measured, notes: Notes) -> None:
     if failed := found.timeline.failed_tasks:
         text, code = f"{failed} of {tasks} tasks FAILED: {failure_of(found)}", ReasonCode.TASKS_FAILED
         if found.timeline.out_of_memory:
-            # What else was seen follows from it.
+            # The other reasons follow from it.
             notes.first(Reason(code=ReasonCode.OUT_OF_MEMORY, text=text, figures={"failed": failed, "tasks": tasks}))
         else:
             notes.add(code, text, failed=failed, tasks=tasks)
@@ -124,11 +109,10 @@ def _check_tasks(found: Measured, notes: Notes) -> None:
 
 
 def check_audit(found: Measured, notes: Notes) -> None:
-    """Checks what the audit has counted."""
     audited, policy = found.audited, found.policy
     if audited.audit is None:
         return
-    # Bad records that the sink takes are not the load's, and were not written by another client.
+    # Bad records that the sink accepts are not part of the load, and were not written by another client.
     if audited.audit.foreign > found.timeline.poisoned:
         text = f"{audited.audit.foreign:,} rows in the sink are none of this trial's records"
         notes.add(ReasonCode.FOREIGN_RECORDS, text, foreign=audited.audit.foreign)
@@ -150,42 +134,42 @@ def _check_losses(found: Measured, audit: Audit, notes: Notes) -> None:
     rejected = rejected_writes(found.samples, sink_kind(sink).rejected)
     if rejected and (audit.lost or audit.wrong_keys):
         text = f"{sink} rejected {rejected:,} writes meanwhile: what the connector does not send again is lost"
-        # What else was seen follows from it.
+        # The other reasons follow from it.
         notes.first(Reason(code=ReasonCode.WRITES_REJECTED, text=text, figures={"rejected": rejected}))
     if found.audited.refused is not None:
         text = f"{sink} refuses a lost record that is written to it from here: {found.audited.refused}"
         notes.first(Reason(code=ReasonCode.WRITES_REJECTED, text=text))
-    # What is wrong already explains why counts differ.
+    # An earlier reason explains why counts differ.
     if not notes.reasons:
         for each in reconcile(counts_of(found)):
             if each.invalid:
-                # Tasks that begin again take their counts along.
+                # Restarted tasks lose their counts.
                 notes.add(ReasonCode.COUNTS_DISAGREE, "; ".join([each.text, *interruptions(found)]))
 
 
 def counts_of(found: Measured) -> Reconciliation:
-    """The same records at each step of their way, as far as they came."""
+    """Returns the number of records at each step from producer to sink."""
     put, loaded, audit = found.stopped.task_metrics.get("tasks_put_total"), found.loaded, found.audited.audit
     return Reconciliation(
         sent=None if loaded is None else loaded.sent,
         acknowledged=None if loaded is None else loaded.acknowledged,
         in_topic=None if loaded is None else loaded.in_topic,
         consumed=found.stopped.consumed,
-        # Tasks that are gone take their counts with them.
+        # Deleted tasks lose their counts.
         put=None if put is None or found.cell.before is not None else round(put),
         stored=None if audit is None else audit.accounted,
     )
 
 
 def interruptions(found: Measured) -> list[str]:
-    """When not all tasks ran, in words; nothing where tasks are changed on purpose."""
+    """When not all tasks ran, in words; empty if the trial changes tasks on purpose."""
     if found.cell.before is not None or not found.policy.judges_pipeline:
         return []
     return [each.in_words for each in idle_tasks(found.samples, found.records, found.cell.tasks)]
 
 
 def failure_of(found: Measured) -> str | None:
-    """Why tasks failed, if some did: what they say themselves, after what they may not know."""
+    """Returns why tasks failed, if some did: the cause, then their own message."""
     last, limit = found.timeline.last, found.before.connection_limit
     cause = None if last is None else last.cause()
     if cause is not None and found.timeline.out_of_memory:

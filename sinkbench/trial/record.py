@@ -1,4 +1,4 @@
-"""The record of a trial, of what its steps have found. Pure."""
+"""Builds the record of a trial from what its steps found. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from sinkbench.trial.reasons import counts_of, failure_of, interruptions
 from sinkbench.trial.values import Measured
 from sinkbench.trial.workload import Figures
 
-__all__ = ["bad_letters", "bottleneck", "dead_letters", "noted", "record"]
-
 
 def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> TrialRecord:
-    """What all trials have, and the figures of its own workload; block, start and length are still to be filled in."""
+    """Returns the record with the workload's figures; the caller fills in block, start and length."""
     audited, after, replication = found.audited, found.after, found.audited.replication or found.before.replication
     noted = [
         *found.target.notes,
@@ -71,7 +69,6 @@ def _broken_in_the_end(found: Measured) -> list[str]:
 
 
 def _not_audited(found: Measured) -> str:
-    """Why there was no audit; empty if there was one."""
     if found.audited.audit is not None or found.audited.why_not:
         return found.audited.why_not
     if not found.timeline.created:
@@ -82,7 +79,6 @@ def _not_audited(found: Measured) -> str:
 
 
 def seen_of(found: Measured) -> Seen:
-    """What the figures of a trial are made of."""
     pooling, rescaled = found.before.pooling, found.cell.before is not None
     return Seen(
         samples=found.samples,
@@ -91,7 +87,7 @@ def seen_of(found: Measured) -> Seen:
         counters_go_on=found.policy.counters_go_on,
         drained=found.cell.mode == "drain" and (found.cell.probes or rescaled),
         read_all=found.read_all,
-        # Tasks that are gone took their counts along.
+        # Deleted tasks lose their counts.
         task_metrics={} if rescaled else found.stopped.task_metrics,
         pooling={} if pooling is None else asdict(pooling),
         records_per_write=found.after.records_per_write,
@@ -100,7 +96,6 @@ def seen_of(found: Measured) -> Seen:
 
 
 def bottleneck(found: Measured) -> Bottleneck | None:
-    """What limited the trial, as far as its samples tell."""
     kind, limit, loaded = sink_kind(found.cell.sink), found.before.connection_limit, found.loaded
     around = Circumstances(
         sink=found.cell.sink,
@@ -122,20 +117,20 @@ def bottleneck(found: Measured) -> Bottleneck | None:
 
 
 def noted(found: Measured, stalled: Sequence[Stall]) -> list[str]:
-    """Counts that disagree; when nothing was stored, a service did not answer or not all tasks ran: in words."""
+    """Notes in words: counts that disagree, stalls, services that did not answer, and tasks that did not run."""
     disagreements = [] if found.audited.audit is None else [each.text for each in reconcile(counts_of(found))]
     silent = [each.in_words for each in silences(found.samples)]
     return [*disagreements, *(each.in_words for each in stalled), *silent, *interruptions(found)]
 
 
 def dead_letters(found: Measured) -> int | None:
-    """Records in the connector's dead letter queue; None if it has none, or if it was not read."""
+    """Number of records in the connector's dead letter queue; None if it has none or it was not read."""
     letters = found.audited.letters
     return None if letters is None or found.before.queue.name is None else len(letters)
 
 
 def bad_letters(found: Measured) -> int | None:
-    """Those of the dead letters that are none of the load's records, each once; None if there is no queue."""
+    """Number of distinct dead letters that are not part of the load; None if there is no queue."""
     letters = found.audited.letters
     if letters is None or found.before.queue.name is None:
         return None

@@ -1,4 +1,4 @@
-"""Why records are lost: one of them is written to the sink from here, which may say what is wrong with it."""
+"""Finds why records are lost: writes one of them to the sink directly and keeps the error."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ from sinkbench.errors import ServiceError
 from sinkbench.sinks import Destination, Refused, open_writer, sink_kind
 from sinkbench.trial.resources import Resources
 
-__all__ = ["why_refused"]
-
-# In N records of a topic one is searched that is lost: a second's work.
+# A lost record is searched in this many records of a topic, which takes about a second.
 MOST_RECORDS = 20_000
 
 
 def why_refused(own: Resources, is_lost: Callable[[int], bool]) -> str | None:
-    """What the sink says when a lost record is written to it by a plain client, after the audit.
+    """Returns the sink's error when a plain client writes a lost record to it; `is_lost` decides by `seq`.
 
-    Args:
-        own: the trial, whose connector is gone.
-        is_lost: tells of a record's `seq` whether it is lost.
-
-    Returns:
-        The sink's words. None if it takes the record, if none of the records that were read is lost, or if the
-        sink has no plain client, or none for rows, or does not answer.
+    None if the sink accepts the record, no lost record was found, or the sink has no plain client or does not answer.
     """
     cell, names, cluster = own.cell, own.names, own.cluster
     ways = sink_kind(cell.sink).writers
@@ -40,7 +32,7 @@ def why_refused(own: Resources, is_lost: Callable[[int], bool]) -> str | None:
         if not documents:
             return None
         if cell.form != DOCUMENT:
-            # The sink gets the record without what is around it.
+            # The sink gets the record without its envelope.
             value = json.dumps(*documents.values()).encode()
         to = Destination(cell.sink, next(iter(ways)), names.target, cluster.stack.endpoints.sinks[cell.sink])
         with closing(open_writer(to)) as writer:

@@ -1,8 +1,6 @@
-"""What must hold in a trial: copies that are in sync, shards and leaders that are spread; before it and after it.
+"""Checks replication before and after a trial: replicas in sync, shards and leaders spread.
 
-Nothing is asked while records come. A sink or a topic of which one node holds all, without copies, is asked once:
-nothing of it can change but that it dies, and a service that died is seen by other means.
-"""
+A sink or topic on one node is checked once: it can only change by dying, which other checks detect."""
 
 from __future__ import annotations
 
@@ -17,14 +15,12 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Replication
 
-__all__ = ["durability_of", "replication_after", "replication_before"]
-
-# What was made a moment ago, or was moved, comes to rest within so long.
+# New or moved replicas settle within this time.
 SETTLE_SECONDS, AGAIN_SECONDS = 10.0, 0.5
 
 
 def replication_before(own: Resources) -> Replication:
-    """What was found before the connector starts; what does not hold was waited for."""
+    """Returns the state before the connector starts, after a wait for what is not met yet."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         found = _look(own, Replication())
@@ -34,7 +30,7 @@ def replication_before(own: Resources) -> Replication:
 
 
 def replication_after(own: Resources, before: Replication) -> Replication:
-    """What is found at this moment; what cannot have changed since `before` as it was."""
+    """Returns the state now; what cannot have changed is copied from `before`."""
     return _look(own, before)
 
 
@@ -44,7 +40,7 @@ def _look(own: Resources, before: Replication) -> Replication:
         of_sink = _asked(f"what must hold in {own.cell.sink}", lambda: _ask_sink(own))
     if of_topic is None or not of_topic.alone:
         of_topic = _asked("what must hold of the topic", lambda: _ask_topic(own))
-    # What was not seen once is not known of the whole trial.
+    # What was unknown once is not known of the whole trial.
     unchecked = dict.fromkeys([*before.unchecked, *of_sink.unchecked, *of_topic.unchecked])
     return Replication(of_sink, of_topic, tuple(unchecked))
 
@@ -53,7 +49,7 @@ def _asked(what: str, ask: Callable[[], ReplicationState]) -> ReplicationState:
     try:
         return ask()
     except (ServiceError, OSError) as error:
-        # If the service does not answer at all, the trial's next request fails and says so.
+        # If the service does not answer at all, the trial's next request reports it.
         return ReplicationState(unchecked=(f"{what}: {in_one_line(error)}",))
 
 
@@ -75,7 +71,7 @@ def _ask_topic(own: Resources) -> ReplicationState:
 
 
 def durability_of(own: Resources, found: Replication) -> Durability | None:
-    """What is on how many nodes when a record counts as stored; None if the sink does not answer."""
+    """Returns on how many nodes a record is when it counts as stored; None if the sink does not answer."""
     try:
         settings = own.sink.settings(own.names.target, own.config)
     except (ServiceError, OSError):

@@ -1,4 +1,4 @@
-"""The rest of a trial that trouble has ended: its connector comes to the end of the topic, for the audit."""
+"""Lets the connector of an interrupted trial read the rest of its topic, for the audit."""
 
 from __future__ import annotations
 
@@ -10,35 +10,28 @@ from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import fresh_samples
 from sinkbench.trial.stop import End, Timeouts, end_with
 
-__all__ = ["RestWatch", "finish"]
-
-# Kafka keeps the partitions of a consumer that died for 45 s, in which nothing can go on.
+# Kafka keeps the partitions of a dead consumer for 45 s.
 SESSION_SECONDS = 45.0
-# Offsets may be committed while records are still on their way into the sink, as in an aggregate that is not full.
+# Offsets may be committed before records reach the sink, as with a batch that is not full.
 QUIET_SECONDS = 5.0
-# A task that FAILED begins again so often, so long after it was begun last.
+# Limit and interval of restarts of FAILED tasks.
 MOST_RESTARTS, RESTART_SECONDS = 5, 5.0
 
 
 def finish(own: Resources) -> None:
-    """Lets the connector of a trial read what is left of its topic, and stops it. Nothing is measured of this.
-
-    Raises:
-        TrialFailed: it does not come to the end within `drain.timeout_seconds`, or makes no progress.
-        ServiceError: a service does not answer.
-    """
+    """Lets the connector read the rest of its topic, and stops it. Raises TrialFailed if it does not finish."""
     own.observer.phase("letting the connector finish, for the audit")
     there, fault = own.status() is not None, own.cell.fault
     if there and fault is not None and fault.what in OF_NETWORK:
-        # It has the address of a proxy that is gone.
+        # Its configuration has the address of a proxy that is gone.
         own.stop_connector()
         there = False
     if not there:
-        # Under its old name it goes on where it was stopped.
+        # Under its old name it continues at its committed offsets.
         own.start_connector_again()
     drain = own.cluster.plan.drain
     watch = RestWatch(Timeouts(drain.stall_seconds, drain.timeout_seconds))
-    # Without the commits nothing would tell when it is over.
+    # Only the committed offsets show the end.
     sampler = probes(own, always=True)
     sampler.start()
     try:
@@ -57,11 +50,7 @@ def finish(own: Resources) -> None:
 
 
 class RestWatch:
-    """Looks at the rest of a drain that trouble has interrupted: nothing is measured of it, it only has to end.
-
-    Attributes:
-        restarts: how often tasks that FAILED were to be started once more.
-    """
+    """Watches the rest of an interrupted drain."""
 
     def __init__(self, timeouts: Timeouts) -> None:
         self._timeouts = timeouts
@@ -71,9 +60,9 @@ class RestWatch:
         self.restarts = 0
 
     def see(self, sample: Sample) -> End | None:
-        """What the next sample means: End if all was read and nothing more is stored, or if it does not come to that.
+        """Returns End if all was read and nothing more is stored, or if that does not happen.
 
-        What is stored counts rows that were written twice, so only what is committed tells that all was read.
+        Rows may be stored twice, so only committed offsets show that all was read.
         """
         now, seen = sample.seconds, (sample.stored, sample.uncommitted)
         self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
@@ -90,7 +79,6 @@ class RestWatch:
         return None
 
     def wants_restart(self, sample: Sample) -> bool:
-        """Whether tasks have FAILED, and are to be started once more."""
         due = self.restarts == 0 or sample.seconds - self._restarted_seconds >= RESTART_SECONDS
         if not sample.tasks_failed or self.restarts >= MOST_RESTARTS or not due:
             return False

@@ -1,4 +1,4 @@
-"""The probes of a trial: every interval, one reading of each service, kept as a row of samples."""
+"""Reads each service at a fixed interval and keeps the readings as samples."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ from sinkbench.sinks import SinkReading
 from sinkbench.stack import Usage
 from sinkbench.topology import service_of
 
-__all__ = ["BackgroundProbe", "BackgroundSampler", "Sampler", "Sources", "fresh_samples", "throttled", "usage_signs"]
-
-# A sampler that says nothing for so long hangs in a request to a service that is gone.
+# A sampler without a sample for this time hangs in a request to a dead service.
 SILENCE_SECONDS = 30.0
-# What a background probe read longer ago tells nothing of now.
+# An older reading of a background probe says nothing about now.
 STALE_SECONDS = 2.5
-# A read that hangs ends when its client gives up; that is not waited for.
+# A hanging read ends by its client's timeout; the sampler does not wait for that.
 ENDING_SECONDS = 3.0
 
 Read = TypeVar("Read")
@@ -34,18 +32,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a sampler reads. Each is called in the sampler's thread and may raise ServiceError or OSError.
-
-    What is left out is not looked at.
-
-    Attributes:
-        sink: how the sink stands.
-        consumed: sum of the offsets that the connector's group has committed.
-        status: the connector and its tasks.
-        usage: what the services use, and what is wrong with them; an empty one when they were not looked at.
-        in_topic: records in the topic.
-        tasks: the signs that the workers' metrics give of the connector's tasks; empty when they were not looked at.
-    """
+    """What a sampler reads. Each source is called in the sampler's thread and may raise ServiceError or OSError."""
 
     sink: Callable[[], SinkReading]
     in_topic: Callable[[], int]
@@ -55,18 +42,17 @@ class Sources:
     tasks: Callable[[], Mapping[str, float]] = dict
 
 
-def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None = None) -> Callable[[], Read]:
-    """A source that is asked at most once in `seconds`.
-
-    In between it gives `meanwhile`, or what it gave last if that is None. One that fails is asked again the next time.
-    """
+def throttled(
+    read: Callable[[], Read], seconds: float, meanwhile: Callable[[], Read] | None = None
+) -> Callable[[], Read]:
+    """Limits a source to one call per `seconds`, with `meanwhile` or its last value in between; not after an error."""
     last: list[Read] = []
     next_at = -math.inf
 
     def read_or_wait() -> Read:
         nonlocal next_at
         if time.monotonic() < next_at:
-            return last[0] if meanwhile is None else meanwhile
+            return last[0] if meanwhile is None else meanwhile()
         last[:] = [read()]
         next_at = time.monotonic() + seconds
         return last[0]
@@ -75,8 +61,8 @@ def throttled(read: Callable[[], Read], seconds: float, meanwhile: Read | None =
 
 
 def fresh_samples(sampler: Sampler) -> Iterator[list[Sample]]:
-    """The samples from now on, as they come, without an end. Raises TrialFailed if the probes hang."""
-    # Connect may have been rebalancing for a while before it took the connector; no progress was due in that time.
+    """Yields new samples as they come, without an end. Raises TrialFailed if the sampler hangs."""
+    # Connect may have been rebalancing before it accepted the connector; no progress was due in that time.
     seen = len(sampler.samples)
     while True:
         fresh = sampler.wait(seen, SILENCE_SECONDS)
@@ -88,18 +74,9 @@ def fresh_samples(sampler: Sampler) -> Iterator[list[Sample]]:
 
 
 class Sampler:
-    """Reads all sources at a fixed interval, in a thread of its own, until it is stopped.
-
-    A reading that takes longer than the interval makes the next one late, never a second one at the same time; the
-    readings that were missed are not made up for.
-    """
+    """Reads all sources at a fixed interval in a thread. A slow reading delays the next; none is repeated."""
 
     def __init__(self, sources: Sources, interval_seconds: float) -> None:
-        """
-        Args:
-            sources: where to read.
-            interval_seconds: time from one reading to the next.
-        """
         self._sources = sources
         self._interval_seconds = interval_seconds
         self._samples: list[Sample] = []
@@ -108,31 +85,26 @@ class Sampler:
         self._fault: Exception | None = None
         self._me = psutil.Process()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
-        # When the samples' second 0 is, once it has started.
+        # Monotonic time of the samples' second 0.
         self._second_zero = time.monotonic()
 
     @property
     def samples(self) -> list[Sample]:
-        """All samples so far, oldest first."""
         with self._fresh:
             return list(self._samples)
 
     def now(self) -> float:
-        """This moment on the clock of the samples, in seconds."""
+        """Current time in seconds on the samples' clock."""
         return time.monotonic() - self._second_zero
 
     def start(self) -> int:
-        """Takes the first sample at once.
-
-        Returns:
-            When the samples' second 0 is, in microseconds since the epoch.
-        """
+        """Takes the first sample; returns the time of the samples' second 0 in microseconds since the epoch."""
         self._second_zero, began_ns = time.monotonic(), time.time_ns()
         self._thread.start()
         return began_ns // 1000
 
     def stop(self) -> None:
-        """Ends it after the reading that is going on. Raises what went wrong in its thread, if anything did."""
+        """Stops after the current reading. Raises the error of the thread, if any."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -140,7 +112,6 @@ class Sampler:
             raise self._fault
 
     def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
-        """Waits for samples beyond the first `seen` of them and returns those; none if none came in time."""
         with self._fresh:
             self._fresh.wait_for(lambda: len(self._samples) > seen or self._fault is not None, timeout_seconds)
             if self._fault is not None:
@@ -205,10 +176,7 @@ class Sampler:
 
 
 def usage_signs(usage: Usage) -> dict[str, float]:
-    """Signs of JVMs, memory and the machine, by service, all its nodes together, as `sinkbench.analysis` reads them.
-
-    A service of which one process could not be seen has no sign of its memory.
-    """
+    """Figures of JVMs, memory and the machine by service. A service with an unreadable process has no memory figure."""
     signs: dict[str, float] = {}
     for name, parts in usage.jvm_cpu_seconds.items():
         for part, seconds in parts.items():
@@ -222,10 +190,7 @@ def usage_signs(usage: Usage) -> dict[str, float]:
 
 
 class BackgroundProbe(Generic[Read]):
-    """A source that is read again and again in its own thread.
-
-    Called, it gives what it read last, at once, or raises what that raised; ServiceTimeout if it is too long ago.
-    """
+    """Reads a source repeatedly in a thread. A call returns the last reading or its error, ServiceTimeout if old."""
 
     def __init__(self, name: str, read: Callable[[], Read], interval_seconds: float) -> None:
         self._read = read
@@ -236,11 +201,9 @@ class BackgroundProbe(Generic[Read]):
         self._thread = threading.Thread(target=self._run, name=f"probe of {name}", daemon=True)
 
     def start(self) -> None:
-        """Begins to read."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it, or leaves it to end when its read does."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(ENDING_SECONDS)
@@ -266,18 +229,12 @@ class BackgroundProbe(Generic[Read]):
 
 
 class BackgroundSampler(Sampler):
-    """A sampler that goes on when a service answers nothing."""
+    """A sampler that continues while services do not answer."""
 
     def __init__(
         self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Callable[[], None]
     ) -> None:
-        """
-        Args:
-            sources: where to read; each in its own thread.
-            interval_seconds: time from one sample to the next, and between two readings of sink and topic.
-            slow_seconds: between two readings of the rest.
-            close: is called in the end.
-        """
+        """Sink and topic are read every `interval_seconds`, the other sources every `slow_seconds`."""
         intervals = {"sink": interval_seconds, "in_topic": interval_seconds}
         self._probes: dict[str, BackgroundProbe[Any]] = {
             each.name: BackgroundProbe(each.name, getattr(sources, each.name), intervals.get(each.name, slow_seconds))

@@ -1,4 +1,4 @@
-"""When a drain is over, and what it means that a service has died: pure decisions."""
+"""Decides when a drain is over, and what the death of a service means. Pure."""
 
 from __future__ import annotations
 
@@ -16,30 +16,16 @@ from sinkbench.results import Reason
 from sinkbench.stack import ServiceState
 from sinkbench.topology import service_of
 
-__all__ = [
-    "DrainWatch",
-    "End",
-    "Enough",
-    "Timeouts",
-    "Watch",
-    "died",
-    "end_with",
-    "exhausted_in_words",
-    "mend_of",
-    "used_up_heaps",
-]
-
-# So many readings of the sink that fail one after the other are a sink that is gone, not one that is slow.
+# After this many failed readings in a row the sink is gone, not slow.
 BLIND_SAMPLES = 40
-# Tasks see that a service is gone before its container or process is looked at again: whoever died is then the reason.
+# Tasks notice a dead service before its container or process is read again; the dead service is then the reason.
 FAILED_SECONDS = 3.0
-# A rate that is higher than this many times the one before is still rising; less is noise. Where compilers can be seen,
-# they tell of a cold JVM, and the rate need not: on a shared machine it would seldom be so level.
+# A rate above this multiple of the previous one still rises. If compilers are visible they show whether a JVM is warm,
+# and the limit is wider: on a shared machine the rate would seldom be so level.
 STILL_RISING, STILL_RISING_IF_SEEN = 1.05, 1.15
-# With -XX:+ExitOnOutOfMemoryError, which connect/run and Elasticsearch give to Java. A worker that cannot start has the
-# same; one that ran tasks could.
+# With -XX:+ExitOnOutOfMemoryError, which connect/run and Elasticsearch set. A worker that cannot start has the
+# same exit code, but one that ran tasks did start.
 EXIT_CODE = 3
-# The services that are started so, and the setting of each one's heap.
 _HEAPS = {"connect": "SINKBENCH_CONNECT_HEAP", "elasticsearch": "SINKBENCH_ELASTICSEARCH_HEAP"}
 _HOLD_LESS = (
     "have tasks hold less: consumer.override.max.poll.records, consumer.override.max.partition.fetch.bytes, the"
@@ -49,12 +35,12 @@ _HOLD_LESS = (
 
 @dataclass(frozen=True)
 class Enough:
-    """When a pilot has seen enough of a pipeline.
+    """When a pilot may stop.
 
     Attributes:
-        seconds: its rate over so long is hardly above that over as much time before, and
-        most_compiling: over the same time no larger share of the CPU time went into compiling;
-        longest_seconds: or so long has passed since the first record was stored.
+        seconds: the rate over this time is hardly above the one over the same time before, and
+        most_compiling: at most this share of the CPU time went into compiling;
+        longest_seconds: or this time has passed since the first record was stored.
     """
 
     seconds: float
@@ -64,13 +50,7 @@ class Enough:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """When to give up.
-
-    Attributes:
-        stall_seconds: no further record stored for so long.
-        timeout_seconds: the whole drain takes longer.
-        pilot: when enough was seen; None where all records must be stored.
-    """
+    """When to give up: `stall_seconds` without a new record, or `timeout_seconds` in total. A `pilot` ends earlier."""
 
     stall_seconds: float
     timeout_seconds: float
@@ -79,29 +59,19 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class End:
-    """The drain is over. `reason` says why its numbers must not be used, None if they may be; `dead` names services."""
+    """The drain is over. `reason`: why its figures must not be used; `dead`: services that died."""
 
     reason: Reason | None = None
     dead: tuple[str, ...] = ()
 
 
 class Watch(Protocol):
-    """Looks at one sample after the other and says when a trial's connector has done its work."""
-
     def see(self, sample: Sample) -> End | None:
-        """What the next sample means: End if it is over, None if it goes on."""
+        """Returns End if this sample ends the run, else None."""
 
 
 class DrainWatch:
-    """Looks at one sample after the other and says when the drain is over."""
-
     def __init__(self, records: int, tasks: int, timeouts: Timeouts) -> None:
-        """
-        Args:
-            records: how many there are in the topic.
-            tasks: how many tasks were asked for.
-            timeouts: when to give up.
-        """
         self._records = records
         self._tasks = tasks
         self._timeouts = timeouts
@@ -115,7 +85,6 @@ class DrainWatch:
         self._seen: list[Sample] = []
 
     def see(self, sample: Sample) -> End | None:
-        """What the next sample means: End if the drain is over, None if it goes on."""
         now = sample.seconds
         self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
         dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
@@ -136,7 +105,7 @@ class DrainWatch:
         if self._stored >= self._records and not ahead:
             return End()
         if sample.in_topic is not None and self._stored >= sample.in_topic and not ahead:
-            # All that there is is stored; what is still to come is the generator's business.
+            # All records so far are stored; the generator has to send more.
             self._moved_seconds = now
         if self._pilot_is_over(sample):
             return End()
@@ -153,9 +122,8 @@ class DrainWatch:
         return None
 
     def _runs_ahead(self, sample: Sample) -> bool:
-        """Whether more may be counted as stored than is there, so that only commits tell when all is.
-
-        What a task has written that FAILED was rolled back, or is written once more by another.
+        """Whether records may be stored twice, as another task repeats what a FAILED one wrote: only commits show the
+        end.
         """
         self._has_failed |= bool(sample.tasks_failed)
         return self._has_failed and bool(sample.uncommitted)
@@ -184,12 +152,11 @@ class DrainWatch:
 
 
 def end_with(code: ReasonCode, text: str, **figures: float) -> End:
-    """The end of a drain for a reason, with the numbers in its text."""
     return End(Reason(code=code, text=text, figures=figures))
 
 
 def died(names: Sequence[str], troubles: Mapping[str, str]) -> Reason:
-    """That these services have died, or what their `troubles` are, by name, where more is known: all in one line."""
+    """Returns the reason for these dead services, with their `troubles` where known, in one line."""
     unknown = [name for name in names if name not in troubles]
     words = [f"{' and '.join(unknown)} died during the trial"] if unknown else []
     text = "; ".join([*words, *(f"{name} {troubles[name]}" for name in names if name in troubles)])
@@ -197,7 +164,7 @@ def died(names: Sequence[str], troubles: Mapping[str, str]) -> Reason:
 
 
 def used_up_heaps(states: Iterable[ServiceState], dead: Collection[str]) -> list[str]:
-    """Those of the services that have died whose JVM had no heap left, in the order of `states`."""
+    """Returns the dead services whose JVM ran out of heap, in the order of `states`."""
     return [
         each.name
         for each in states
@@ -206,7 +173,7 @@ def used_up_heaps(states: Iterable[ServiceState], dead: Collection[str]) -> list
 
 
 def exhausted_in_words(names: Collection[str]) -> str:
-    """That these services have died for memory, and what to do, for a person; there is at least one."""
+    """Returns that these services ran out of memory, and what to do. At least one name is needed."""
     services = dict.fromkeys(map(service_of, names))
     its, it = ("its Java heap was", "it") if len(names) == 1 else ("their Java heaps were", "them")
     settings = " and ".join(_HEAPS[service] for service in services)
@@ -216,5 +183,5 @@ def exhausted_in_words(names: Collection[str]) -> str:
 
 
 def mend_of(cause: str) -> str:
-    """Why tasks FAILED that had no memory left, and what to do, for a person; `cause` is what they say themselves."""
+    """Returns why tasks without memory FAILED, and what to do; `cause` is the tasks' message."""
     return f"out of memory ({cause}); give the workers more heap ({_HEAPS['connect']}), or {_HOLD_LESS}"

@@ -1,4 +1,4 @@
-"""The trial's index or table before its first record: empty, or with the plan's rows."""
+"""Creates the trial's index or table, empty or with the plan's rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from sinkbench.plan.forms import filled_columns
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Target
 
-__all__ = ["create_target", "reset_sink"]
-
-# The rows that are there before a trial: copies of N records, whose `bench.run` is none of any trial's.
+# Rows before a trial are copies of N records whose `bench.run` is not a trial's.
 DOCUMENTS_BEFORE = 20_000
 RUN_BEFORE = "before"
 
 
 def reset_sink(own: Resources) -> Target:
-    """Makes the target, with the cell's `rows_before`. Raises TrialFailed if a trial does not fit the disk."""
+    """Creates the target with the cell's `rows_before`. Raises TrialFailed if the trial does not fit the disk."""
     cell = own.cell
     own.cluster.check_disk(own.records, cell.rows_before, cell.form)
     own.observer.phase("resetting the sink")
@@ -33,14 +31,9 @@ def reset_sink(own: Resources) -> Target:
 
 
 def create_target(own: Resources) -> Sequence[str]:
-    """Sets the sink's services and makes its empty index or table, by the cell's target file if it has one.
+    """Applies the service settings, creates the empty target, and returns notes on it.
 
-    Returns:
-        What readers of the trial's figures should know of it.
-
-    Raises:
-        TargetError: the file cannot be used, or lacks what the cell's connector writes to.
-        PlanError: a load of changes cannot be audited in it.
+    Raises TargetError if its file cannot be used or lacks a column, and PlanError if changes cannot be audited in it.
     """
     cluster, cell = own.cluster, own.cell
     cluster.set_services(cell)
@@ -52,10 +45,7 @@ def create_target(own: Resources) -> Sequence[str]:
 
 
 def _check_columns(own: Resources, there: frozenset[str] | None) -> None:
-    """Makes sure that the target has each column that the connector fills, as far as both tell.
-
-    Raises TargetError if it lacks one; then it is gone again.
-    """
+    """Raises TargetError, and removes the target, if it lacks a column that the connector fills."""
     cell = own.cell
     file = {key: str(value).strip() for key, value in own.cluster.file_of(cell).items()}
     wanted = filled_columns(file, cell.form)
@@ -71,7 +61,7 @@ def _check_columns(own: Resources, there: frozenset[str] | None) -> None:
 
 
 def _check_keyed(own: Resources) -> None:
-    """Makes sure, by an audit of the empty target, that changes can be audited in it. Raises PlanError if not."""
+    """Raises PlanError if changes cannot be audited in the target, tried by an audit of the empty one."""
     cell, changes = own.cell, own.sink.capabilities.changes
     where = f"{own.cluster.plan.where('load', 'changes')}: {cell.label}"
     if changes is None:
@@ -83,7 +73,7 @@ def _check_keyed(own: Resources) -> None:
 
 
 def _fill(own: Resources) -> Iterator[int]:
-    """Puts the rows before into the target; yields how many are there. Raises PlanError if the sink cannot do that."""
+    """Writes the rows before the trial; yields the count so far. Raises PlanError if the sink cannot do that."""
     cell, load, filling = own.cell, own.cluster.plan.load, own.sink.capabilities.filling
     if filling is None:
         raise PlanError(f"{cell.label}: the sink {cell.sink} takes no rows_before; leave it out")

@@ -1,4 +1,4 @@
-"""One trial, top to bottom: reset, load, run, stop, audit, record. Each step returns a value, and the next takes it."""
+"""One trial: reset, load, run, stop, audit, record. Each step returns a value, which the next one takes."""
 
 from __future__ import annotations
 
@@ -25,29 +25,17 @@ from sinkbench.trial.target import reset_sink
 from sinkbench.trial.values import After, Audited, Before, Measured, Stopped, policy_of
 from sinkbench.trial.workload import Around, Workload
 
-__all__ = ["Taken", "measured", "read_before", "run_trial"]
-
 
 @dataclass(frozen=True)
 class Taken:
-    """A trial that was taken: its record, and its samples."""
-
     record: TrialRecord
     samples: Sequence[Sample]
 
 
 def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[[], object] | None = None) -> Taken:
-    """Takes a trial from the empty sink to its record. What it creates is left to `Resources.remove`.
+    """Takes a trial from the empty sink to its record. The caller removes the trial's objects.
 
-    Args:
-        own: what the trial has on the cluster; nothing of it is created yet.
-        workload: what is drained, offered, re-scaled or broken.
-        block: the number of its block, from 1.
-        recover: starts again what has died; None if the caller does that. What a trial has lost in which a service
-            died is then not known.
-
-    Returns:
-        Its record, with the reasons if its figures must not be used.
+    `block` counts from 1. `recover` restarts dead services, so that an interrupted trial can be audited.
     """
     started_at, started = datetime.now(UTC), time.monotonic()
     notes, found = Notes(own.observer), measured(own)
@@ -76,7 +64,6 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
 
 
 def measured(own: Resources) -> Measured:
-    """What is known of a trial before its first step."""
     cluster, machine = own.cluster, None
     with suppress(ServiceError, OSError):
         machine = cluster.stack.usage().machine
@@ -92,7 +79,6 @@ def measured(own: Resources) -> Measured:
 
 
 def read_before(own: Resources) -> Before:
-    """What is read before the connector starts."""
     found = Before(
         writes=own.sink.writes(own.names.target),
         connection_limit=own.sink.connection_limit(),
@@ -106,28 +92,27 @@ def read_before(own: Resources) -> Before:
 
 
 def check_replication(own: Resources, before: Before, notes: Notes) -> Before:
-    """With what must hold before the connector starts. Raises TrialFailed if something does not."""
+    """Returns `before` with the state of replication. Raises TrialFailed if a requirement is not met."""
     replication = replication_before(own)
     check_before(replication, notes)
     return replace(before, replication=replication, durability=durability_of(own, replication))
 
 
 def raise_if_ended_early(found: Measured, notes: Notes) -> None:
-    """Raises what has ended the run early; a reason against a run that came to its end is noted."""
+    """Raises the error that ended the run early; adds the reasons of a run that reached its end."""
     notes.reasons += found.timeline.reasons
     if found.timeline.failed is not None:
         raise found.timeline.failed
 
 
 def look_before_stop(own: Resources, found: Measured) -> Stopped:
-    """What is read just before the connector is stopped."""
     own.observer.phase("stopping the connector")
     metrics = own.cluster.metrics.last(own.names.connector, own.records) if found.policy.counters_go_on else {}
     return Stopped(task_metrics=metrics, others=others_met(own, found.before))
 
 
 def stop(own: Resources, found: Measured) -> Stopped:
-    """Stops the connector; when its tasks are gone and its group is empty, reads what it has come to."""
+    """Stops the connector and reads its committed offsets when its group is empty."""
     own.stop_connector()
     last = found.timeline.last
     return replace(
@@ -139,7 +124,7 @@ def stop(own: Resources, found: Measured) -> Stopped:
 
 
 def look_after_stop(own: Resources, found: Measured, notes: Notes) -> Audited:
-    """What must hold and does not in the end; after a fault that is no reason."""
+    """Checks replication at the end; after a fault, a violation is not a reason."""
     replication = replication_after(own, found.before.replication)
     if found.policy.judges_pipeline:
         notes.first(*broken_reasons(replication.broken))
@@ -147,7 +132,7 @@ def look_after_stop(own: Resources, found: Measured, notes: Notes) -> Audited:
 
 
 def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
-    """What the audit finds; that records were written elsewhere is a reason, from which all others may follow."""
+    """Audits the sink. Records that were written elsewhere are the first reason, from which others may follow."""
     made = audit(own, found)
     if made.diverted:
         notes.first(Reason(code=ReasonCode.DIVERTED, text=made.diverted))
@@ -155,15 +140,15 @@ def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
 
 
 def read_after(own: Resources, workload: Workload, around: Around, found: Measured, notes: Notes) -> After:
-    """What is read after the audit. What cannot be read of it, but for the workload's, changes nothing else."""
+    """Reads what follows the audit. Only an error of the workload's own readings counts."""
     per_write = _records_per_write(own, found, notes)
     after = replace(workload.read(own, around, found), records_per_write=per_write)
     with suppress(ServiceError, OSError):
-        # Also without an audit: it may be deadlocks that have ended the trial.
+        # Also without an audit: deadlocks may have ended the trial.
         after = replace(after, bloat=_bloat_since(found.before.bloat, _bloat(own)))
     with suppress(ServiceError, OSError):
         after = replace(after, disk_bytes_per_record=_disk_bytes_per_record(own, found))
-    # Only where the sink holds every record once it is known what is right.
+    # The right answers are known only if the sink stores every record once.
     if found.audited.audit is not None and found.audited.audit.clean and not notes.reasons:
         own.observer.phase("asking the queries")
         after = replace(after, queries=ask_queries(own))
@@ -171,21 +156,20 @@ def read_after(own: Resources, workload: Workload, around: Around, found: Measur
 
 
 def was_interrupted(found: Measured, notes: Notes) -> bool:
-    """Whether trouble has ended the trial while its connector ran."""
     there = found.timeline.created and found.audited.audit is None
     return there and any(each.code in INTERRUPTIONS for each in notes.reasons)
 
 
 def audit_the_rest(own: Resources, found: Measured, recover: Callable[[], object], notes: Notes) -> Measured:
-    """Audits a trial that trouble has ended, once its connector has come to the end of the topic after all."""
+    """Audits an interrupted trial after its connector has read the rest of the topic."""
     if found.loaded is None or found.loaded.in_topic != own.records:
         why = "its load was broken off, so it is not known what there was to store"
         return replace(found, audited=replace(found.audited, why_not=why))
     try:
         recover()
-        # What has died may be back by itself; no connection of before goes on.
+        # A dead service may have restarted by itself; older connections are broken.
         own.cluster.reconnect()
-        # It may be the audit itself that has failed.
+        # The audit itself may have failed.
         if not found.read_all:
             finish(own)
             found = replace(found, stopped=replace(found.stopped, consumed=own.consumed()))
@@ -207,18 +191,18 @@ def _records_per_write(own: Resources, found: Measured, notes: Notes) -> float |
 
 
 def _bloat(own: Resources) -> SinkBloat | None:
-    """What changes have left in the sink so far; None of a load without changes, or if it does not tell."""
+    """Returns the bloat of the sink so far; None for a load without changes, or if not known."""
     changes = own.sink.capabilities.changes
     return None if own.cluster.plan.changes is None or changes is None else changes.bloat(own.names.target)
 
 
 def _bloat_since(before: SinkBloat | None, after: SinkBloat | None) -> Bloat | None:
-    """What the changes of this trial have left in the sink; None if that is not known."""
+    """Returns the bloat from this trial; None if not known."""
     if before is None or after is None:
         return None
 
     def more(one: int | None, other: int | None) -> int | None:
-        # A service that started again counts anew.
+        # The counters of a restarted service begin at 0.
         return None if one is None or other is None else max(other - one, 0)
 
     return Bloat(

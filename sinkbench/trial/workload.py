@@ -1,4 +1,4 @@
-"""What sets drain, sustain, re-scale and fault apart: classes in `sinkbench.trial.workloads` with these methods."""
+"""The interface of a workload; `sinkbench.trial.workloads` has the implementations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 from sinkbench.trial.workloads.network import Network
 
-__all__ = ["Around", "Figures", "Workload"]
-
 
 class Figures(TypedDict, total=False):
-    """What a workload measures: fields of TrialRecord; `reasons` are added to those of the trial."""
+    """What a workload measures: fields of TrialRecord. `reasons` are added to the trial's."""
 
     bottleneck: Bottleneck | None
     lag: Lag | None
@@ -42,13 +40,9 @@ class Figures(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Around:
-    """What a workload needs around the trial, from before the load until the audit is over.
+    """What a workload needs from before the load until after the audit.
 
-    Attributes:
-        arriving: tells when records arrived in the sink.
-        clock_ms: how far the wall clock was ahead of the monotonic one.
-        network: the connector's connections to its sink, which can be broken.
-        disk: the disk of the target, which can be filled.
+    `clock_ms` is the wall clock minus the monotonic clock; faults use `network` and `disk`.
     """
 
     arriving: ArrivalWatch | None = None
@@ -58,22 +52,19 @@ class Around:
 
 
 class Workload(Protocol):
-    """What sets one kind of trial apart.
-
-    Its methods are called in the order in which they stand here, each with what the steps before have found.
-    """
+    """One kind of trial. Its methods are called in this order, each with the results of the steps before."""
 
     def around(self, own: Resources) -> AbstractContextManager[Around]:
-        """What is there from before the load until the audit is over. May raise TrialFailed or ServiceError."""
+        """Returns the context from before the load until after the audit. May raise TrialFailed or ServiceError."""
 
     def load(self, own: Resources) -> Loaded | None:
-        """Prepares the topic; None if its records come later. May raise TrialFailed or ServiceError."""
+        """Loads the topic; None if records come later. May raise TrialFailed or ServiceError."""
 
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
-        """Runs the connector; what ends that early is in the result."""
+        """Runs the connector. An error that ends the run early is in the result."""
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
-        """Reads from the sink what only this workload needs, after the audit. May raise ServiceError."""
+        """Reads after the audit what only this workload needs. May raise ServiceError."""
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
-        """What the trial measured, for the reasons so far."""
+        """Returns the figures of the trial, given the reasons so far."""

@@ -205,7 +205,7 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     # What supervisord keeps of every service, and what this account's temporary folder has.
     logs = everything_below(stack.settings.home / "log")
     others = "\n".join(path.read_text() for path in clusters.folder.glob("sinkbench-*/*") if path.is_file())
-    assert any("loadgen serve" in line for line in lines)
+    assert any("sinkbench.services.worker" in line for line in lines)
     for place in (shown, everything_below(clusters.folder / "results"), logs, others, "\n".join(lines)):
         assert HTTP_PASSWORD not in place
         assert SQL_PASSWORD not in place

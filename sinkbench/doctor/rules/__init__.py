@@ -1,4 +1,4 @@
-"""The rules, by subject: each decides on facts alone, and has its heading in docs/doctor.md. Pure."""
+"""The rules by subject: each decides on facts alone and has its heading in docs/doctor.md. Pure."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ RULES: tuple[Rule, ...] = (
     *delivery.RULES,
     *machine.RULES,
 )
-"""All of them, in the order of the page."""
+"""All rules, in the order of docs/doctor.md."""

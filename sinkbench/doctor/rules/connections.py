@@ -1,4 +1,4 @@
-"""Connections: what the tasks' pools ask for, and where JDBC URLs lead, against a database and its pooler. Pure."""
+"""Rules about connections: what the tasks' pools and JDBC URLs ask of a database and its pooler. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from sinkbench.doctor.facts import Area, Connector, Facts
 from sinkbench.sinks.jdbcurl import JdbcUrl
 from sinkbench.sinks.state import Database, Pooler
 
-__all__ = ["RULES"]
-
 
 @dataclass(frozen=True)
 class _Asked:
-    """What runs at one time asks for: a cell of a plan, or all connectors that are there."""
+    """Connections needed at one time, by a cell of a plan or by all running connectors."""
 
     subject: str
     tasks: int
@@ -57,7 +55,7 @@ def _asked(connectors: Sequence[Connector], *, pooled: bool, planned: bool) -> I
 
 def _everything_asked(facts: Facts, *, pooled: bool) -> Iterator[_Asked | NotSeen]:
     if facts.plan is not None:
-        # The cell with most tasks of each pipeline asks for most.
+        # The cell with the most tasks of each pipeline needs most.
         yield from _asked(facts.in_question, pooled=pooled, planned=True)
     else:
         yield from _asked(facts.running, pooled=pooled, planned=False)
@@ -83,7 +81,7 @@ def too_many_connections(facts: Facts) -> Iterator[Found | NotSeen]:
         if isinstance(asked, NotSeen):
             yield asked
             continue
-        # What runs has its own already.
+        # Running connectors have their connections already.
         used = database.used if asked.planned else database.used - (database.by_jdbc or 0)
         free = database.most_connections - database.reserved - used
         if asked.most <= free:
@@ -124,7 +122,7 @@ def small_pool(facts: Facts) -> Iterator[Found | NotSeen]:
                 "raise default_pool_size, as long as the database has the cores for it, or use fewer tasks",
             )
     if database is not None:
-        # Those of the pool may be open already.
+        # The pool's connections may be open already.
         free = database.most_connections - database.reserved - max(database.used - pooler.servers, 0)
         if pooler.pool > free:
             yield Found(

@@ -1,4 +1,4 @@
-"""Delivery: what gets lost, is sent one by one, or is promised by one sink alone. Pure."""
+"""Rules about delivery: lost records, records sent one by one, and sinks that promise different durability. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from sinkbench.doctor.configs import one_by_one
 from sinkbench.doctor.diagnosis import Found, Rule
 from sinkbench.doctor.facts import Area, Connector, Facts
 from sinkbench.sinks.state import SinkState, Target
-
-__all__ = ["RULES"]
 
 TOLERANCE = "errors.tolerance"
 

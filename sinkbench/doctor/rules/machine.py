@@ -1,4 +1,4 @@
-"""The machine: memory and disk. Pure."""
+"""Rules about the machine: memory and disk. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from sinkbench.doctor.diagnosis import Found, Rule
 from sinkbench.doctor.facts import Area, Facts
 
-__all__ = ["RULES"]
-
-# With less than this the kernel begins to end processes.
+# Below this the kernel begins to kill processes.
 LEAST_AVAILABLE_BYTES = 500_000_000
 
 

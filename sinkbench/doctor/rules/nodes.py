@@ -1,4 +1,4 @@
-"""Nodes: what is to be on several of them, and is not, and the disks of the search cluster. Pure."""
+"""Rules about nodes: replicas that are missing or not in sync, and the disks of the search cluster. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from sinkbench.doctor.facts import Area, Facts
 from sinkbench.errors import ReasonCode
 from sinkbench.sinks.state import DataNode, SearchCluster, Target
 
-__all__ = ["RULES", "is_beyond"]
-
 MOST_NAMED = 3
-# What Connect keeps, by the usual names of these topics, and what groups have read.
+# Connect's internal topics, by their usual names, and the topic of consumer offsets.
 OF_CONNECT = ("connect-", "__consumer_offsets")
 _UNITS = {"b": 0, "kb": 1, "mb": 2, "gb": 3, "tb": 4, "pb": 5}
 _BYTES = re.compile(r"([0-9.]+)([kmgtp]?b)")
-# The last one makes indices read-only.
 STAGES = {
     "flood": "every index with a shard there becomes read-only, in the middle of a trial",
     "high": "shards are moved away from there, which takes disk and network from a trial",
@@ -28,7 +25,7 @@ STAGES = {
 
 
 def _targets(facts: Facts) -> Iterator[tuple[SearchCluster | None, Target]]:
-    """Each index in question, after its cluster if that was seen."""
+    """Each index in question, with its cluster if that was seen."""
     for name, state in facts.sinks.items():
         targets = {each.target for each in facts.in_question if each.sink == name and each.target is not None}
         if not targets and facts.plan is None and state.target is not None:
@@ -91,10 +88,7 @@ def full_disk(facts: Facts) -> Iterator[Found | NotSeen]:
 
 
 def is_beyond(watermark: str, node: DataNode) -> bool:
-    """Whether a node's disk is fuller than a watermark: a share that is used (85%, 0.85), or bytes that are free (5gb).
-
-    False of a watermark that is none.
-    """
+    """Whether a node's disk is past a watermark: a used share (85%, 0.85) or free bytes (5gb); False for other text."""
     text = watermark.strip().lower()
     if not node.disk_bytes or node.free_bytes is None:
         return False

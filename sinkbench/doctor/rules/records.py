@@ -1,4 +1,4 @@
-"""Keys: whether every partition gets its share of the records, and so every task. Pure."""
+"""Rules about keys: whether every partition, and so every task, gets its share of the records. Pure."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ from sinkbench.analysis.words import counted
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Facts
 
-__all__ = ["RULES", "expected_fullest", "expected_partitions"]
-
-# The fullest partition, in means of all: from here on it sets the time of a drain.
+# Ratio of the fullest partition to the mean, from which on that partition determines the time of a drain.
 SKEWED, EXPECTED_SKEW = 2.0, 1.5
-# Fewer records than these a partition fall unevenly by chance.
+# With fewer records per partition, chance alone makes them uneven.
 LEAST_PER_PARTITION = 20
 
 
 def expected_partitions(keys: int, partitions: int) -> float:
-    """How many partitions get a record on average, where each key falls into any of them alike."""
+    """Expected number of partitions with a record, if each key falls into any partition with equal probability."""
     return partitions * (1 - (1 - 1 / partitions) ** keys)
 
 
 def expected_fullest(keys: int, partitions: int) -> float:
-    """About how many means of all partitions the fullest one gets, where keys fall into any alike and come evenly.
-
-    The largest of P numbers that are spread as Poisson's with mean m is about m + sqrt(2 m ln P).
+    """Expected ratio of the fullest partition to the mean, for evenly used keys that fall into partitions at random.
+    The largest of P Poisson numbers with mean m is about m + sqrt(2 m ln P).
     """
     mean = keys / partitions
     return 1 + math.sqrt(2 * math.log(partitions) / mean) if partitions > 1 else 1.0

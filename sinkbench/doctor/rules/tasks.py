@@ -1,4 +1,4 @@
-"""Tasks: whether they run, are spread evenly over the workers, and have something to read. Pure."""
+"""Rules about tasks: whether they run, are spread evenly over the workers, and have records to read. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from sinkbench.analysis.words import counted
 from sinkbench.doctor.diagnosis import Found, NotSeen, Rule, topics_not_seen
 from sinkbench.doctor.facts import Area, Connector, Facts
-
-__all__ = ["RULES"]
 
 
 def race_refused(facts: Facts) -> Iterator[Found | NotSeen]:
@@ -43,7 +41,7 @@ def failed_tasks(facts: Facts) -> Iterator[Found]:
 def uneven_tasks(facts: Facts) -> Iterator[Found]:
     for each in facts.running:
         counts = [*each.placement.values()]
-        # Who has no task is not named where the workers are not known by name.
+        # Where the workers' names are unknown, the placement lacks workers without a task.
         counts += [0] * (facts.workers - len(counts))
         if not facts.workers or not each.placement or each.failed:
             continue
@@ -98,7 +96,7 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
 
 
 def _uneven(connectors: Sequence[Connector], workers: int) -> str:
-    """The numbers of tasks that are no multiple of the workers; "" if all are, or the workers are not known."""
+    """The task counts that are no multiple of the workers; "" if there are none, or the workers are unknown."""
     return " and ".join(str(each.tasks) for each in connectors if workers and each.tasks % workers)
 
 

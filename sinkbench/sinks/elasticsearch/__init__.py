@@ -1,4 +1,4 @@
-"""Elasticsearch as a sink: an index a trial, behind the alias that the connector files write to."""
+"""Elasticsearch as a sink: one index per trial, behind the alias that connector files write to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `index.json` asks for, against the index that Elasticsearch made of it. Pure."""
+"""Compares what `index.json` asks for with the index that Elasticsearch made of it. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Comparison", "compare", "flat_settings", "is_same", "seconds_of", "spread"]
-
-# What Elasticsearch sets of every index itself, and the numbers that it has by default.
+# Settings that Elasticsearch makes itself for every index, and the defaults of its numbers.
 ITS_OWN = re.compile(
     r"index\.(creation_date|uuid|provided_name|version\..*|routing\.allocation\.include\._tier_preference)"
 )
 USUAL = {"index.number_of_shards": "1", "index.number_of_replicas": "1"}
-# What mappings ask for as it is by default is not shown.
+# Elasticsearch does not show mapping parameters that have their default.
 ALL = {"_source.enabled": True, "_routing.required": False}
 UNITS = {
     **{"nanos": ("time", 1e-9), "micros": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0)},
@@ -28,19 +26,14 @@ Tree = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Each as a line for a person.
-
-    Attributes:
-        lacking: what was asked for, and is absent or otherwise.
-        added: what the file does not ask for: an index template of the cluster has it.
-    """
+    """Differences, one line each for a person: what is absent or different, and what an index template has added."""
 
     lacking: list[str]
     added: list[str]
 
 
 def spread(body: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
-    """A body of `PUT /INDEX` with the `shards` and `replicas` that options hold, instead of its own."""
+    """A body of `PUT /INDEX` with the `shards` and `replicas` of `options`, if there are any, instead of its own."""
     wanted = {f"index.number_of_{name}": options[name] for name in ("shards", "replicas") if name in options}
     if not wanted:
         return body
@@ -49,9 +42,8 @@ def spread(body: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def compare(asked: Tree, found: Tree) -> Comparison:
-    """What became of a body of `PUT /INDEX`, by what `GET /INDEX` tells, with flat settings and their defaults.
-
-    A parameter of a field that is absent has its default: Elasticsearch refuses those that it does not know.
+    """Compares a body of `PUT /INDEX` with the answer of `GET /INDEX`, with flat settings and defaults. An absent
+    parameter of a field has its default: Elasticsearch refuses unknown ones.
     """
     mappings, became = (each.get("mappings", {}) for each in (asked, found))
     settings = {name: value for name, value in found.get("settings", {}).items() if not _is_usual(name, value)}
@@ -69,7 +61,7 @@ def compare(asked: Tree, found: Tree) -> Comparison:
 
 
 def is_same(asked: Any, found: Any) -> bool:
-    """Whether two values are one, however they are written: true and "true", 1s and 1000ms, a and [a]."""
+    """Whether two values are equal, however they are written: true and "true", 1s and 1000ms, a and [a]."""
     if isinstance(asked, list) or isinstance(found, list):
         these, those = (each if isinstance(each, list) else [each] for each in (asked, found))
         return len(these) == len(those) and all(map(is_same, these, those))
@@ -79,7 +71,7 @@ def is_same(asked: Any, found: Any) -> bool:
 
 
 def seconds_of(value: Any) -> float | None:
-    """A time such as 30s or 500ms, in seconds, below 0 for never; None of what is none."""
+    """Seconds of a time such as 30s or 500ms, below 0 for never; None for anything else."""
     found = _quantity(value)
     return found[1] if found is not None and found[0] != "bytes" else None
 
@@ -101,7 +93,6 @@ def _is_usual(name: str, value: Any) -> bool:
 
 
 def _differences(of: str, wanted: Tree, there: Tree, defaults: Tree | None = None) -> Comparison:
-    """Of values by name; `of` begins the name that a person reads."""
     known = {**(defaults or {}), **there}
     return Comparison(
         [
@@ -118,7 +109,7 @@ def _shown(value: Any) -> str:
 
 
 def flat_settings(asked: Tree) -> dict[str, Any]:
-    """Settings as Elasticsearch names them: nested ones with dots, all of them below `index`; null asks for nothing."""
+    """Settings by Elasticsearch's flat names, all below `index`; null asks for nothing."""
     flat = {name: value for name, value in _leaves(asked) if value is not None}
     return {name if name.startswith("index.") else f"index.{name}": value for name, value in flat.items()}
 
@@ -132,17 +123,16 @@ def _leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _fields(mapping: Tree, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each field by its full name, with its own parameters."""
     for part in ("properties", "fields"):
         for name, field in mapping.get(part, {}).items():
             own = {key: value for key, value in field.items() if key not in ("properties", "fields")}
-            # It is an object by having properties.
+            # A field with properties is an object, even without a type.
             yield f"{prefix}{name}", {"type": "object", **own}
             yield from _fields(field, f"{prefix}{name}.")
 
 
 def _of_all(mappings: Tree) -> dict[str, Any]:
-    """What mappings say of the whole index, but for the mark of who has made it."""
+    """What mappings say about the whole index, without sinkbench's mark."""
     return dict(_leaves({name: each for name, each in mappings.items() if name not in ("properties", "_meta")}))
 
 
@@ -152,6 +142,6 @@ def _of_fields(wanted: Tree, there: Tree) -> Iterator[Comparison]:
             yield _differences(f"{name}'s ", field, there[name])
         else:
             yield Comparison([f"the field {name} was asked for, and is absent"], [])
-    # A name with dots makes objects.
+    # A name with dots creates objects.
     parents = {name[: dot.start()] for name in wanted for dot in re.finditer(r"\.", name)}
     yield Comparison([], [f"the field {name}" for name in there if name not in wanted and name not in parents])

@@ -1,4 +1,4 @@
-"""Queries in Elasticsearch: what a trial's index answers."""
+"""Queries in Elasticsearch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from sinkbench.errors import StackError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.capabilities import ASK_SECONDS
 
-__all__ = ["Queries", "body_of"]
-
 PAGE = 1_000
 
 
 @maps_exceptions(ApiError, TransportError)
 class Queries:
-    """Asks an index. What is not indexed is not found, so an answer that is right came from an index."""
+    """Queries an index. What is not indexed is not found, so a correct answer came from an index."""
 
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client.options(request_timeout=ASK_SECONDS)
@@ -41,7 +39,6 @@ class Queries:
 
 
 def body_of(query: Query) -> dict[str, Any]:
-    """The body of the search that answers a query."""
     conditions = [_condition(each) for each in query.where]
     conditions += [{"term": {field: value}} for field, value in members(query.member or {})]
     body: dict[str, Any] = {"query": {"bool": {"filter": conditions}}, "track_total_hits": True, "size": 0}
@@ -83,5 +80,5 @@ def _condition(asked: Condition) -> dict[str, Any]:
 
 
 def _field(path: str) -> str:
-    """The field of a member: Elasticsearch knows no places in lists."""
+    """The field of a member, without positions in lists, which Elasticsearch does not know."""
     return ".".join(part for part in path.split(".") if not part.isdigit())

@@ -1,4 +1,4 @@
-"""What the audit reads of a trial's index, and what the index takes on disk."""
+"""What the audit reads of a trial's index, and the index's size on disk."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, buckets_of, contents
 from sinkbench.sinks.reading import SinkBloat
 from sinkbench.stack import Endpoint
 
-__all__ = ["Changes", "Documents", "disk_bytes", "sequences", "stored_bytes"]
-
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
-# As many as a search may give at once, unless an index says otherwise.
+# The most that a search returns at once, unless an index sets another limit.
 DOCUMENTS_AT_ONCE = 10_000
 
 
 def sequences(client: Elasticsearch, index: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-    """`bench.seq` of every document whose `bench.run` is `run`, in chunks. Raises StackError if a shard fails."""
+    """`bench.seq` of every document of `run`, in chunks. Raises StackError if a shard fails."""
     for buckets in buckets_of(client, index, run, ("bench.seq",), f"all shards of {index} for the audit"):
         keys = np.array([bucket["key"]["bench.seq"] for bucket in buckets], dtype=np.int64)
         yield np.repeat(keys, [bucket["doc_count"] for bucket in buckets])
@@ -34,9 +32,9 @@ def sequences(client: Elasticsearch, index: str, run: str) -> Iterator[npt.NDArr
 def disk_bytes(client: Elasticsearch, index: str) -> int | None:
     """Bytes of an index's primary shards; None if the cluster does not show them."""
     try:
-        # Without it the newest documents are in memory, and in the log that a flush empties.
+        # Before a flush, the newest documents are in memory and in the translog.
         client.indices.flush(index=index, wait_if_ongoing=True)
-        # The size that `_stats` tells is up to ten seconds old, and 0 of a younger index.
+        # The size in `_stats` is up to ten seconds old, and 0 for a younger index.
         return stored_bytes(client.indices.segments(index=index, filter_path=STORED).body)
     except ApiError as error:
         if error.status_code not in NOT_SHOWN:
@@ -45,7 +43,7 @@ def disk_bytes(client: Elasticsearch, index: str) -> int | None:
 
 
 def stored_bytes(answer: Any) -> int | None:
-    """Bytes of an index's primary shards, by what `_segments` answers; None if one did not answer, or none tells."""
+    """Bytes of an index's primary shards in an answer of `_segments`; None if one failed, or none has a size."""
     indices = answer.get("indices", {}).values()
     copies = [copy for index in indices for shard in index["shards"].values() for copy in shard]
     sizes = [
@@ -59,7 +57,7 @@ def stored_bytes(answer: Any) -> int | None:
 
 @maps_exceptions(ApiError, TransportError)
 class Documents:
-    """The documents of an index; it may keep them without their `bench`, or in another shape."""
+    """The documents of an index, which may keep them without their `bench`, or in another shape."""
 
     def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
         self._client = client
@@ -67,7 +65,7 @@ class Documents:
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         wanted = {"bool": {"filter": [{"term": {"bench.run": run}}, {"terms": {"bench.seq": list(seqs)}}]}}
-        # Some may be there twice.
+        # Some may be stored twice.
         found = self._client.search(
             index=target, query=wanted, size=2 * len(seqs), source=True, docvalue_fields=[{"field": "bench.seq"}]
         )["hits"]["hits"]
@@ -79,13 +77,13 @@ class Documents:
 
 @maps_exceptions(ApiError, TransportError)
 class Changes:
-    """An index whose documents' ids are keys."""
+    """An index whose document ids are keys."""
 
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
 
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
-        # An aggregation by the documents' own ids is switched off by default.
+        # Aggregations by documents' ids are disabled by default.
         query = {"query": {"term": {"bench.run": run}}, "docvalue_fields": ["bench.seq"], "_source": False}
         try:
             hits = scan(self._client, query=query, index=target, size=DOCUMENTS_AT_ONCE)
@@ -96,7 +94,7 @@ class Changes:
             raise StackError(f"Elasticsearch could not read all shards of {target} for the audit: {error}") from None
 
     def bloat(self, target: str) -> SinkBloat:
-        # What is in memory is no segment yet, of which documents could be deleted.
+        # First, since it flushes: documents in memory are in no segment yet, where deletions are counted.
         size = disk_bytes(self._client, target)
         stats: Any = self._client.indices.stats(index=target, metric="docs")
         # Elasticsearch has no transactions.

@@ -1,4 +1,4 @@
-"""How sinkbench connects to Elasticsearch, and what it asks of it in more than one place."""
+"""Connections to Elasticsearch, and requests that several modules share."""
 
 from __future__ import annotations
 
@@ -16,24 +16,19 @@ from sinkbench.errors import StackError
 from sinkbench.services.http import USER_AGENT, tls
 from sinkbench.stack import Endpoint
 
-__all__ = ["NOT_SHOWN", "buckets_of", "connect", "contents", "highest_numbers", "value_at"]
-
 NOT_SHOWN = (400, 403, 404, 405, 410)
-"""What a cluster answers whose nodes or shards this user may not see, or that shows none of them."""
+"""Status codes of a cluster that does not show its nodes or shards, or not to this user."""
 
 TIMEOUT_SECONDS = 60.0
 NUMBERS = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.primary"
-# A composite aggregation gives this many buckets a page; 65,536 is the most.
+# Buckets per page of a composite aggregation; 65,536 is the most.
 PAGE = 50_000
-# As many slices as a scroll may have, unless an index says otherwise.
+# The most slices of a scroll, unless an index sets another limit.
 MOST_SLICES = 1_024
 
 
 def connect(endpoint: Endpoint, **more: Any) -> Elasticsearch:
-    """A client with one connection to each node; `more` are options of its own.
-
-    It asks the nodes in turn, and another one where one is gone. Raises ServiceError if the CA cannot be used.
-    """
+    """A client with one connection per node, which avoids dead nodes. Raises ServiceError if the CA cannot be used."""
     access = endpoint.access
     options: dict[str, Any] = {"ssl_context": tls(access)} if endpoint.address.startswith("https:") else {}
     return Elasticsearch(
@@ -49,7 +44,7 @@ def connect(endpoint: Endpoint, **more: Any) -> Elasticsearch:
 
 
 def highest_numbers(client: Elasticsearch, index: str) -> list[tuple[int, int]]:
-    """Each shard of an index, with the highest `_seq_no` that its primary has stored: -1 of an empty one."""
+    """Each shard of an index, with the highest `_seq_no` that its primary has stored; -1 if it is empty."""
     stats: Any = client.indices.stats(index=index, metric="docs", level="shards", filter_path=NUMBERS)
     return [
         (int(number), copy["seq_no"]["max_seq_no"])
@@ -61,7 +56,7 @@ def highest_numbers(client: Elasticsearch, index: str) -> list[tuple[int, int]]:
 
 
 def value_at(found: Any, path: str) -> Any:
-    """What nested objects have at `a.b.c`; None if one of these is not there."""
+    """The value of nested objects at `a.b.c`; None if there is none."""
     for key in path.split("."):
         found = found.get(key) if isinstance(found, dict) else None
     return found
@@ -70,10 +65,7 @@ def value_at(found: Any, path: str) -> Any:
 def buckets_of(
     client: Elasticsearch, index: str, run: str, fields: tuple[str, ...], what: str, **where: Any
 ) -> Iterator[list[Any]]:
-    """The buckets of the documents of `run` that agree in all `fields`, a page at a time.
-
-    Raises StackError, which says that `what` could not be read, if a shard of it was not.
-    """
+    """Pages of buckets of documents of `run` with equal `fields`. Raises StackError if a shard of `what` fails."""
     after: dict[str, Any] = {}
     while True:
         composite = {"size": PAGE, "sources": [{name: {"terms": {"field": name}}} for name in fields], **after}
@@ -91,24 +83,23 @@ def buckets_of(
 
 
 class _Exact(JsonSerializer):
-    """Numbers as a record's checksum needs them."""
+    """Parses numbers as a record's checksum needs them."""
 
     def json_loads(self, data: bytes) -> Any:
         return parse(data)
 
 
 def contents(endpoint: Endpoint, index: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-    """The documents of about one in `one_in` records of `run`, `at_once` of them; those without `_source` are left out.
-
-    Raises StackError if a shard could not be read.
+    """The documents of about one in `one_in` records of `run`, in chunks of `at_once`, without those that lack
+    `_source`. Raises StackError if a shard could not be read.
     """
     query: dict[str, Any] = {"query": {"term": {"bench.run": run}}}
     if one_in > 1:
-        # A hash of the number chooses the slice.
+        # A hash of the number selects the slice.
         query["slice"] = {"field": "bench.seq", "id": 0, "max": min(one_in, MOST_SLICES)}
     with connect(endpoint, serializer=_Exact()) as client:
         try:
-            # A reader that has enough ends the scroll while its client is still there.
+            # A reader that stops early must end the scroll before its client closes.
             found = cast("Generator[dict[str, Any]]", scan(client, query=query, index=index, size=at_once))
             with closing(found) as hits:
                 while chunk := list(islice(hits, at_once)):

@@ -1,4 +1,4 @@
-"""Elasticsearch that takes no records, on purpose: for the faults `refuse` and `fill`."""
+"""Makes Elasticsearch refuse records, for the faults `refuse` and `fill`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.stack.smalldisk import SmallDisk
 
-__all__ = ["DiskToFill", "Refusing"]
-
-# A block of writes leaves the index to be read and deleted.
+# A write block still permits reading and deleting the index.
 WRITE_BLOCK = "index.blocks.write"
 FLOOD_BLOCK = "index.blocks.read_only_allow_delete"
 
 
 @maps_exceptions(ApiError, TransportError)
 class Refusing:
-    """Blocks writes to an index."""
-
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
 
@@ -31,8 +27,6 @@ class Refusing:
 
 
 class DiskToFill:
-    """The guard before a node's disk is full."""
-
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
 
@@ -44,10 +38,8 @@ class DiskToFill:
 
 @maps_exceptions(ApiError, TransportError)
 class _Guard:
-    """The block that Elasticsearch puts on every index of a node whose disk is fuller than its flood stage.
-
-    Writes get HTTP 429. It lies on the index alone, and goes with it. Elasticsearch looks every 30 seconds, and takes
-    it back where it finds room.
+    """The block that Elasticsearch sets on every index of a node whose disk is past the flood stage; writes get HTTP
+    429. Here it is set on the one index. Elasticsearch checks every 30 seconds, and removes it where it finds room.
     """
 
     def __init__(self, client: Elasticsearch, target: str) -> None:

@@ -1,4 +1,4 @@
-"""Documents that are there before a trial: bulks of the same ones, sent again and again."""
+"""Inserts documents before a trial: the same bulk requests, sent repeatedly."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.errors import StackError
 from sinkbench.services.failures import maps_exceptions
 
-__all__ = ["Filling"]
-
 DOCUMENTS_AT_ONCE = 2_000
 HEADERS = {"content-type": "application/x-ndjson", "accept": "application/json"}
 MERGES_SECONDS = 120.0
@@ -20,8 +18,6 @@ MERGES_SECONDS = 120.0
 
 @maps_exceptions(ApiError, TransportError)
 class Filling:
-    """Fills an index."""
-
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
 
@@ -41,7 +37,7 @@ class Filling:
             if done >= rows:
                 break
         self._client.indices.flush(index=target, wait_if_ongoing=True)
-        # Merges that are left over would be paid by the trial.
+        # Otherwise the trial would pay for merges that are left.
         deadline = time.monotonic() + MERGES_SECONDS
         while _merges(self._client, target) and time.monotonic() < deadline:
             time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""What Elasticsearch's nodes count: their connections, how hard they work, and the requests that they have taken."""
+"""What Elasticsearch's nodes count: connections, load, and write requests."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, highest_numbers, value_at
 from sinkbench.sinks.reading import SinkOthers, SinkReading
 
-__all__ = ["REJECTED", "Nodes"]
-
-# Requests that store records: one document, or many.
+# Routes that store records: one document, or many.
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
 CLIENTS = "nodes.*.http.clients.id,nodes.*.http.clients.agent,nodes.*.http.clients.closed_time_millis"
 REJECTED = "es_write_rejected_total"
 HEAP_BYTES = f"elasticsearch{HEAP}"
-# How hard the nodes work: what the rules look at, each by the factor to its unit and where `_nodes/stats` has it, in
-# places that are added up. It is asked for once a second, since it costs the nodes more than their progress does.
+# Signs of the nodes' load for the rules: the factor to the sign's unit, and paths in `_nodes/stats`, which are summed.
+# They are read once a second, since they cost the nodes more than reading progress.
 SIGNS_SECONDS = 1.0
 SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
     "es_write_queue": (1.0, ("thread_pool.write.queue",)),
     "es_write_active": (1.0, ("thread_pool.write.active",)),
-    # For want of room in the queue, or of memory for writes that are not finished.
+    # Rejected for lack of space in the queue, or of memory for unfinished writes.
     REJECTED: (
         1.0,
         (
@@ -54,7 +52,6 @@ class Nodes:
     """The nodes of one cluster, as `OtherClients` and for `Sink.read`."""
 
     def __init__(self, client: Elasticsearch, diverted: Callable[[str], str | None]) -> None:
-        """`diverted` is as in `OtherClients`."""
         self._client = client
         self._diverted = diverted
         self._are_shown = True
@@ -63,7 +60,7 @@ class Nodes:
         self._others: set[tuple[str, int]] = set()
 
     def reading(self, target: str) -> SinkReading:
-        # Every indexing operation takes the next sequence number of its shard, counted from 0.
+        # Every indexing operation gets the next sequence number of its shard, from 0.
         stored = sum(highest + 1 for _, highest in highest_numbers(self._client, target))
         if time.monotonic() - self._clients_at >= SIGNS_SECONDS:
             self._clients_at, self._seen = time.monotonic(), self._clients()
@@ -82,11 +79,11 @@ class Nodes:
         indices = {}
         with suppress(ApiError):
             indices = self._client.indices.stats(metric="indexing", filter_path=wanted).body.get("indices", {})
-        # Names with a dot before them are Elasticsearch's own.
+        # Names that begin with a dot are Elasticsearch's own.
         counts = {name: value_at(found, "primaries.indexing.index_total") for name, found in indices.items()}
         written = {name: int(count) for name, count in counts.items() if not name.startswith(".") and count is not None}
         clients = self._clients()
-        # The next reading counts who is left.
+        # The next reading must count the remaining clients.
         self._clients_at = -math.inf
         return SinkOthers(None if clients is None else len(clients), written)
 
@@ -94,7 +91,7 @@ class Nodes:
         return self._diverted(target)
 
     def writes(self) -> int | None:
-        """Requests that stored records; None if the nodes do not tell."""
+        """Requests that stored records; None if the nodes do not show it."""
         nodes = self._stats("nodes.*.http.routes.*.requests.count")
         if nodes is None:
             return None
@@ -106,7 +103,7 @@ class Nodes:
         )
 
     def _clients(self) -> set[tuple[str, int]] | None:
-        """The connections that are open but for sinkbench's own, by node and number; None if they are not shown."""
+        """Open connections except sinkbench's own, by node and number; None if the nodes do not show them."""
         nodes = self._stats(CLIENTS)
         if nodes is None:
             return None
@@ -118,7 +115,7 @@ class Nodes:
         }
 
     def _signs(self) -> dict[str, float]:
-        """How hard all nodes together work; empty if they were asked less than a second ago."""
+        """The load of all nodes together; empty if it was read less than a second ago."""
         if time.monotonic() - self._signs_at < SIGNS_SECONDS:
             return {}
         self._signs_at = time.monotonic()
@@ -133,7 +130,6 @@ class Nodes:
         return found
 
     def _stats(self, wanted: str, metric: str = "http") -> Any:
-        """What the nodes count of their HTTP interface, or of another metric; None if they do not show it to us."""
         if not self._are_shown:
             return None
         try:

@@ -11,11 +11,9 @@ from sinkbench.analysis.fields import Field, Kind, Survey
 from sinkbench.errors import TargetError
 from sinkbench.sinks.proposal import Proposal
 
-__all__ = ["propose_index"]
-
-# An index takes 1,000 of them; more than a person reads would be no proposal.
+# An index permits 1,000 fields, but a proposal must be readable.
 MOST_FIELDS = 300
-# Shapes are not among them: not every distribution of Elasticsearch knows the type geo_shape.
+# Without shapes: not every distribution of Elasticsearch has the type geo_shape.
 TYPES: dict[Kind, dict[str, Any]] = {
     Kind.WHOLE: {"type": "long"},
     Kind.DECIMAL: {"type": "double"},
@@ -28,10 +26,7 @@ TYPES: dict[Kind, dict[str, Any]] = {
 
 
 def propose_index(found: Survey, checkout: Path, source: str) -> Proposal:
-    """The body of an index for records like these of `source`; all but their members is as in elasticsearch/index.json.
-
-    Raises TargetError if that file cannot be used.
-    """
+    """Proposes elasticsearch/index.json with fields for such records. Raises TargetError if that file is unusable."""
     usual = checkout / "elasticsearch" / "index.json"
     try:
         body = parse_json(read_text(usual, TargetError))

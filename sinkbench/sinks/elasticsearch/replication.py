@@ -1,4 +1,4 @@
-"""What Elasticsearch says of an index's shards: on which nodes their copies are, and whether they rest."""
+"""The state of an index's shards: on which nodes their copies are, and whether they are moving."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from sinkbench.analysis.replication import ReplicationState, ShardCopy, index_re
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.elasticsearch.client import NOT_SHOWN
 
-__all__ = ["Replication", "copies_of", "nodes_of"]
-
 COLUMNS = "shard,prirep,state,node,unassigned.reason"
 ALLOCATION = "index.routing.allocation."
-# Whose nodes may hold an index that names no tier of its own.
+# Roles of nodes that may store an index without a tier of its own.
 ROLES = {"data", "data_content"}
 TIER = f"{ALLOCATION}include._tier_preference"
 
@@ -39,7 +37,7 @@ class Replication:
 
 
 def _nodes(client: Elasticsearch, index: str) -> set[str] | None:
-    """The nodes that may hold a shard of the index; None if that is not shown, or its own settings leave some out."""
+    """The nodes that may store a shard of the index; None if unknown, or if its own settings exclude some."""
     try:
         wanted = "nodes.*.name,nodes.*.roles"
         found: Any = client.nodes.info(node_id="data:true", metric="os", filter_path=wanted)
@@ -55,13 +53,13 @@ def _nodes(client: Elasticsearch, index: str) -> set[str] | None:
 
 
 def copies_of(rows: Iterable[Mapping[str, Any]]) -> list[ShardCopy]:
-    """The copies of shards by what `_cat/shards` answers."""
+    """The copies of shards in an answer of `_cat/shards`."""
     return [
         ShardCopy(
             shard=int(row["shard"]),
             primary=row["prirep"] == "p",
             state=str(row["state"]),
-            # Of one that moves it is `a -> 10.0.0.2 id b`.
+            # The node of a moving shard is `a -> 10.0.0.2 id b`.
             node=str(row["node"]).partition(" ")[0] if row.get("node") else None,
             why=str(row.get("unassigned.reason") or ""),
         )
@@ -70,13 +68,13 @@ def copies_of(rows: Iterable[Mapping[str, Any]]) -> list[ShardCopy]:
 
 
 def nodes_of(answer: Mapping[str, Any]) -> set[str]:
-    """The names of the nodes that may hold what names no tier, by what `_nodes` answers."""
+    """Names of the nodes that may store an index without a tier, in an answer of `_nodes`."""
     nodes = answer.get("nodes", {}).values()
     return {str(node["name"]) for node in nodes if "roles" not in node or ROLES & set(node["roles"])}
 
 
 def is_kept_from_some(settings: Mapping[str, Any]) -> bool:
-    """Whether an index's own settings, flat, say which nodes its shards may be on, or in which tier."""
+    """Whether an index's own flat settings restrict its shards to some nodes or to a tier."""
     return any(
         name.startswith((f"{ALLOCATION}require.", f"{ALLOCATION}include.", f"{ALLOCATION}exclude."))
         and (name, value) != (TIER, "data_content")

@@ -1,4 +1,4 @@
-"""The causes within Elasticsearch: functions as in `bottleneck.rules`."""
+"""Rules for bottlenecks within Elasticsearch, as in `bottleneck.rules`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink
 
-__all__ = ["RULES", "merges_throttle", "refreshes", "write_queue"]
-
 REFRESHING = 0.3
 THROTTLED = 0.1
 PRESSED = 0.8
 
 
 def write_queue(seen: Evidence) -> Finding | None:
-    """Elasticsearch rejects writes, queues more than there are tasks, or holds 80 % of what it may of unfinished ones.
-
-    A rejection alone is enough: the connector must repeat it, or loses the records.
+    """Elasticsearch rejects writes, queues more than there are tasks, or uses 80 % of its memory for unfinished writes.
+    A rejection alone is enough: the connector must retry, or loses the records.
     """
     rejected = seen.rises.get("es_write_rejected", 0.0) * seen.seconds
     queue, tasks = seen.levels.get("es_write_queue", 0.0), max(seen.around.tasks, 1)
@@ -29,7 +26,7 @@ def write_queue(seen: Evidence) -> Finding | None:
 
 
 def merges_throttle(seen: Evidence) -> Finding | None:
-    """A tenth of the time Elasticsearch holds indexing back, since merges of its segments do not keep up."""
+    """Elasticsearch throttles indexing 10 % of the time, since merges of segments do not keep up."""
     share = seen.rises.get("es_indexing_throttled_seconds")
     if share is None or share < THROTTLED:
         return None
@@ -37,7 +34,7 @@ def merges_throttle(seen: Evidence) -> Finding | None:
 
 
 def refreshes(seen: Evidence) -> Finding | None:
-    """30 % of the time and more a shard makes what was written visible: `refresh_interval` is too short."""
+    """A shard refreshes 30 % of the time or more: `refresh_interval` is too short."""
     share = seen.rises.get("es_refresh_seconds")
     if share is None or share < REFRESHING or not may_be_sink(seen):
         return None

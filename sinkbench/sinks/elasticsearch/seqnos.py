@@ -1,11 +1,5 @@
-"""When Elasticsearch stored a document, and when a search would find it, without a processor that stamps it.
-
-Every indexing operation of a shard gets the shard's next `_seq_no`. While records arrive, a thread of its own reads the
-highest number of each shard: by its statistics the highest that is stored, and by a search the highest that is found.
-Afterwards each document's own number tells when that was.
-
-The search keeps the shards from going idle, as the searches of users would: an index that is not searched for 30 s is
-not refreshed at all until it is.
+"""When Elasticsearch stored a document, and when a search would find it, by its `_seq_no`. The searches of the watch
+also keep shards from going idle: an index that is not searched for 30 s is not refreshed.
 """
 
 from __future__ import annotations
@@ -22,31 +16,22 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.arrivals import Arrivals, SeqNoTimes
 from sinkbench.sinks.elasticsearch.client import buckets_of, highest_numbers
 
-__all__ = ["SeqNoWatch", "highest_found"]
-
 END_SECONDS = 10.0
-# An index is refreshed once a second unless it is told otherwise; records found later than this are not waited for.
+# An index is refreshed once a second by default; records that are found later than this are not waited for.
 REFRESH_SECONDS = 3.0
 
 
 def highest_found(answers: Sequence[Mapping[str, Any]]) -> list[float]:
-    """The highest `_seq_no` by the answer for each shard; -1 of an empty one. LookupError if a shard did not answer."""
+    """The highest `_seq_no` in each shard's answer; -1 if it is empty. Raises LookupError if a shard did not answer."""
     values = [answer["aggregations"]["last"]["value"] for answer in answers]
     return [-1.0 if value is None else float(value) for value in values]
 
 
 @maps_exceptions(ApiError, TransportError)
 class SeqNoWatch:
-    """Watches one index. Its client is its own; the thread alone uses it, then the one that leaves the watch."""
+    """Watches one index. Its client is used by the thread alone, and after that by the thread that leaves the watch."""
 
     def __init__(self, client: Elasticsearch, index: str, shards: int, interval_seconds: float) -> None:
-        """
-        Args:
-            client: is closed with the watch.
-            index: what to watch; it is empty yet.
-            shards: how many it has.
-            interval_seconds: time between two readings.
-        """
         self._client = client
         self._index = index
         self._shards = shards
@@ -65,7 +50,7 @@ class SeqNoWatch:
         self._thread.join(END_SECONDS)
         if kind or self._thread.is_alive():
             return
-        # What came after the thread's last look would have no time; and what is stored is found a refresh later.
+        # Records after the thread's last reading would have no time, and a stored record is found a refresh later.
         deadline = time.monotonic() + REFRESH_SECONDS
         while True:
             self._look_at_both()
@@ -74,7 +59,6 @@ class SeqNoWatch:
             time.sleep(self._interval_seconds)
 
     def close(self) -> None:
-        """Closes its connection."""
         self._client.close()
 
     def _run(self) -> None:
@@ -85,7 +69,6 @@ class SeqNoWatch:
             self._leaving.wait(due - time.monotonic())
 
     def _is_found(self) -> bool:
-        """Whether a search has found all that was stored."""
         stored, found = self._highest
         return bool(stored and found) and found[-1] == stored[-1]
 
@@ -94,7 +77,7 @@ class SeqNoWatch:
         self._look(1, self._searchable)
 
     def _look(self, which: int, read: Any) -> None:
-        """One reading; one that fails leaves a gap, and the records of that time are known less well."""
+        """Takes one reading; a failed one leaves a gap, in which times are less precise."""
         before = time.time_ns()
         try:
             found = read()
@@ -114,7 +97,7 @@ class SeqNoWatch:
         for shard in range(self._shards):
             asked.append({"index": self._index, "preference": f"_shards:{shard}"})
             asked.append({"size": 0, "track_total_hits": False, "aggs": {"last": {"max": {"field": "_seq_no"}}}})
-        # With its status each search has an answer, in the order of the shards; without, one that failed is left out.
+        # With its status, each search has an answer, in the order of the shards; without it, a failed one is left out.
         path = "responses.status,responses.aggregations.last.value"
         answers: Any = self._client.msearch(searches=asked, filter_path=path)
         return highest_found(answers["responses"])
@@ -133,7 +116,6 @@ class SeqNoWatch:
         return SeqNoTimes(self._times_us[which], [reading[shard] for reading in self._highest[which]])
 
     def _documents(self, shard: int, run: str, one_in: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """`_seq_no` and `bench.due_us` of the run's documents in one shard."""
         fields = ("_seq_no", "bench.due_us", "bench.seq")
         what = f"shard {shard} of {self._index} for the latency"
         pages = buckets_of(self._client, self._index, run, fields, what, preference=f"_shards:{shard}")

@@ -1,4 +1,4 @@
-"""Elasticsearch as a service: its section of a stack file, whether it is ready, and what it tells of itself."""
+"""Elasticsearch as a service: its section of a stack file, readiness, and version."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from sinkbench.stack.spec import Place
 from sinkbench.topology import SHIPPED
 from sinkbench.yamlfile import mistake
 
-__all__ = ["SERVICE", "about_of", "other_product"]
-
 INDEX = "tides"
-"""The alias that connector files write to on the stacks of sinkbench."""
+"""The alias that connector files write to on sinkbench's own stacks."""
 TIMEOUT_SECONDS = 10.0
-# All answers of Elasticsearch from 7.14 on bear it, and its client takes no others.
+# All answers since Elasticsearch 7.14 have it, and the client accepts no others.
 PRODUCT_HEADER = "x-elastic-product"
 ABOUT = {"filter_path": "nodes.*.version,nodes.*.jvm.version,nodes.*.jvm.input_arguments"}
 
@@ -58,7 +56,7 @@ def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | Non
         answer = shared_client(endpoint.access, timeout_seconds).get(f"{endpoint.address}/_cluster/health")
     except httpx.HTTPError as error:
         return str(error) or type(error).__name__
-    # A user who may not ask for the cluster's health is authenticated all the same.
+    # A user without the right to read the cluster's health is authenticated all the same.
     if answer.status_code == httpx.codes.FORBIDDEN:
         return None
     if (problem := refusal(answer)) is not None:
@@ -68,14 +66,14 @@ def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | Non
         status, nodes = health["status"], int(health["number_of_nodes"])
     except (ValueError, KeyError, TypeError):
         return f"it is no Elasticsearch: {said(answer, 100)}"
-    # A node of our own must have found the others.
+    # A node of sinkbench's own must have found the others.
     if nodes < int(endpoint.options.get("nodes", nodes)):
         return f"its cluster has {nodes} of {endpoint.options['nodes']} nodes"
     return None if status in ("green", "yellow") else f"its state is {status}"
 
 
 def about(endpoint: Endpoint) -> About:
-    """What one node says of itself; nothing if it does not show that to us."""
+    """What one node says about itself; empty if it does not show that."""
     with http_client(endpoint.access, TIMEOUT_SECONDS) as http, http_errors():
         answer = http.get(f"{endpoint.address}/_nodes/_local", params=ABOUT)
         if answer.status_code != httpx.codes.OK:
@@ -86,7 +84,6 @@ def about(endpoint: Endpoint) -> About:
 
 
 def _tree(answer: httpx.Response) -> Mapping[str, Any]:
-    """The JSON object of an answer; empty if it holds none."""
     try:
         found = answer.json()
     except ValueError:
@@ -95,15 +92,14 @@ def _tree(answer: httpx.Response) -> Mapping[str, Any]:
 
 
 def about_of(node: Mapping[str, Any]) -> About:
-    """The same of what `_nodes` answers of the node."""
+    """What a node says about itself in an answer of `_nodes`."""
     java = node.get("jvm", {})
     return About(node.get("version"), java.get("version"), java.get("input_arguments"))
 
 
 def other_product(main: Mapping[str, Any]) -> About:
-    """What a server is whose answers do not bear Elasticsearch's header, by what `GET /` answers; {} if nothing.
-
-    OpenSearch names itself, unless it is set to pass for Elasticsearch 7.10.2.
+    """What a server is that answers without Elasticsearch's header, by its answer to `GET /`. OpenSearch names itself,
+    unless it is set to pass for Elasticsearch 7.10.2.
     """
     version = found if isinstance(found := main.get("version"), dict) else {}
     number = str(version["number"]) if "number" in version else None
@@ -117,10 +113,9 @@ def other_product(main: Mapping[str, Any]) -> About:
 
 
 def _endpoint(place: Place) -> Endpoint:
-    """The cluster on a stack of sinkbench."""
     nodes, access = place.layout.of("elasticsearch"), place.access("elasticsearch")
     options = {"index": INDEX}
-    # In the small topology elasticsearch/index.json says it, which you may have changed.
+    # In the small topology elasticsearch/index.json, which you may have changed, says it.
     if place.layout.name != SHIPPED[0]:
         layout = place.layout.elasticsearch
         options |= {"shards": str(layout.shards), "replicas": str(layout.replicas)}
@@ -135,13 +130,13 @@ def _endpoint(place: Place) -> Endpoint:
 
 
 def _shared(place: Place) -> Mapping[str, str]:
-    """What all services are told of Elasticsearch; `elasticsearch/run` says what the names mean."""
+    """Elasticsearch's variables for all services; see `elasticsearch/run`."""
     hosts = place.hosts("elasticsearch_port")
     several = len(hosts) > 1
     return {
         "ELASTICSEARCH_INDEX": INDEX,
         "ELASTICSEARCH_HOSTS": ",".join(hosts),
-        # For connectors that want whole addresses.
+        # For connectors that need full URLs.
         "ELASTICSEARCH_URLS": ",".join(f"{place.scheme}://{host}" for host in hosts),
         "ELASTICSEARCH_SEEDS": ",".join(place.hosts("elasticsearch_transport_port")) if several else "",
         "ELASTICSEARCH_MASTERS": ",".join(place.layout.elasticsearch.nodes) if several else "",

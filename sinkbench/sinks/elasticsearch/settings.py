@@ -1,4 +1,4 @@
-"""How an index is set, and what a plan sets of it."""
+"""Settings of an index, and what a plan can set."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from sinkbench.analysis.settable import Given, Settable, duration, one_of, whole
 from sinkbench.sinks.elasticsearch.asked import seconds_of
 from sinkbench.sinks.reading import SinkSettings
 
-__all__ = ["SETTABLE", "TRANSLOG", "IndexSettings", "settings_of"]
-
 TRANSLOG = "index.translog.durability"
 SYNC_INTERVAL = "index.translog.sync_interval"
 SETTABLE = Settable(
@@ -22,17 +20,17 @@ SETTABLE = Settable(
         SYNC_INTERVAL: duration(),
         "index.refresh_interval": duration("-1"),
     },
-    # They are part of the trial's own index.
+    # The settings are part of the trial's own index.
     shared=True,
 )
-"""What can be set of an index, when it is made."""
-# What an index promises of a document that it has acknowledged, and what else its speed depends on.
+"""What can be set when an index is created."""
+# What an index promises for acknowledged documents, and what else its speed depends on.
 DURABILITY = (TRANSLOG, SYNC_INTERVAL, "index.number_of_replicas")
 TUNING = ("index.number_of_shards", "index.refresh_interval")
 
 
 class IndexSettings:
-    """What a plan sets of the next index. Whether an index can be made so is seen when it is made; it goes with it."""
+    """What a plan sets for the next index. It is refused only when the index is created, and removed with it."""
 
     def __init__(self) -> None:
         self.given: Mapping[str, str] = {}
@@ -49,9 +47,9 @@ class IndexSettings:
 
 
 def settings_of(index: Mapping[str, Mapping[str, Any]]) -> SinkSettings:
-    """How an index is set, by what Elasticsearch answers of it: its own settings, flat, and the defaults of others."""
+    """An index's settings in Elasticsearch's answer: its own, flat, and the defaults of others."""
     known = {**index.get("defaults", {}), **index.get("settings", {})}
-    # A default comes as REQUEST, what a user has set as request.
+    # A default comes as REQUEST, a user's setting as request.
     found = {name: None if known.get(name) is None else str(known[name]).lower() for name in (*DURABILITY, *TUNING)}
     durability, tuning = ({name: found[name] for name in names} for names in (DURABILITY, TUNING))
     return SinkSettings(durability, tuning, index_promise(durability, seconds_of(found[SYNC_INTERVAL])))

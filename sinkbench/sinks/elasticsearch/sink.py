@@ -30,27 +30,20 @@ from sinkbench.sinks.kind import Created
 from sinkbench.sinks.reading import SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
 
-__all__ = ["ElasticsearchSink", "open_elasticsearch"]
-
-# Kept in the mappings of an index that sinkbench has made; an index that lacks it is left alone.
+# In the mappings of an index that sinkbench created; an index without it is left alone.
 MARK = {"made_by": "sinkbench"}
-# How often an index is made until its primary shards are spread.
+# How often an index is created until its primary shards are spread evenly.
 MOST_PLACEMENTS = 4
 ALREADY_THERE = "resource_already_exists_exception"
 
 
 @maps_exceptions(ApiError, TransportError)
 class ElasticsearchSink:
-    """One Elasticsearch cluster."""
-
     name = "elasticsearch"
 
     def __init__(self, endpoint: Endpoint, index_file: Path) -> None:
-        """
-        Args:
-            endpoint: where it is; its option `index` is the name that connectors write to, and `shards` and `replicas`
-                are, if they are there, those of an index without a file of its own.
-            index_file: settings and mappings of an index, the body of `PUT /INDEX`.
+        """`index_file` is the body of `PUT /INDEX`. The endpoint's option `index` is the name that connectors write to;
+        `shards` and `replicas`, if given, are those of an index without a file of its own.
         """
         self._endpoint = endpoint
         self._alias = endpoint.options["index"]
@@ -77,7 +70,7 @@ class ElasticsearchSink:
         file = file or self._index_file
         try:
             asked = spread(parse_json(read_text(file, TargetError)), options)
-            # What the plan says for this cell comes last.
+            # The plan's settings for this cell take precedence.
             if self._settings.given:
                 asked = {**asked, "settings": {**flat_settings(asked.get("settings", {})), **self._settings.given}}
             mappings = asked.get("mappings", {})
@@ -105,8 +98,7 @@ class ElasticsearchSink:
         return Created(notes=tuple(notes))
 
     def _create_spread(self, target: str, body: dict[str, Any]) -> None:
-        """Makes the index; again if its primary shards are not spread over the nodes, as may be if another index has
-        just been deleted. Shards that stay uneven are found by the replication check."""
+        """Creates the index, again while primary shards are uneven, as may be just after another index was deleted."""
         for left in reversed(range(MOST_PLACEMENTS)):
             self._client.indices.create(index=target, body=body, wait_for_active_shards="all")
             broken = self._replication.check(target, {}).broken if left else []
@@ -115,7 +107,7 @@ class ElasticsearchSink:
             self._client.indices.delete(index=target)
 
     def _became(self, asked: dict[str, Any], target: str) -> Comparison:
-        """What became of the index that was asked for, as far as the cluster shows it."""
+        """How the index differs from what was asked for, as far as the cluster shows it."""
         try:
             found: Any = self._client.indices.get(index=target, flat_settings=True, include_defaults=True)
             return compare(asked, found[target])
@@ -125,7 +117,7 @@ class ElasticsearchSink:
             return Comparison([], [])
 
     def _mappings(self, pattern: str) -> dict[str, dict[str, Any]]:
-        """The mappings of each index that a name, an alias or a pattern stands for, by the index's own name."""
+        """The mappings of each index that a name, an alias or a pattern stands for, by index."""
         try:
             found = self._client.indices.get_mapping(index=pattern)
         except NotFoundError:
@@ -133,11 +125,7 @@ class ElasticsearchSink:
         return {str(index): described["mappings"] for index, described in found.items()}
 
     def _behind_alias(self) -> list[str]:
-        """The indices that the connectors' name stands for now, all of them ours.
-
-        Raises:
-            StackError: it is the name of an index, or an alias of one, that sinkbench has not made.
-        """
+        """Indices behind the connectors' alias. Raises StackError if it is an index, or one is not sinkbench's."""
         behind = self._mappings(self._alias)
         for index, mappings in behind.items():
             if index == self._alias or not _is_marked(mappings):
@@ -149,8 +137,8 @@ class ElasticsearchSink:
         return list(behind)
 
     def _point_alias(self, target: str, before: list[str]) -> None:
-        """Makes the connectors' name, which stood for `before`, stand for `target` alone."""
-        # One step: at no moment do two indices, or none, stand behind the alias.
+        """Moves the connectors' alias from `before` to `target` alone."""
+        # One request: at no moment does the alias stand for two indices, or none.
         self._client.indices.update_aliases(
             actions=[
                 *({"remove": {"index": index, "alias": self._alias, "must_exist": False}} for index in before),
@@ -167,7 +155,7 @@ class ElasticsearchSink:
 
     def drop(self, target: str) -> None:
         for index, mappings in self._mappings(target).items():
-            # A name that stands for another index is an alias that a user has made.
+            # A name that stands for another index is a user's alias.
             if index != target or not _is_marked(mappings):
                 raise StackError(f"Elasticsearch: sinkbench has not made the index {target}, and does not delete it")
             self._client.indices.delete(index=target, ignore_unavailable=True)
@@ -192,7 +180,7 @@ class ElasticsearchSink:
         return int(self._client.count(index=target)["count"])
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-        # A generator, so that what the client raises while it runs is mapped.
+        # A generator, so that errors of the client are mapped while it runs.
         yield from sequences(self._client, target, run)
 
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
@@ -216,8 +204,6 @@ class ElasticsearchSink:
 
 @maps_exceptions(ApiError, TransportError)
 class _Times:
-    """When records arrived, by the sequence numbers of an index's shards."""
-
     def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
         self._client = client
         self._endpoint = endpoint
@@ -233,7 +219,6 @@ class _Times:
 
 
 def open_elasticsearch(endpoints: Endpoints, checkout: Path) -> ElasticsearchSink:
-    """The sink of a stack that has it."""
     return ElasticsearchSink(endpoints.sinks["elasticsearch"], checkout / "elasticsearch" / "index.json")
 
 

@@ -1,4 +1,4 @@
-"""What Elasticsearch tells of itself before a race: data nodes, disks, and the index that connectors write to."""
+"""Elasticsearch's state before a race: data nodes, disks, and the index that connectors write to."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from sinkbench.sinks.elasticsearch.asked import flat_settings
 from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.state import Checkup, DataNode, SearchCluster, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
-
-__all__ = ["CHECKUP", "index_of", "node_of", "target_of", "watermarks_of"]
 
 TIMEOUT_SECONDS = 10.0
 DISK = "cluster.routing.allocation.disk."
@@ -39,7 +37,7 @@ def look(endpoints: Endpoints) -> SinkState:
         try:
             cluster = _cluster(client, endpoint)
         except ApiError as error:
-            # A user who may not see the nodes may see the index all the same.
+            # A user who may not see the nodes may still see the index.
             unseen["cluster"] = in_one_line(error)
         try:
             target = _behind(client, alias)
@@ -65,7 +63,6 @@ def _cluster(client: Elasticsearch, endpoint: Endpoint) -> SearchCluster:
 
 
 def _behind(client: Elasticsearch, alias: str) -> Target | None:
-    """The index behind the alias; None if there is none, or several."""
     found: Any = client.indices.get_settings(
         index=alias, flat_settings=True, include_defaults=True, ignore_unavailable=True, allow_no_indices=True
     )
@@ -76,7 +73,6 @@ def _behind(client: Elasticsearch, alias: str) -> Target | None:
 
 
 def node_of(stats: Tree) -> DataNode:
-    """A node by what `_nodes/stats` answers of it."""
     disk = stats.get("fs", {}).get("total", {})
     return DataNode(
         name=str(stats.get("name", "")),
@@ -86,7 +82,7 @@ def node_of(stats: Tree) -> DataNode:
 
 
 def watermarks_of(settings: Tree) -> dict[str, str]:
-    """The stages of a filling disk, by what `_cluster/settings` answers with flat settings and their defaults."""
+    """Disk watermarks in an answer of `_cluster/settings` with flat settings and defaults."""
     told = {**settings.get("defaults", {}), **settings.get("persistent", {}), **settings.get("transient", {})}
     if str(told.get(f"{DISK}threshold_enabled", "true")).lower() == "false":
         return {}
@@ -94,7 +90,7 @@ def watermarks_of(settings: Tree) -> dict[str, str]:
 
 
 def index_of(shown: str, name: str | None, index: Tree) -> Target:
-    """An index by its own settings, flat, in `settings`, and the defaults of others in `defaults`."""
+    """An index by its own flat `settings`, and the `defaults` of others."""
     told: Tree = {**index.get("defaults", {}), **index.get("settings", {})}
 
     def number(setting: str) -> int:
@@ -114,7 +110,7 @@ def index_of(shown: str, name: str | None, index: Tree) -> Target:
 
 
 def target_of(file: Path) -> Target:
-    """The index that a file makes, the body of `PUT /INDEX`."""
+    """The index that a file creates, the body of `PUT /INDEX`. Raises TargetError if it cannot be used."""
     try:
         body = parse_json(read_text(file, TargetError))
         return index_of(file.name, None, {"settings": flat_settings(body.get("settings", {}))})

@@ -1,4 +1,4 @@
-"""A plain client of Elasticsearch, by which its limit is measured."""
+"""A plain client of Elasticsearch, for its limit."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.writing import Destination, Refused
 
-__all__ = ["Bulk"]
-
 ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 HEADERS = {"content-type": "application/x-ndjson", "accept": "application/json"}
 
 
 @maps_exceptions(ApiError, TransportError)
 class Bulk:
-    """Elasticsearch's Bulk API, with a body that is ready to send."""
+    """Elasticsearch's Bulk API; request bodies are made in advance."""
 
     def __init__(self, to: Destination) -> None:
-        # A batch that was sent again would hide that the sink did not take it.
+        # A retry would hide that the sink did not take the batch.
         self._client = connect(to.endpoint, max_retries=0)
-        # By the alias, as connectors write; and an index that is dropped meanwhile does not come back.
+        # By the alias, as connectors write; a deleted index is then not created again.
         alias = to.endpoint.options["index"]
         self._path = f"/{alias}/_bulk?require_alias=true&filter_path=errors,items.*.error.reason"
 
     def batch(self, records: Sequence[bytes]) -> bytes:
-        # A bulk's documents are a line each. Within a text JSON has no line break, so these are all between values.
+        # A bulk request has a document per line. JSON strings have no line breaks, so these are all between values.
         return b"".join(b'{"index":{}}\n' + record.translate(ONE_LINE) + b"\n" for record in records)
 
     def write(self, batch: bytes) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL as a sink: a table a trial, with PgBouncer's pools where the connector goes through it."""
+"""PostgreSQL as a sink: one table per trial, and PgBouncer's pools for connectors that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries in PostgreSQL: what a trial's table answers, and whether an index finds it."""
+"""Queries in PostgreSQL, and whether an index can answer them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from sinkbench.analysis.sql import Dialect, answer_of, select
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.capabilities import ASK_SECONDS
 
-__all__ = ["VIEW", "Columns", "Document", "Queries"]
-
 VIEW = "readings"
-"""The view in a trial's own schema that says which column holds a member; its columns are named by their paths."""
+"""The view in a trial's schema that maps members to columns; its columns are named by the members' paths."""
 HAS_VIEW = (
     "SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relname = %s"
 )
@@ -26,8 +24,6 @@ Connection = psycopg.Connection[Any]
 
 
 class _Dialect:
-    """What PostgreSQL writes for both forms of a table."""
-
     placeholder = "%s"
 
     def text(self, field: str) -> str:
@@ -51,7 +47,7 @@ class _Dialect:
 
 
 class Document(_Dialect):
-    """A table whose document is asked. An index helps if it is on the very expression that stands here."""
+    """A table of documents. An index helps only if it is on exactly these expressions."""
 
     def _at(self, field: str) -> str:
         path = "{" + ",".join(json.dumps(part, ensure_ascii=False) for part in field.split(".")) + "}"
@@ -72,7 +68,7 @@ class Document(_Dialect):
 
 
 class Columns(_Dialect):
-    """The view of a table that keeps members in columns of their own; a place is a `point` of longitude, latitude."""
+    """The view of a table with members in columns; a place is a `point` of longitude and latitude."""
 
     def text(self, field: str) -> str:
         return '"' + field.replace('"', '""').replace("%", "%%") + '"'
@@ -89,9 +85,8 @@ class Columns(_Dialect):
 
 @maps_exceptions(psycopg.Error)
 class Queries:
-    """Asks a table, or its view `readings` if it has one.
-
-    An index can find the records if PostgreSQL, told to avoid a full scan, has an index condition in its plan.
+    """Queries a table, or its view `readings` if it has one. An index can find the records if PostgreSQL's plan, with
+    sequential scans disabled, has an index condition.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -103,14 +98,14 @@ class Queries:
         if self._connection.execute(HAS_VIEW, [target, VIEW]).fetchall():
             dialect, source = Columns(), sql.Identifier(target, VIEW).as_string(self._connection)
         statement, values = select(query, source, dialect)
-        # EXPLAIN takes no parameters of the server's.
+        # EXPLAIN takes no server-side parameters.
         with self._connection.transaction(), psycopg.ClientCursor(self._connection) as cursor:
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(round(ASK_SECONDS * 1000))])
             rows = cursor.execute(statement.encode(), values).fetchall()
             if not explain:
                 return answer_of(query, rows)
             cursor.execute("SET LOCAL enable_seqscan = off")
-            # The newest may be found by going backwards in an index of times, which says nothing of the conditions.
+            # The newest may be found by a backward scan of an index of times, which says nothing about the conditions.
             counted, _ = select(query.model_copy(update={"newest": None}), source, dialect)
             ((explained,),) = cursor.execute(b"EXPLAIN (FORMAT JSON) " + counted.encode(), values).fetchall()
             return answer_of(query, rows, any("Index Cond" in node for node in _nodes(explained[0]["Plan"])))

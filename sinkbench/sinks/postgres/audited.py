@@ -1,4 +1,4 @@
-"""What the audit reads of a trial's table: of the document in each row, or of columns that hold its members."""
+"""What the audit reads of a trial's table: the document in each row, or the columns with its members."""
 
 from __future__ import annotations
 
@@ -17,19 +17,6 @@ from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.reading import SinkBloat
 
-__all__ = [
-    "DOCUMENT",
-    "ROW",
-    "Audited",
-    "Changes",
-    "Documents",
-    "audited_in",
-    "columns_of",
-    "disk_bytes",
-    "key_table",
-    "sequences",
-]
-
 Connection = psycopg.Connection[Any]
 
 COLUMNS = """
@@ -41,7 +28,7 @@ KEYED = """
     SELECT attrelid FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = 'key'
         AND NOT attisdropped
 """
-# A partitioned table has no pages itself.
+# A partitioned table itself has no pages.
 SIZE = """
     WITH RECURSIVE parts(oid) AS (
         SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
@@ -60,7 +47,7 @@ COPY_TRAILER = b"\xff\xff"
 
 @dataclass(frozen=True)
 class Audited:
-    """SQL for what is audited of a row, each as text, and for all of it as JSON; the table is called `held`."""
+    """SQL for what is audited of a row, each as text, and for the record as JSON; the table's alias is `held`."""
 
     run: sql.SQL
     seq: sql.SQL
@@ -74,29 +61,26 @@ DOCUMENT = Audited(
     sql.SQL("payload #>> '{bench,due_us}'"),
     sql.SQL("payload"),
 )
-"""Of a table that keeps records as documents, in the column `payload`."""
+"""For a table that keeps records as documents, in the column `payload`."""
 ROW = Audited(
     sql.SQL("bench_run"), sql.SQL("bench_seq::text"), sql.SQL("bench_due_us::text"), sql.SQL("to_jsonb(held)")
 )
-"""Of a table with a column for each member of a record, as `loadgen.forms` names them."""
+"""For a table with a column for each member of a record, as `loadgen.forms` names them."""
 
 
 def columns_of(connection: Connection, table: str, schema: str = "public") -> frozenset[str]:
-    """The names of a table's columns; none if there is no such table."""
+    """The names of a table's columns; empty if there is no such table."""
     return frozenset(str(name) for (name,) in connection.execute(COLUMNS, [schema, table]).fetchall())
 
 
 def audited_in(connection: Connection, table: str, schema: str = "public") -> Audited:
-    """What is to be read of a table; of one that has neither, its document."""
+    """How to read a table; one that has neither form is read as documents."""
     columns = columns_of(connection, table, schema)
     return ROW if "payload" not in columns and {"bench_run", "bench_seq"} <= columns else DOCUMENT
 
 
 def sequences(connection: Connection, table: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-    """`bench.seq` of every row whose `bench.run` is `run`, in chunks, in any order.
-
-    Raises StackError if what PostgreSQL sends breaks off.
-    """
+    """`bench.seq` of every row of `run`, in chunks, in any order. Raises StackError if PostgreSQL's data breaks off."""
     of = audited_in(connection, table)
     query = sql.SQL(
         "COPY (SELECT ({seq})::bigint FROM {table} WHERE {run} = {name} AND {seq} IS NOT NULL) "
@@ -115,20 +99,18 @@ def sequences(connection: Connection, table: str, run: str) -> Iterator[npt.NDAr
 
 
 def key_table(connection: Connection, table: str) -> int:
-    """The number of a table that has a column `key`; 0 if it has none, or is not there."""
+    """The OID of a table that has a column `key`; 0 if it has none or does not exist."""
     return next((int(found) for (found,) in connection.execute(KEYED, [table])), 0)
 
 
 def disk_bytes(connection: Connection, table: str) -> int | None:
-    """Bytes of a table's files, which have the size of all of its pages, also of those that are not written yet."""
+    """Bytes of a table's files, which include all of its pages, also those that are not written yet."""
     ((size,),) = connection.execute(SIZE, [table]).fetchall()
     return None if size is None else int(size)
 
 
 @maps_exceptions(psycopg.Error)
 class Documents:
-    """The documents that tables keep."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -157,8 +139,6 @@ class Documents:
 
 @maps_exceptions(psycopg.Error)
 class Changes:
-    """Tables whose rows have a key."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -186,7 +166,7 @@ class Changes:
 
 
 def _parsed(text: str) -> Any:
-    """The value of what PostgreSQL holds as JSON; None if its numbers or depths are beyond what Python reads."""
+    """The value of PostgreSQL's JSON; None if its numbers or depth are beyond what Python reads."""
     try:
         return parse(text)
     except (ValueError, RecursionError):
@@ -194,7 +174,7 @@ def _parsed(text: str) -> Any:
 
 
 def _joined(blocks: Iterator[Any] | psycopg.Copy, least_bytes: int) -> Iterator[bytes]:
-    """The same bytes in pieces of at least `least_bytes`: COPY hands out a few rows at a time."""
+    """The same bytes in pieces of at least `least_bytes`: COPY returns a few rows at a time."""
     gathered: list[bytes] = []
     size = 0
     for block in blocks:

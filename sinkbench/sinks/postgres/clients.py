@@ -1,4 +1,4 @@
-"""Who is connected to a database, and to the PgBouncer before it."""
+"""The clients of a database, and of the PgBouncer before it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from sinkbench.sinks.postgres.configuring import pooling
 from sinkbench.sinks.postgres.session import APPLICATION, Connection
 from sinkbench.sinks.reading import SinkOthers, SinkPooling, SinkReading
 
-__all__ = ["Clients", "PgBouncer", "open_console"]
-
-# A connector's connections to PgBouncer are closed within this time after its tasks are gone: a put may still go on.
+# A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
 CLOSING_SECONDS = 15.0
-# What PgBouncer has counted so far is asked for this often; a query costs it more than the count of its clients does.
+# How often PgBouncer's statistics are read; a query costs it more than the count of its clients does.
 STATS_SECONDS = 1.0
 STATS = {
     POOL_WAIT_SECONDS: ("total_wait_time", 1e-6),
@@ -29,8 +27,8 @@ STATS = {
     POOL_TRANSACTIONS: ("total_xact_count", 1.0),
 }
 SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
-# What each backend does at this moment. WAL's waits have names of their own within LWLock and IO; a backend that waits
-# for its client while no transaction is open has nothing to do.
+# What each backend does now. WAL has wait events of its own within LWLock and IO. A backend that waits for its client
+# outside a transaction is idle.
 ACTIVITY = {
     "backends": "count(*)",
     OTHER_CONNECTIONS: "count(*) FILTER (WHERE backend_start < %s::timestamptz)",
@@ -45,30 +43,28 @@ OF_CLIENTS = """
     FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
 """
-# The sequence counts an insertion that turns into an update, too, but no deletion; that is counted of the tables with a
-# key, whose rows connectors may delete.
+# The sequence also counts insertions that turn into updates, but no deletions. These are counted for tables with a key,
+# whose rows connectors may delete.
 STORED = "coalesce(pg_sequence_last_value(%s), 0) + pg_stat_get_tuples_deleted(%s)"
 READ = f"SELECT {STORED}, {', '.join(ACTIVITY.values())} {OF_CLIENTS}".encode()
 BACKENDS = f"SELECT count(*) {OF_CLIENTS}".encode()
-# Of another schema a table has its name before it, as a trial's own may.
+# A table of another schema, as a trial's may be, is named with its schema.
 WRITTEN = """
     SELECT CASE schemaname WHEN 'public' THEN relname ELSE schemaname || '.' || relname END,
         n_tup_ins + n_tup_upd + n_tup_del
     FROM pg_stat_user_tables
 """
-# A role that lacks this right sees of others' connections neither kind nor name.
+# Without this right a role does not see the kind and name of others' connections.
 SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 
 
 def open_console(address: str) -> psycopg.Connection[DictRow]:
-    """PgBouncer's console, which knows no prepared statements; psycopg makes them of what is asked often."""
+    """Connects to PgBouncer's console, which has no prepared statements; psycopg would prepare frequent queries."""
     return psycopg.connect(address, autocommit=True, prepare_threshold=None, row_factory=dict_row)
 
 
 @maps_exceptions(psycopg.Error)
 class PgBouncer:
-    """The pools of one database, as the console tells of them."""
-
     def __init__(self, console: psycopg.Connection[DictRow], database: str) -> None:
         self._console = console
         self._database = database
@@ -81,15 +77,14 @@ class PgBouncer:
         return pooling(self._console, self._database)
 
     def clients(self) -> set[tuple[str, str]]:
-        """The clients of this database, each by its address in PgBouncer's memory and its beginning."""
+        """The clients of this database, by address in PgBouncer's memory and connect time."""
         return {(str(row["ptr"]), str(row["connect_time"])) for row in self._rows("CLIENTS")}
 
     def servers(self) -> int:
-        """Its connections to this database."""
         return len(self._rows("SERVERS"))
 
     def connections(self) -> tuple[int, int, dict[str, float]]:
-        """Its connections to clients, and to this database, and how long clients wait."""
+        """The numbers of connections to clients and to this database, and how long clients wait."""
         pools = self._rows("POOLS")
 
         def added(*columns: str) -> int:
@@ -100,7 +95,7 @@ class PgBouncer:
         return added("cl_active", "cl_waiting"), added(*SERVERS), signs
 
     def _stats(self) -> dict[str, float]:
-        """What it has counted of this database so far; empty if it was asked less than a second ago."""
+        """Statistics of this database so far; empty if they were read less than a second ago."""
         if time.monotonic() - self._stats_at < STATS_SECONDS:
             return {}
         self._stats_at = time.monotonic()
@@ -110,7 +105,7 @@ class PgBouncer:
 
 @maps_exceptions(psycopg.Error)
 class Clients:
-    """The connections of one database, those of the trial and those of others."""
+    """The connections of one database, the trial's and others'."""
 
     def __init__(self, connection: Connection, pooler: PgBouncer | None) -> None:
         self._connection = connection
@@ -120,7 +115,7 @@ class Clients:
         self._pool_others: set[tuple[str, str]] = set()
 
     def reading(self, sequence: int, keyed: int) -> SinkReading:
-        """What is stored, by a table's sequence and, if it has a key, the table itself; and the connections."""
+        """Records stored, by a table's sequence and, if it has a key, by its deletions; and the connections."""
         values = [sequence, keyed, self._since, APPLICATION]
         ((stored, *seen),) = self._connection.execute(READ, values).fetchall()
         signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
@@ -144,9 +139,9 @@ class Clients:
         return SinkOthers(max(int(backends) - servers, 0) + len(self._pool_clients()), written)
 
     def exclude_existing(self) -> None:
-        # Those of the trial before may not be closed yet: they belong to no client, and hide no figure of this one.
+        # The previous trial's connections may still be open. They must not count as other clients'.
         deadline = time.monotonic() + CLOSING_SECONDS
-        # Clients that were there at the last look stay.
+        # Clients that counted as others' at the last call stay.
         while self._pool_clients() - self._pool_others and time.monotonic() < deadline:
             time.sleep(0.1)
         ((self._since,),) = self._connection.execute("SELECT clock_timestamp()").fetchall()

@@ -1,8 +1,5 @@
-"""What PostgreSQL and PgBouncer are set to for the time of a trial, and how that is undone, also by another process.
-
-A setting of the database holds for sessions that begin from now on. Next to it is one of ours with what was there
-before, so that the next controller can tell after one was killed. PgBouncer's console sets what it runs with
-and leaves its file alone: to read that again is to undo it.
+"""Sets PostgreSQL and PgBouncer for a trial. Each database setting's previous value is kept in a second one, so that
+another controller can restore it after a kill. PgBouncer's file is unchanged: reading it restores the settings.
 """
 
 from __future__ import annotations
@@ -17,18 +14,6 @@ from psycopg.rows import DictRow
 from sinkbench.analysis.settable import Given, Settable, one_of, whole
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.reading import SinkPooling
-
-__all__ = [
-    "SETTABLE",
-    "ServiceSettings",
-    "database_set",
-    "database_set_back",
-    "of_database",
-    "pooling",
-    "refusal_of_pooler",
-    "renew",
-    "set_pooler",
-]
 
 Connection = psycopg.Connection[Any]
 Console = psycopg.Connection[DictRow]
@@ -49,9 +34,9 @@ SETTABLE: Mapping[str, Settable] = {
     "postgres": Settable({"synchronous_commit": one_of("off", "local", "remote_write", "on", "remote_apply")}),
     "pgbouncer": _POOLER,
 }
-# From which version on PgBouncer has what not each supported one has.
+# The versions of PgBouncer since which settings exist.
 _SINCE = {"max_prepared_statements": "1.21"}
-# Of our own stacks' user; a parameter of PostgreSQL whose name has a dot is anybody's.
+# Any user may set a PostgreSQL parameter whose name has a dot.
 _BEFORE = "sinkbench.before_"
 _OF_DATABASE = """
     SELECT unnest(setconfig) FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
@@ -60,23 +45,22 @@ _OF_DATABASE = """
 
 
 def of_database(connection: Connection) -> dict[str, str]:
-    """What is set for the database, by the name."""
     found = (str(line).partition("=") for (line,) in connection.execute(_OF_DATABASE))
     return {name: value for name, _, value in found}
 
 
 def database_set(connection: Connection, given: Mapping[str, str]) -> None:
-    """Sets the database so, for sessions that begin from now on; `given` holds values that `SETTABLE` allows."""
+    """Sets the database for new sessions; `given` has values that `SETTABLE` permits."""
     there = of_database(connection)
     for name, value in given.items():
-        # First what was there: a setting without that would never be undone.
+        # The previous value first: a setting without it would never be undone.
         if _BEFORE + name not in there:
             _alter(connection, _BEFORE + name, there.get(name, ""))
         _alter(connection, name, value)
 
 
 def database_set_back(connection: Connection) -> list[str]:
-    """Sets the database as it was before. Returns the names of what was set back; empty if nothing was left."""
+    """Restores the database's settings. Returns the names of what was restored."""
     left = {name: was for name, was in of_database(connection).items() if name.startswith(_BEFORE)}
     for mark, was in left.items():
         _alter(connection, mark.removeprefix(_BEFORE), was or None)
@@ -85,7 +69,7 @@ def database_set_back(connection: Connection) -> list[str]:
 
 
 def _alter(connection: Connection, name: str, value: str | None) -> None:
-    """`name` may have dots; None takes the setting away."""
+    """`name` may have dots; None resets the setting."""
     database, parameter = sql.Identifier(connection.info.dbname), sql.Identifier(*name.split("."))
     if value is None:
         connection.execute(sql.SQL("ALTER DATABASE {} RESET {}").format(database, parameter))
@@ -94,12 +78,11 @@ def _alter(connection: Connection, name: str, value: str | None) -> None:
 
 
 def _config(console: Console) -> dict[str, str]:
-    """What PgBouncer runs with."""
     return {str(row["key"]): str(row["value"]) for row in console.execute("SHOW CONFIG")}
 
 
 def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
-    """Why this PgBouncer cannot be set so, or its connections not be renewed, in one line; None if it can."""
+    """Why this PgBouncer cannot be set so, or cannot reconnect, in one line; None if it can."""
     there = _config(console)
     version = (console.info.parameter_status("server_version") or "?").partition("/")[0]
     for name in given:
@@ -116,20 +99,16 @@ def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
 
 
 def set_pooler(console: Console, given: Mapping[str, str]) -> None:
-    """Sets PgBouncer so until it starts again, or reads its file again; `given` holds values that `SETTABLE` allows."""
+    """Sets PgBouncer until it restarts or rereads its file; `given` has values that `SETTABLE` permits."""
     for name, value in given.items():
-        # The console knows no parameters; names and values are those of `SETTABLE`.
+        # The console has no parameters; names and values are those of `SETTABLE`.
         console.execute(f"SET {name} = '{value}'".encode())
 
 
 def renew(console: Console, *, read_file: bool = False) -> list[str]:
-    """Has PgBouncer's connections to the database begin anew, as what is set for the database wants it.
-
-    With `read_file` PgBouncer reads its file first, which undoes what was set by its console. Nothing happens where
-    this user may not do that: it has then not set anything either.
-
-    Returns:
-        The names of what has changed.
+    """Makes PgBouncer reconnect to the database, so that its settings apply, and returns the names of settings that
+    changed. With `read_file`, PgBouncer first reads its file, which undoes what its console has set. Does nothing if
+    this user lacks the right, since then nothing was set either.
     """
     before = _config(console)
     try:
@@ -145,26 +124,24 @@ def renew(console: Console, *, read_file: bool = False) -> list[str]:
 
 
 def pooling(console: Console, database: str) -> SinkPooling:
-    """How the pools of a database are set; what belongs to the database itself comes before what holds for all."""
+    """The settings of a database's pools; its own take precedence over the general ones."""
     there = _config(console)
     own = next((row for row in console.execute("SHOW DATABASES") if row["name"] == database), {})
     mode, size = own.get("pool_mode") or there.get("pool_mode"), own.get("pool_size")
-    # As what no number of connections could be, some versions write that the database has none of its own.
+    # Some versions show an impossible number if the database has no pool size of its own.
     if size is None or int(size) < 0:
         size = there.get("default_pool_size")
     prepared = there.get("max_prepared_statements")
     return SinkPooling(
         None if mode is None else str(mode),
         None if size is None else int(size),
-        # Without the setting it knows no statement of its clients.
+        # Versions without the setting do not support clients' prepared statements.
         int(prepared) if prepared is not None else 0,
     )
 
 
 @maps_exceptions(psycopg.Error)
 class ServiceSettings:
-    """Sets the database, and PgBouncer if there is one."""
-
     def __init__(self, connection: Connection, console: Console | None) -> None:
         self._connection = connection
         self._console = console

@@ -1,4 +1,4 @@
-"""Rows that are there before a trial: PostgreSQL makes copies of documents itself, faster than COPY would read them."""
+"""Inserts rows before a trial: PostgreSQL copies documents itself, faster than COPY would read them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.postgres.audited import key_table
 from sinkbench.sinks.postgres.session import Connection
 
-__all__ = ["Filling"]
-
 ROWS_AT_ONCE = 250_000
-# A row for each number, with the documents in turn. Keys rise with the numbers, which spares the index, and lie all
-# over the range of the stations' ids, so that those of a trial fall among them.
+# A row for each number, with the documents in turn. Keys rise with the numbers, which is cheap for the index, and cover
+# the range of the stations' ids, so that a trial's keys fall among them.
 NO_KEY = (sql.SQL(""), sql.SQL(""))
 KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0')"
 COPIES = """
@@ -26,10 +24,8 @@ COPIES = """
 
 @maps_exceptions(psycopg.Error)
 class Filling:
-    """Fills tables."""
-
     def __init__(self, connection: Connection, rest: Callable[[], None]) -> None:
-        """`rest` is called when all rows are there."""
+        """`rest` is called when all rows are inserted."""
         self._connection = connection
         self._rest = rest
 
@@ -43,6 +39,6 @@ class Filling:
             end = min(first + ROWS_AT_ONCE, rows)
             self._connection.execute(query, [first, end - 1, texts, len(texts)])
             yield end
-        # Else autovacuum would come in the middle of the trial.
+        # Otherwise autovacuum would run during the trial.
         self._connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
         self._rest()

@@ -1,4 +1,4 @@
-"""PostgreSQL and PgBouncer on the stacks of sinkbench: how they are reached, and the variables of services."""
+"""Addresses of PostgreSQL and PgBouncer on sinkbench's own stacks, and variables of their services."""
 
 from __future__ import annotations
 
@@ -11,21 +11,11 @@ from sinkbench.stack.security import ACCOUNT, Security
 from sinkbench.stack.spec import NOWHERE, Place
 from sinkbench.topology import Node
 
-__all__ = [
-    "PRIMARY_FILE",
-    "pgbouncer_endpoint",
-    "postgres_endpoint",
-    "postgres_needs",
-    "postgres_own",
-    "postgres_shared",
-]
-
 PRIMARY_FILE = "postgres-primary"
-"""In the folder of all data: what names the primary while that is not the first node, or while roles change."""
+"""The file in the data directory that names the primary while that is not the first node, or while roles change."""
 
 
 def postgres_endpoint(place: Place) -> Endpoint:
-    """The primary of that moment, and each node."""
     security, primary = place.security, place.primary("postgres")
     nodes = {node.name: place.address(node, "postgres_port") for node in place.layout.of("postgres")}
     found = {
@@ -48,13 +38,12 @@ def postgres_endpoint(place: Place) -> Endpoint:
 
 
 def pgbouncer_endpoint(place: Place) -> Endpoint:
-    """Its console."""
     where = place.address(place.layout.of("pgbouncer")[0], "pgbouncer_port")
     return Endpoint(_dsn(place.security, *where, "pgbouncer"), shown=_shown(place.security, *where))
 
 
 def _dsn(security: Security | None, host: str, port: int | str, database: str) -> str:
-    """A connection string; `host` and `port` may each name several, separated by commas."""
+    """A connection string; `host` and `port` may be lists separated by commas."""
     if security is None:
         return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
     return make_conninfo(
@@ -69,16 +58,16 @@ def _dsn(security: Security | None, host: str, port: int | str, database: str) -
 
 
 def _shown(security: Security | None, host: str, port: int | str) -> str:
-    """The same of the stack's database, for a person, without a secret password."""
+    """The connection string of the stack's database for a person, without a secret password."""
     if security is None:
         return _dsn(None, host, port, ACCOUNT)
     return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT} sslmode=verify-full"
 
 
 def postgres_shared(place: Place) -> Mapping[str, str]:
-    """The variables of all services for PostgreSQL, and its account; `postgres/run` says what the names mean."""
+    """PostgreSQL's variables for all services, with its account; see `postgres/run`."""
     return {
-        # For connectors that look for the primary among all nodes.
+        # For connectors that search all nodes for the primary.
         "POSTGRES_HOSTS": ",".join(place.hosts("postgres_port")),
         "POSTGRES_STANDBYS": ",".join(place.layout.postgres.nodes[1:]),
         "POSTGRES_SYNCHRONOUS": "on" if place.layout.postgres.synchronous else "",
@@ -90,7 +79,6 @@ def postgres_shared(place: Place) -> Mapping[str, str]:
 
 
 def postgres_own(place: Place, node: Node) -> Mapping[str, str]:
-    """The variables of one node of PostgreSQL."""
     if node.number == 1:
         return {"POSTGRES_NODE": node.name}
     host, port = place.address(place.layout.of("postgres")[0], "postgres_port")
@@ -98,6 +86,6 @@ def postgres_own(place: Place, node: Node) -> Mapping[str, str]:
 
 
 def postgres_needs(place: Place, node: Node) -> frozenset[str]:
-    """A replica copies the primary. PgBouncer would start without PostgreSQL, but answers with errors."""
+    """A replica copies the primary. PgBouncer would start without PostgreSQL, but answer with errors."""
     primary = place.primary("postgres")
     return frozenset() if node.name == primary else frozenset({primary})

@@ -1,4 +1,4 @@
-"""A table for your own records, with an index for each of their members that is likely to be asked for."""
+"""A table for your own records, with indexes on the members that queries are likely to use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from sinkbench.errors import TargetError
 from sinkbench.sinks.postgres.schema import SCHEMA_TABLE
 from sinkbench.sinks.proposal import Proposal
 
-__all__ = ["propose_table"]
-
-# Each index costs every insert; those of rarer members are proposed as comments.
+# Each index slows every insert; those of rarer members are proposed as comments.
 MOST_INDEXES = 20
-# PostgreSQL's words of a text have an end: a tsvector has less than a megabyte.
+# A tsvector must have less than a megabyte.
 LONGEST_SEARCHED = 200_000
-# Half of what a B-tree's row may have, in characters of several bytes each.
+# Half of the limit of a B-tree's row, in characters of several bytes each.
 LONGEST_ORDERED = 600
 HEAD = """
 -- Proposed by `sinkbench propose` for {source}, of which {records:,} records were looked at. Change it as you like:
@@ -27,10 +25,7 @@ HEAD = """
 
 
 def propose_table(found: Survey, checkout: Path, source: str) -> Proposal:
-    """The SQL of a table for records like these of `source`: postgres/schema.sql, with indexes.
-
-    Raises TargetError if that file cannot be read.
-    """
+    """Proposes postgres/schema.sql with indexes for such records. Raises TargetError if that file cannot be read."""
     usual = checkout / "postgres" / "schema.sql"
     try:
         table = read_text(usual, TargetError)
@@ -47,7 +42,7 @@ def propose_table(found: Survey, checkout: Path, source: str) -> Proposal:
 
 
 def _distinct(fields: Sequence[Field]) -> Iterator[Field]:
-    """The members, and of those within one list only the first: one index holds the whole list."""
+    """The members, with only the first of each list: one index covers the whole list."""
     lists: set[str] = set()
     for each in fields:
         if not each.in_list:
@@ -63,7 +58,7 @@ def _index(each: Field | Place) -> list[str]:
         return [_made(f"USING gist (point({longitude}, {latitude}))")]
     text = _text(each.path)
     if each.in_list:
-        # Whatever is in it: WHERE payload -> 'list' @> '[...]'.
+        # For any content: WHERE payload -> 'list' @> '[...]'.
         return [_made(f"USING gin ((payload -> {_quoted(each.path[0])}) jsonb_path_ops)")]
     match each.kind:
         case Kind.WHOLE | Kind.DECIMAL:
@@ -96,11 +91,10 @@ def _made(what: str) -> str:
 
 
 def _text(path: tuple[str, ...]) -> str:
-    """The expression for what a path leads to, as a text."""
     steps = [_quoted(step) for step in path]
     if len(steps) == 1:
         return f"payload ->> {steps[0]}"
-    # Arrows and not a path in braces, whose names would need another kind of quotes.
+    # Arrows instead of a path in braces, whose names would need other quotes.
     return f"payload -> {' -> '.join(steps[:-1])} ->> {steps[-1]}"
 
 
@@ -112,5 +106,5 @@ def _quoted(step: str) -> str:
 
 
 def _shown(each: Field) -> str:
-    """A member's name within a comment, which ends with its line."""
+    """A member's name on one line, for a comment."""
     return " ".join(each.name.split())

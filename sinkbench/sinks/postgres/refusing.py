@@ -1,4 +1,4 @@
-"""A server that takes no record: for the fault `refuse`."""
+"""Makes a server refuse records, for the fault `refuse`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from sinkbench.errors import ServiceError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.postgres.session import Connection, connect
 
-__all__ = ["REASONS", "Refusing"]
-
 NO_CONNECTION = "no connection"
-# What the server says, and its SQLSTATE, by why it refuses. A trigger says so to a superuser as well, who lacks no
-# right.
+# The server's message and SQLSTATE, by reason. A trigger raises it for a superuser as well, who lacks no right.
 SAID: Mapping[str, tuple[str, str]] = {
     "read only": ("cannot execute % in a read-only transaction', TG_OP", "read_only_sql_transaction"),
     "no right": ("permission denied for table %', TG_TABLE_NAME", "insufficient_privilege"),
@@ -38,20 +35,19 @@ OTHERS = """
     AND application_name <> current_setting('application_name')
 """
 END_OTHERS = f"SELECT count(pg_terminate_backend(pid)) {OTHERS}"
-# Those of others, and places that are free, or taken by a client that is logging in.
+# Others' connections, and places that are free or taken by a client that is logging in.
 STILL = f"""
     SELECT (SELECT count(*) {OTHERS}), current_setting('max_connections')::int - count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname IS NOT NULL
 """  # noqa: S608 - of texts of ours
-# A client that is closed tries again at once, and may find a place before it is taken.
+# A client that is disconnected retries at once, and may find a place before it is taken.
 CROWD_SECONDS = 10.0
 
 
 @maps_exceptions(psycopg.Error)
 class Refusing:
-    """Has every statement that writes to a table fail: in a read-only transaction, or without the right or a place.
-
-    What refuses a statement lies in the trial's own schema, and goes with it.
+    """Makes every write to a table fail: as in a read-only transaction, without the right, or without a connection.
+    What refuses a statement is in the trial's own schema, and removed with it.
     """
 
     def __init__(self, connection: Connection, dsn: str) -> None:
@@ -67,7 +63,7 @@ class Refusing:
         name = sql.Identifier(target)
         with self._connection.transaction():
             for statement in (function, TRIGGER):
-                # No text of a user's is in it.
+                # It contains no text of a user.
                 self._connection.execute(sql.SQL(statement).format(schema=name, table=name))
 
     def accept(self, target: str) -> None:
@@ -76,31 +72,21 @@ class Refusing:
         self._crowd.go()
 
     def close(self) -> None:
-        """Gives the server's places back."""
         self._crowd.go()
 
 
 class _Crowd:
-    """Connections that take every place of the server, so that it says "too many clients already" (SQLSTATE 53300).
-
-    They end with this process, however that ends.
-    """
+    """Connections that use up the server's limit (SQLSTATE 53300), and end with this process, however that ends."""
 
     def __init__(self, connection: Connection, connect: Callable[[], Connection]) -> None:
-        """
-        Args:
-            connection: of a superuser, open already.
-            connect: opens another one like it.
-        """
+        """`connection` is an open one of a superuser; `connect` opens another one like it."""
         self._connection = connection
         self._connect = connect
         self._here: list[Connection] = []
 
     def come(self) -> None:
-        """Takes all places, those of others, too, who lose their connections. A second call takes what is free again.
-
-        Raises:
-            ServiceError: others find places again and again, or this machine has no more connections to give.
+        """Takes all places, also by terminating others' connections. A second call takes places that are free again.
+        Raises ServiceError if others find places repeatedly, or this machine has no more connections.
         """
         deadline = time.monotonic() + CROWD_SECONDS
         while (still := self._still()) != (0, 0):
@@ -114,7 +100,7 @@ class _Crowd:
                 try:
                     self._here.append(self._connect())
                 except psycopg.OperationalError:
-                    # Another client was faster, or is about to go.
+                    # Another client was faster, or is about to leave.
                     break
 
     def _still(self) -> tuple[int, int]:
@@ -122,6 +108,5 @@ class _Crowd:
         return int(others), max(int(free), 0)
 
     def go(self) -> None:
-        """Gives them back."""
         while self._here:
             self._here.pop().close()

@@ -1,4 +1,4 @@
-"""What PostgreSQL says of the servers that follow it."""
+"""The state of PostgreSQL's standbys."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from sinkbench.analysis.replication import ReplicationState, Standby, database_r
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.postgres.session import Connection, commit_of
 
-__all__ = ["ASKED", "Replication", "standbys_of"]
-
 ASKED = """
     SELECT pg_is_in_recovery() AS follows, current_setting('synchronous_standby_names') AS names, pid,
         application_name AS name, state, sync_state
@@ -22,16 +20,14 @@ ASKED = """
 """
 WRITTEN = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END"
 UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
-# A standby tells at once when it has applied all that it has.
+# A standby reports at once when it has applied all that it has.
 APPLY_SECONDS, AGAIN_SECONDS = 2.0, 0.1
 
 
 @maps_exceptions(psycopg.Error)
 class Replication:
-    """Checks the servers that follow: one request.
-
-    Where commits wait until standbys have applied them, it is also asked which of these do. That takes at least two
-    more requests, and `APPLY_SECONDS` if one does not.
+    """Checks the standbys with one request. Where commits wait until standbys have applied them, at least two more
+    requests find those that do not, which then takes `APPLY_SECONDS`.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -46,7 +42,7 @@ class Replication:
 
 
 def _behind(connection: Connection) -> set[int]:
-    """The processes that send to standbys which do not apply what is written by now, however long it is waited for."""
+    """The WAL senders of standbys that do not apply, within `APPLY_SECONDS`, what is written by now."""
     ((written,),) = connection.execute(WRITTEN).fetchall()
     deadline = time.monotonic() + APPLY_SECONDS
     while True:
@@ -57,10 +53,7 @@ def _behind(connection: Connection) -> set[int]:
 
 
 def standbys_of(rows: Iterable[Mapping[str, Any]], behind: Container[int] = ()) -> list[Standby]:
-    """The servers that follow, by the answer to `ASKED`, which has one row even if there are none.
-
-    `behind` are the processes that send to those which apply nothing.
-    """
+    """The standbys in rows of `ASKED`, one even without any; `behind` are WAL senders of those that do not apply."""
     return [
         Standby(row["name"], row["state"], row["sync_state"], row["pid"] not in behind)
         for row in rows

@@ -1,8 +1,6 @@
-"""Which node of a local PostgreSQL is the primary: a replica is promoted, and all is changed back.
-
-A file in the data names the primary while that is not the first node, and while roles change. A node starts as a
-primary only if that file names it, so that there are never two (`postgres/run`). It is written after the old primary is
-dead and before the new one is promoted: after a controller was killed, the next one knows from it what to finish.
+"""Which node of a local PostgreSQL is the primary. A file in the data names it while it is not the first node or roles
+change, and a node starts as primary only if named (`postgres/run`). The file is written between the old primary's death
+and the promotion, so that the next controller can finish after a kill.
 """
 
 from __future__ import annotations
@@ -21,15 +19,12 @@ from sinkbench.sinks.postgres.places import PRIMARY_FILE, pgbouncer_endpoint, po
 from sinkbench.stack import Say
 from sinkbench.stack.spec import OwnNodes, Roles
 
-__all__ = ["PostgresRoles", "farthest", "pointed_at", "waiting_for"]
-
-
 CONNECT_SECONDS = 3
-# What is killed is gone at once, but for what the kernel has to write.
+# A killed process is gone at once, except for what the kernel must write.
 GONE_SECONDS = 10.0
-# It has to answer, to apply what it has received, and to write a first checkpoint.
+# It must answer, apply what it has received, and write a first checkpoint.
 PROMOTE_SECONDS = 60
-# A copy of all data, if what was killed cannot be rewound.
+# A copy of all data, if the killed node cannot be rewound.
 STREAM_SECONDS = 180.0
 POLL_SECONDS = 0.1
 FOLLOWS = """
@@ -42,26 +37,23 @@ _SERVER = re.compile(r"^(\S+ = )host=\S+ port=\S+", re.MULTILINE)
 
 
 def farthest(received: dict[str, int]) -> str:
-    """The replica that has received most; of equal ones the first. Raises StackError if there is none."""
+    """The replica that has received most; the first of equal ones. Raises StackError if there is none."""
     if not received:
         raise StackError("no replica of PostgreSQL answers that could be promoted; `sinkbench status` shows them")
     return max(received, key=lambda name: received[name])
 
 
 def waiting_for(names: Sequence[str]) -> str:
-    """The line by which commits wait for one of these nodes; nothing is waited for without any."""
+    """The setting by which commits wait for one of these nodes; without any they do not wait."""
     listed = "FIRST 1 ({})".format(", ".join(f'"{name}"' for name in names)) if names else ""
     return f"synchronous_standby_names = '{listed}'"
 
 
 def pointed_at(config: str, host: str, port: int) -> str:
-    """PgBouncer's configuration, with that server behind its database."""
     return _SERVER.sub(rf"\g<1>host={host} port={port}", config)
 
 
 class PostgresRoles(Roles):
-    """The roles of the nodes of one stack."""
-
     def __init__(self, own: OwnNodes) -> None:
         self._place = own.place
         self._data = own.data
@@ -73,11 +65,11 @@ class PostgresRoles(Roles):
 
     @property
     def primary(self) -> str:
-        """The node that is the primary, or is about to be. Raises StackError if the file names none of the nodes."""
+        """The node that is, or is about to be, the primary. Raises StackError if the file names none of the nodes."""
         return self._named() or self._first
 
     def promote(self) -> tuple[str, int]:
-        """As in `Promotion`; it is the replica that has received most."""
+        """As in `Promotion`, of the replica that has received most."""
         old = self.primary
         if not self._runs(old):
             raise StackError(f"{old} does not run; `sinkbench up` starts it")
@@ -85,7 +77,7 @@ class PostgresRoles(Roles):
         farthest(received)
         self._processes.kill(old)
         self._wait(lambda: not self._runs(old), GONE_SECONDS, f"{old} was killed, and is still there")
-        # What was on its way has arrived by now.
+        # What was in transit has arrived by now.
         new = farthest({name: self._ask(name, RECEIVED) for name in received})
         self._name(new)
         self._promote(new)
@@ -95,7 +87,7 @@ class PostgresRoles(Roles):
         return self._nodes[new]
 
     def demote(self) -> None:
-        """Starts whatever does not run as a replica, and has commits wait for the replicas again if they are to."""
+        """Starts stopped nodes as replicas, and makes commits wait for replicas again if so configured."""
         primary = self.primary
         for name in self._nodes:
             if not self._runs(name):
@@ -103,7 +95,7 @@ class PostgresRoles(Roles):
         self._wait_until_in_sync(primary)
 
     def finish(self) -> None:
-        """Finishes a promotion that was broken off, and stops replicas of another primary; nothing without the file."""
+        """Finishes an interrupted promotion, and stops replicas of another primary; does nothing without the file."""
         if (primary := self._named()) is None:
             return
         if not self._runs(primary):
@@ -117,7 +109,7 @@ class PostgresRoles(Roles):
         self._tell_pooler(primary)
 
     def restore(self, say: Say = lambda line: None) -> None:
-        """As in `Roles`; nothing without the file. StackError says what to do."""
+        """As in `Roles`; does nothing without the file. Raises StackError with a fix."""
         if self._named() is None:
             return
         say("changing the roles of postgres back")
@@ -125,7 +117,7 @@ class PostgresRoles(Roles):
             self.finish()
             self.demote()
             if (primary := self.primary) != self._first:
-                # A server that is shut down sends its replicas all that it has; then neither has more than the other.
+                # A server that shuts down sends its replicas all that it has; then neither has more than the other.
                 self._processes.stop(primary)
                 self._name(self._first)
                 self._promote(self._first)
@@ -210,7 +202,7 @@ class PostgresRoles(Roles):
         self._wait(all_follow, STREAM_SECONDS, f"not all replicas stream from {primary}")
         if not self._synchronous:
             return
-        # A file of the server's own, which its next start takes away: then its role says so.
+        # A file of the server's own, which its next start removes: then its role determines the setting.
         with self._connect(primary) as connection:
             folder = connection.execute("SHOW data_directory").fetchall()[0][0]
             connection.execute(
@@ -223,14 +215,14 @@ class PostgresRoles(Roles):
         self._wait(lambda: self._ask(primary, IN_SYNC) == len(others), STREAM_SECONDS, in_sync)
 
     def _tell_pooler(self, primary: str) -> None:
-        """Has PgBouncer connect to that node from now on. One that does not run learns it when it starts."""
+        """Makes PgBouncer connect to that node. If it does not run, it learns the node when it starts."""
         if not self._runs("pgbouncer"):
             return
         path = self._data / "pgbouncer" / "pgbouncer.ini"
         path.write_text(pointed_at(path.read_text(encoding="utf-8"), *self._nodes[primary]), encoding="utf-8")
         address = pgbouncer_endpoint(self._place()).address
         try:
-            # Its console knows no prepared statements.
+            # The console has no prepared statements.
             with psycopg.connect(
                 address, autocommit=True, prepare_threshold=None, connect_timeout=CONNECT_SECONDS
             ) as console:

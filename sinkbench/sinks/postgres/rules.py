@@ -1,4 +1,4 @@
-"""The causes within PostgreSQL, and PgBouncer before it: functions as in `bottleneck.rules`."""
+"""Rules for bottlenecks within PostgreSQL and PgBouncer, as in `bottleneck.rules`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
 
-__all__ = ["RULES", "lock_waits", "pool_waits", "waits_for_client", "waits_for_disk", "wal_waits"]
-
 WAITING = 0.3
 CLIENT_WAITING = 0.5
 
 
 def lock_waits(seen: Evidence) -> Finding | None:
-    """Backends of 30 % of the tasks, on average, wait for a lock that another transaction holds."""
+    """Backends of 30 % of the tasks, on average, wait for another transaction's lock."""
     share = share_of_tasks(seen, "pg_wait_lock")
     if share is None or share < WAITING:
         return None
@@ -22,7 +20,7 @@ def lock_waits(seen: Evidence) -> Finding | None:
 
 
 def wal_waits(seen: Evidence) -> Finding | None:
-    """30 % of the tasks' time goes into PostgreSQL's write-ahead log: its locks, its writes and its syncs."""
+    """30 % of the tasks' time is spent in PostgreSQL's write-ahead log: its locks, writes and syncs."""
     share = share_of_tasks(seen, "pg_wait_wal")
     if share is None or share < WAITING or not may_be_sink(seen):
         return None
@@ -30,7 +28,7 @@ def wal_waits(seen: Evidence) -> Finding | None:
 
 
 def waits_for_disk(seen: Evidence) -> Finding | None:
-    """30 % of the tasks' time PostgreSQL reads or writes files of tables, or waits for others that do."""
+    """30 % of the tasks' time PostgreSQL reads or writes files of tables, or waits for processes that do."""
     shares = [share_of_tasks(seen, sign) for sign in ("pg_wait_io", "pg_wait_lwlock")]
     if any(share is None for share in shares):
         return None
@@ -42,9 +40,8 @@ def waits_for_disk(seen: Evidence) -> Finding | None:
 
 
 def waits_for_client(seen: Evidence) -> Finding | None:
-    """Half of the tasks' time their backends wait in an open transaction for the connector to say more.
-
-    More such backends than there are tasks belong to other clients, and tell nothing of the connector.
+    """Half of the tasks' time their backends wait in an open transaction for the connector. More such backends than
+    tasks belong to other clients, and say nothing about the connector.
     """
     share = share_of_tasks(seen, "pg_wait_client")
     if share is None or share < CLIENT_WAITING or seen.levels["pg_wait_client"] > seen.around.tasks:
@@ -54,7 +51,7 @@ def waits_for_client(seen: Evidence) -> Finding | None:
 
 
 def pool_waits(seen: Evidence) -> Finding | None:
-    """Clients of 30 % of the tasks, on average, wait for a connection of PgBouncer's pool to be free."""
+    """Clients of 30 % of the tasks, on average, wait for a free connection of PgBouncer's pool."""
     share = share_of_tasks(seen, "pool_waiting")
     if share is None or share < WAITING:
         return None

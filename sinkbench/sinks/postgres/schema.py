@@ -1,6 +1,5 @@
-"""All that `schema.sql` makes for one trial: it lives in a schema of the trial's name, and goes with it.
-
-Only the table itself moves on to `public`, where connectors look for it, under the trial's name.
+"""Creates all of `schema.sql` for one trial in a schema of the trial's name, and removes it. Only the table moves on to
+`public`, where connectors look for it.
 """
 
 from __future__ import annotations
@@ -15,27 +14,15 @@ from psycopg import sql
 from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.audited import audited_in
 
-__all__ = [
-    "MARK",
-    "SCHEMA_TABLE",
-    "FileError",
-    "difference",
-    "make",
-    "names_one_of",
-    "remove",
-    "schema_comment",
-    "set_session",
-]
-
 SCHEMA_TABLE = "tides"
-"""The table that the file makes; a trial's table is this one, renamed."""
+"""The table that the file creates; a trial's table is this one, renamed."""
 MARK = "made by sinkbench for a trial; it may be dropped"
-"""The comment on a table and a schema that sinkbench has made; what lacks it belongs to others."""
+"""The comment on tables and schemas that sinkbench created; what lacks it belongs to others."""
 
 Connection = psycopg.Connection[Any]
 
-# All that can lie in a schema, or belongs to the whole database, but for what comes with something else: rows' and
-# arrays' types, TOAST. PostgreSQL's own objects have lower numbers, and names of its own schemas begin with pg_.
+# All objects of a schema or the database, except those that belong to another one (types of rows and arrays, TOAST).
+# PostgreSQL's own objects have lower OIDs, and the names of its own schemas begin with pg_.
 ELSEWHERE = """
     SELECT kind, found.oid, concat_ws('.', nspname, name) FROM (
         SELECT CASE relkind WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 'v' THEN 'view'
@@ -63,14 +50,14 @@ TABLE = """
     JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relname = %s
 """
 IDENTITY = "SELECT FROM pg_attribute WHERE attrelid = %s::oid AND attidentity <> ''"
-# ALTER TABLE takes these along to another schema.
+# ALTER TABLE moves these to another schema, too.
 BELONGING = """
     SELECT relname FROM pg_class WHERE relkind IN ('i', 'I', 'S') AND oid IN (
         SELECT indexrelid FROM pg_index WHERE indrelid = %(table)s::oid
         UNION ALL SELECT objid FROM pg_depend WHERE classid = 'pg_class'::regclass AND deptype IN ('a', 'i')
             AND refclassid = 'pg_class'::regclass AND refobjid = %(table)s::oid)
 """
-# What is written in SQL or a language like it; it is read when it is called.
+# Functions whose source is SQL or a similar language; it is read when they are called.
 FUNCTIONS = """
     SELECT pg_proc.oid::regprocedure::text, prosrc, prokind = 'f', proconfig FROM pg_proc
     JOIN pg_namespace ON pg_namespace.oid = pronamespace JOIN pg_language ON pg_language.oid = prolang
@@ -90,33 +77,32 @@ Objects = Mapping[tuple[str, int], str]
 
 
 class FileError(Exception):
-    """Why what the file says cannot be a trial's table: for a person, in one line."""
+    """Why the file's SQL cannot create a trial's table, in one line for a person."""
 
 
 def set_session(connection: Connection) -> None:
-    """Sets what a connection of sinkbench's own needs, for as long as it lasts, or until the end of `RESET ALL`."""
-    # A schema of the user's own would come first, and hide what a connector writes to.
+    """Sets a connection of sinkbench's own, until it ends or runs `RESET ALL`."""
+    # A user's own schema would come first, and hide what a connector writes to.
     connection.execute("SET search_path TO public")
-    # What is made and removed here waits for no standby, which may be the one that is not there.
+    # Creating and dropping waits for no standby, which may be the one that is down.
     connection.execute(_WAIT_FOR_NONE)
 
 
 def make(connection: Connection, text: str, target: str) -> None:
-    """Makes the table `target` in `public`, and a schema of that name with all else that the SQL makes.
+    """Creates the table `target` in `public`, and a schema of that name with all else that the SQL creates.
 
     Args:
-        connection: commits by itself; its settings are its user's own but for `search_path`, which is `public`.
-        text: SQL that makes the table `tides`.
-        target: name of the table and of the schema.
+        connection: in autocommit mode, with its user's own settings except `search_path`, which is `public`.
+        text: SQL that creates the table `tides`.
 
     Raises:
-        FileError: the SQL is none, its table cannot be used, or it makes or removes what is not the trial's alone.
-            There is nothing of it then, unless it ended its transaction.
-        psycopg.Error: all else, such as a table of that name.
+        FileError: the SQL is invalid, its table cannot be used, or it creates or drops what is not the trial's alone.
+            Nothing of it remains, unless it ended its transaction.
+        psycopg.Error: anything else, such as an existing table of that name.
     """
     run, schema = connection.execute, sql.Identifier(target)
     with connection.transaction():
-        # What others make or remove meanwhile is not seen: whatever differs, the file has done.
+        # Others' concurrent changes are not visible: every difference is the file's.
         run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         before = _elsewhere(connection, target)
         run(sql.SQL("CREATE SCHEMA {}").format(schema))
@@ -129,7 +115,7 @@ def make(connection: Connection, text: str, target: str) -> None:
             raise
         except psycopg.Error as error:
             raise FileError(str(error).strip().splitlines()[0]) from None
-        # What the file has set is not to last, on a connection that goes on.
+        # The file's settings must not outlast it, on a connection that continues.
         run("RESET ALL")
         set_session(connection)
         run("DISCARD TEMP")
@@ -144,18 +130,14 @@ def make(connection: Connection, text: str, target: str) -> None:
 
 
 def remove(connection: Connection, target: str) -> None:
-    """Removes the table `target` from `public`, and the schema with all else; what is not there is fine.
-
-    Raises:
-        StackError: something that belongs to others would go with it.
-    """
+    """Drops the table in `public` and the schema with all else. Raises StackError if that drops others' objects."""
     run, name = connection.execute, sql.Identifier(target)
     with connection.transaction():
         run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         if schema_comment(connection, target) != MARK:
             run(sql.SQL("DROP TABLE IF EXISTS public.{}").format(name))
             return
-        # So that all that is to go lies in one schema.
+        # So that all that is dropped is in one schema.
         run(sql.SQL("ALTER TABLE IF EXISTS public.{} SET SCHEMA {}").format(name, name))
         before = _elsewhere(connection, target)
         run(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
@@ -165,17 +147,13 @@ def remove(connection: Connection, target: str) -> None:
 
 
 def schema_comment(connection: Connection, target: str) -> str | None:
-    """The comment on the schema of that name: `MARK` if it is ours, empty if it has none; None if there is none."""
+    """The comment on a schema: `MARK` if it is sinkbench's, empty if it has none; None if there is no such schema."""
     found = connection.execute(MARKED, [target]).fetchall()
     return str(found[0][0] or "") if found else None
 
 
 def difference(before: Objects, after: Objects) -> str | None:
-    """What SQL has made or removed outside of its own schema, for a person; None if nothing.
-
-    Args:
-        before, after: what there is outside: kind and number of each object, and its name.
-    """
+    """What SQL has created or dropped outside of its own schema, for a person; None if nothing differs."""
     if removed := _missing(before, after):
         return f"it removes {removed}, which it has not made; leave that out"
     if made := _missing(after, before):
@@ -187,7 +165,7 @@ def difference(before: Objects, after: Objects) -> str | None:
 
 
 def names_one_of(source: str, names: Iterable[str]) -> str | None:
-    """The first of the names that the text of a function has as a word, outside of comments; None if none."""
+    """The first of the names that a function's source has as a word outside of comments; None if there is none."""
     said = COMMENTS.sub(" ", source)
     for name in sorted(names):
         if re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", said, re.IGNORECASE):
@@ -196,14 +174,14 @@ def names_one_of(source: str, names: Iterable[str]) -> str | None:
 
 
 def _missing(these: Objects, among: Objects) -> str:
-    """The first of these that are not among those, for a person; empty if all are."""
+    """The first of `these` that are not in `among`, for a person; empty if all are."""
     names = [f"{each[0]} {name}" for each, name in these.items() if each not in among]
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:
-    """What there is outside of a schema, what says most first."""
+    """The objects outside of a schema, the most informative first."""
     rows = connection.execute(ELSEWHERE, {"schema": schema}).fetchall()
     ranks = {"extension": 0, "schema": 1, "table": 2}
     rows.sort(key=lambda row: (ranks.get(row[0], len(ranks)), row[0], row[2]))
@@ -211,7 +189,7 @@ def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str
 
 
 def _checked_table(connection: Connection, schema: str) -> int:
-    """The number of the table that the file has made. Raises FileError if it lacks something."""
+    """The OID of the table that the file created. Raises FileError if it lacks something."""
     found = connection.execute(TABLE, [schema, SCHEMA_TABLE]).fetchall()
     if not found:
         raise FileError(f"it makes no table {SCHEMA_TABLE}")
@@ -235,18 +213,14 @@ def _checked_table(connection: Connection, schema: str) -> int:
 
 
 def _fix_functions(connection: Connection, schema: str, renamed: set[str]) -> None:
-    """Has every function find names where the file has made them, whatever calls it.
-
-    Raises:
-        FileError: one names what bears another name in every trial.
-    """
+    """Makes functions find the file's names. Raises FileError if one names an object that is renamed in trials."""
     for function, source, takes_path, settings in connection.execute(FUNCTIONS, [schema]).fetchall():
         if name := names_one_of(source, renamed):
             raise FileError(
                 f"function {function} names {name}, which has another name in each trial; use a transition table, or"
                 " TG_TABLE_NAME"
             )
-        # A procedure with settings of its own could no longer commit; it takes over its caller's path.
+        # A procedure with settings of its own could not commit; it uses its caller's path.
         if takes_path and not any(each.startswith("search_path=") for each in settings or ()):
             # PostgreSQL has quoted the function's name itself.
             altered, path = sql.SQL(function), sql.Identifier(schema)
@@ -258,7 +232,7 @@ def _move(connection: Connection, schema: str, belonging: Iterable[str]) -> None
     if schema != SCHEMA_TABLE:
         rename = sql.SQL("ALTER TABLE {}.{} RENAME TO {}")
         run(rename.format(within, sql.Identifier(SCHEMA_TABLE), within))
-        # They move along, and those of the default table have their names in `public`.
+        # They move with the table; those of the default table are named so in `public`.
         for other in belonging:
             run(rename.format(within, sql.Identifier(other), sql.Identifier(f"{schema}_{other}"[:63])))
     run(sql.SQL("COMMENT ON TABLE {}.{} IS {}").format(within, within, sql.Literal(MARK)))

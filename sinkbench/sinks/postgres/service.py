@@ -1,4 +1,4 @@
-"""PostgreSQL and PgBouncer as services: their sections of a stack file, whether they are ready, and their versions."""
+"""PostgreSQL and PgBouncer as services: their sections of a stack file, readiness, and versions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from sinkbench.stack.stackvalues import AS_REFERENCE, NOT_A_FILE, existing_file
 from sinkbench.stack.tools import find_postgres, find_program
 from sinkbench.yamlfile import mistake, shown
 
-__all__ = ["PGBOUNCER", "POSTGRES"]
-
 DSN_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 SHOWN = ("host", "port", "dbname")
 STREAMS = "SELECT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')"
@@ -36,12 +34,12 @@ CREATE_RIGHTS = "SELECT has_database_privilege(current_database(), 'CREATE'), ha
 
 
 def _dsn(value: object, info: ValidationInfo) -> str:
-    """A connection string of libpq's, as key=value pairs, with its files found and no password in it."""
+    """Checks a libpq connection string of key=value pairs without a password, and resolves its files."""
     if not isinstance(value, str):
         raise mistake(f"{{name}} must be a connection string, found {shown(value)}")
     try:
         parts: dict[str, Any] = conninfo_to_dict(value)
-    # What libpq says of a string that it cannot read quotes from it.
+    # libpq's error for an unreadable string quotes from it.
     except psycopg.ProgrammingError:
         raise mistake("{name} must be a connection string like 'host=db port=5432 dbname=bench user=bench'") from None
     if "password" in parts:
@@ -55,7 +53,7 @@ def _dsn(value: object, info: ValidationInfo) -> str:
 
 
 def _console(value: object, info: ValidationInfo) -> str:
-    """A connection string of PgBouncer's console."""
+    """Checks a connection string of PgBouncer's console."""
     found = _dsn(value, info)
     if conninfo_to_dict(found).get("dbname") != "pgbouncer":
         raise mistake("{name} must name dbname=pgbouncer, PgBouncer's own console")
@@ -78,7 +76,7 @@ class Postgres(_Dsn):
     """The database, straight, as the controller reaches it."""
 
     def variables(self) -> Mapping[str, str]:
-        # The driver's defaults: workers trust other authorities than we do.
+        # The driver's defaults: workers trust other authorities than the controller.
         return {"POSTGRES_SSLMODE": "prefer", "POSTGRES_CA": ""}
 
 
@@ -89,7 +87,7 @@ class PgBouncer(_Dsn):
 
 
 def _asked(endpoint: Endpoint, question: str, timeout_seconds: float = 10.0) -> tuple[Any, ...]:
-    """The first row of what is answered, after the user that asks, and the version that was told at the door."""
+    """The user that asks, the version that the server reported at login, and the first row of the answer."""
     seconds = max(2, round(timeout_seconds))
     with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
         answer = connection.execute(question.encode())
@@ -109,7 +107,7 @@ def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) ->
 
 
 def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwise: str = "") -> str | None:
-    """Why a question is not answered, or `otherwise` where the answer is no; without it a right was asked for."""
+    """Why a question fails, or `otherwise` if its answer is false; the default names missing rights."""
     try:
         user, _, *found = _asked(endpoint, question, timeout_seconds)
     except psycopg.Error as error:

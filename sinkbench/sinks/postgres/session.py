@@ -1,4 +1,4 @@
-"""How sinkbench connects to PostgreSQL, and how a session is set."""
+"""Connections of sinkbench to PostgreSQL, and settings of sessions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from sinkbench.sinks.postgres.configuring import of_database
 from sinkbench.sinks.postgres.jdbc import own_commit
 from sinkbench.sinks.reading import SinkSettings
 
-__all__ = ["APPLICATION", "UNSAFE_IF_OFF", "Connection", "commit_of", "connect", "is_unlogged", "settings_of"]
-
 Connection = psycopg.Connection[Any]
 
 APPLICATION = "sinkbench"
-"""The controller's own name, so that no probe counts its connections as a connector's."""
-# What the server promises of a row that is committed, and what else its speed depends on.
+"""The controller's name, so that its connections do not count as a connector's."""
+# What the server promises for a committed row, and what else its speed depends on.
 DURABILITY = (
     *("fsync", "synchronous_commit", "full_page_writes", "wal_level"),
     *("synchronous_standby_names", "wal_writer_delay"),
 )
 TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 UNSAFE_IF_OFF = ("fsync", "synchronous_commit", "full_page_writes")
-# As a connection has it that sets nothing itself.
+# As in a connection that sets nothing itself.
 SETTINGS = """
     SELECT name, CASE name WHEN 'synchronous_commit' THEN reset_val ELSE current_setting(name) END
     FROM pg_settings WHERE name = ANY(%s)
@@ -39,34 +37,32 @@ UNLOGGED = """
 
 
 def connect(dsn: str) -> Connection:
-    """A connection that commits each statement. Raises psycopg.Error."""
+    """Opens a connection in autocommit mode. Raises psycopg.Error."""
     return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
 
 
 def is_unlogged(connection: Connection, table: str) -> bool:
-    """Whether the table, or one of its partitions, is UNLOGGED."""
     return bool(connection.execute(UNLOGGED, [table, table]).fetchall()[0][0])
 
 
 def settings_of(connection: Connection, table: str, config: Mapping[str, str]) -> SinkSettings:
-    """How the server and a table are set for sessions of a connector of this configuration."""
+    """The settings of the server and of a table for sessions of a connector with this configuration."""
     found: dict[str, str] = {}
     with suppress(psycopg.Error):
         found = _set(connection, [*DURABILITY, *TUNING], config)
-    # No names are a setting, too.
+    # An empty list of names is a setting, too.
     found = {name: value or "none" for name, value in found.items()}
     durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
     return SinkSettings(durability, tuning, database_promise(durability, unlogged=is_unlogged(connection, table)))
 
 
 def commit_of(connection: Connection, config: Mapping[str, str]) -> str | None:
-    """`synchronous_commit` of sessions of a connector of this configuration."""
     return _set(connection, ["synchronous_commit"], config).get("synchronous_commit")
 
 
 def _set(connection: Connection, wanted: list[str], config: Mapping[str, str]) -> dict[str, str]:
     found = {str(name): str(value) for name, value in connection.execute(SETTINGS, [wanted])}
-    # What was set for the database since this connection began applies to those of connectors.
+    # What was set for the database since this connection began applies to connectors' sessions.
     found |= {name: value for name, value in of_database(connection).items() if name in wanted}
     commit = own_commit(config)
     return found if commit is None else {**found, "synchronous_commit": commit}

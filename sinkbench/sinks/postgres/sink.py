@@ -31,8 +31,6 @@ from sinkbench.sinks.postgres.times import Times
 from sinkbench.sinks.reading import SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
 
-__all__ = ["PostgresSink", "open_postgres"]
-
 IDENTITY = """
     SELECT pg_get_serial_sequence(quote_ident(%s), attname)::regclass::oid FROM pg_attribute
     WHERE attrelid = to_regclass(quote_ident(%s)) AND attidentity <> ''
@@ -43,31 +41,23 @@ LEFTOVERS = """
     UNION SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) AND obj_description(oid, 'pg_namespace') = %s
 """
 COMMENT = "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(quote_ident(%s))"
-# Only a transaction that writes gets an id, so the ids count commits of records and not the look-ups of the schema that
-# a connector makes before every batch, which are transactions too.
+# Only a transaction that writes gets an id, so the ids count commits of records, not the look-ups of the schema that a
+# connector makes before every batch, which are transactions, too.
 WRITES = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 
 @maps_exceptions(psycopg.Error)
 class PostgresSink:
-    """One PostgreSQL database, and the PgBouncer before it."""
-
     name = "postgres"
 
     def __init__(self, dsn: str, pgbouncer_admin: str | None, schema_file: Path, *, shared: bool = False) -> None:
-        """
-        Args:
-            dsn: connection string, straight to PostgreSQL.
-            pgbouncer_admin: connection string of PgBouncer's console; None where there is no PgBouncer.
-            schema_file: SQL that makes the table `tides`, and what that needs.
-            shared: whether others use this server; then no checkpoint is forced.
-
-        Raises:
-            StackError: PostgreSQL or PgBouncer does not answer.
+        """Connects to PostgreSQL by `dsn`, and to PgBouncer's console if there is one. `schema_file` is SQL that
+        creates the table `tides` and what it needs. On a `shared` server no checkpoint is forced. Raises StackError if
+        one of them does not answer.
         """
         self._schema_file = schema_file
         self._shared = shared
-        # The sequence behind each table's identity column, and the table itself if its rows have a key.
+        # The sequence of each table's identity column, and the table's OID if its rows have a key.
         self._counters: dict[str, tuple[int, int]] = {}
         try:
             self._connection = connection = connect(dsn)
@@ -104,7 +94,7 @@ class PostgresSink:
         except FileNotFoundError:
             raise TargetError(f"{file}: there is no such file; restore it") from None
         except FileError as error:
-            # What a file has committed itself is there.
+            # What a file has committed itself remains.
             if schema_comment(self._connection, target) == MARK:
                 self.drop(target)
             raise TargetError(f"PostgreSQL did not make the table {target} of {file}: {error}") from None
@@ -115,13 +105,13 @@ class PostgresSink:
         return Created(columns, tuple(self._notes(target)))
 
     def _checkpoint(self) -> None:
-        """What was written before would otherwise be paid for by the trial."""
+        """Otherwise the trial would pay for earlier writes."""
         if not self._shared:
             with suppress(psycopg.errors.InsufficientPrivilege):
                 self._connection.execute("CHECKPOINT")
 
     def _notes(self, target: str) -> list[str]:
-        # Sessions that begin now are set otherwise than this one.
+        # New sessions have other settings than this one.
         set_to = {**self.settings(target, {}).durability, **self._service_settings.given.get("postgres", {})}
         unsafe = [f"{name} is off" for name in UNSAFE_IF_OFF if set_to[name] == "off"]
         if is_unlogged(self._connection, target):
@@ -153,14 +143,14 @@ class PostgresSink:
         return self._clients.reading(*self._counters[target])
 
     def settle(self, target: str) -> None:
-        """Nothing to do: what is committed is visible."""
+        """Does nothing: what is committed is visible."""
 
     def count(self, target: str) -> int:
         ((rows,),) = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))
         return int(rows)
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-        # A generator, so that what the client raises while it runs is mapped.
+        # A generator, so that errors of the client are mapped while it runs.
         yield from sequences(self._connection, target, run)
 
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
@@ -183,7 +173,6 @@ class PostgresSink:
 
 
 def open_postgres(endpoints: Endpoints, checkout: Path) -> PostgresSink:
-    """The sink of a stack that has it."""
     console = endpoints.sinks.get("pgbouncer")
     return PostgresSink(
         endpoints.sinks["postgres"].address,

@@ -1,4 +1,4 @@
-"""A table that lies on a disk of its own: for the fault `fill`."""
+"""Moves a table to a small disk, for the fault `fill`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from sinkbench.services.failures import map_exceptions
 from sinkbench.sinks.postgres.session import Connection
 from sinkbench.stack.smalldisk import SmallDisk
 
-__all__ = ["DiskToFill"]
-
 SPACE = "sinkbench_small_disk"
-"""The table space. Only one trial at a time has one."""
+"""The tablespace. Only one trial at a time has one."""
 USUAL = "pg_default"
 LOCK_SECONDS, TRIES = 5, 4
-# The table, or its partitions, and their indexes. What only stands for others has no pages.
+# The table or its partitions, and their indexes. Partitioned tables and indexes have no pages.
 PARTS = """
     WITH RECURSIVE parts(oid) AS (
         SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
@@ -33,7 +31,7 @@ THERE = "SELECT FROM pg_tablespace WHERE spcname = %s"
 
 
 class DiskToFill:
-    """Has a table, with its indexes, on a small disk of the server's machine; the server's account owns it."""
+    """Moves a table and its indexes to a small disk of the server's machine, which the server's account owns."""
 
     def __init__(self, connection: Connection) -> None:
         """`connection` is of a superuser."""
@@ -51,13 +49,12 @@ class DiskToFill:
             finally:
                 with map_exceptions(psycopg.Error):
                     _move_back(self._connection)
-                # A server that is dead now looks for it when it is started again.
+                # A server that is down looks for the tablespace when it starts again.
                 disk.used = False
 
 
 def _move_to(connection: Connection, target: str, directory: Path) -> None:
-    """Moves the table and its indexes to an empty directory."""
-    # That of a controller that was killed.
+    # Left by a controller that was killed.
     _move_back(connection)
     create = sql.SQL("CREATE TABLESPACE {} LOCATION {}")
     connection.execute(create.format(sql.Identifier(SPACE), sql.Literal(str(directory))))
@@ -69,7 +66,7 @@ def _move_to(connection: Connection, target: str, directory: Path) -> None:
 
 
 def _move_back(connection: Connection) -> None:
-    """Moves all that lies there to where tables usually are; nothing if there is no such table space."""
+    """Moves everything in the tablespace back to the default one and drops it, if it exists."""
     if not connection.execute(THERE, [SPACE]).fetchall():
         return
     connection.execute(sql.SQL("SET lock_timeout TO {}").format(sql.Literal(f"{LOCK_SECONDS}s")))

@@ -1,4 +1,4 @@
-"""What PostgreSQL and PgBouncer tell of themselves before a race: connections, pools, replicas, durability."""
+"""The state of PostgreSQL and PgBouncer before a race: connections, pools, replicas, durability."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF
 from sinkbench.sinks.state import Checkup, Database, Pooler, SinkState, Target
 from sinkbench.stack import Endpoint, Endpoints
 
-__all__ = ["CHECKUP", "database_of", "pooler_of", "refusal", "target_of"]
-
 TIMEOUT_SECONDS = 10
-# What pgjdbc calls itself, unless its URL has another `ApplicationName`.
+# pgjdbc's application name, unless its URL sets `ApplicationName`.
 DRIVER = "PostgreSQL JDBC Driver"
-# PostgreSQL has `reserved_connections` from 16 on.
+# PostgreSQL has `reserved_connections` since version 16.
 ASKED = """
     SELECT current_setting('max_connections')::int AS most,
         current_setting('superuser_reserved_connections')::int
@@ -40,8 +38,8 @@ SESSIONS = """
 """
 SETTINGS = "SELECT name, current_setting(name) AS value FROM pg_settings WHERE name = ANY(%s)"
 UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
-# From this version on PgBouncer can have prepared statements follow a client; from 1.24 on it does so by default, as
-# its setting tells.
+# Since this version PgBouncer can make prepared statements follow a client; since 1.24 it does so by default, as its
+# setting shows.
 PREPARES = (1, 21)
 
 SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
@@ -71,7 +69,7 @@ def look(endpoints: Endpoints) -> SinkState:
 
 
 def _connected(address: str) -> psycopg.Connection[DictRow]:
-    # PgBouncer's console knows no prepared statements.
+    # PgBouncer's console has no prepared statements.
     return psycopg.connect(
         address,
         autocommit=True,
@@ -83,11 +81,7 @@ def _connected(address: str) -> psycopg.Connection[DictRow]:
 
 
 def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int], following: Sequence[Row] = ()) -> Database:
-    """A server by the answers to `ASKED`, `SESSIONS` and `replication.ASKED`.
-
-    `pooled` are the ports that a pooler's connections come from: these bear the name of the client that they serve, or
-    served last.
-    """
+    """A server by answers; `pooled` are ports of a pooler's connections, named like the client they served last."""
     seen = bool(asked["sees"])
     by_jdbc = sum(row["name"] == DRIVER and row["port"] not in pooled for row in sessions)
     used = sum(row["name"] != APPLICATION for row in sessions) if seen else int(asked["backends"])
@@ -96,7 +90,7 @@ def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int], fol
         reserved=int(asked["reserved"]),
         used=used,
         by_jdbc=by_jdbc if seen else None,
-        # Of those in a quorum it waits for some, whichever answer first.
+        # A quorum waits for some of its standbys, whichever answer first.
         waited_for=waited_for(str(following[0]["names"])) if following else int(asked["waited_for"]),
         waits_for=str(following[0]["names"]) if following else "",
         standbys=tuple(replication.standbys_of(following)),
@@ -104,7 +98,7 @@ def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int], fol
 
 
 def _pooler(endpoint: Endpoint, database: str) -> tuple[Pooler, set[int]]:
-    """PgBouncer, as it serves the database, and the ports that its connections to it come from."""
+    """PgBouncer's state for the database, and the ports of its connections to it."""
     with map_exceptions(psycopg.Error), _connected(endpoint.address) as console:
         asked = {what: console.execute(f"SHOW {what}".encode()).fetchall() for what in ("CONFIG", "DATABASES", "POOLS")}
         ports = {int(row["local_port"]) for row in console.execute("SHOW SERVERS") if row["database"] == database}
@@ -115,9 +109,9 @@ def _pooler(endpoint: Endpoint, database: str) -> tuple[Pooler, set[int]]:
 
 
 def pooler_of(address: str, version: str, asked: Mapping[str, list[Any]], database: str) -> Pooler:
-    """PgBouncer by its answers to SHOW CONFIG, DATABASES and POOLS, as it serves the database."""
+    """PgBouncer's state for the database, by its answers to SHOW CONFIG, DATABASES and POOLS."""
     config = {str(row["key"]): str(row["value"]) for row in asked["CONFIG"]}
-    # One that is reached by the entry "*" is shown once a client has asked for it.
+    # A database that the entry "*" serves is shown once a client has used it.
     served: Row = next((row for row in asked["DATABASES"] if row["name"] == database), {})
     pools = [row for row in asked["POOLS"] if row["database"] == database]
     return Pooler(
@@ -132,7 +126,7 @@ def pooler_of(address: str, version: str, asked: Mapping[str, list[Any]], databa
 
 
 def target_of(file: Path) -> Target:
-    """The table that a file of SQL would make."""
+    """The table that a file of SQL would create. Raises TargetError if the file cannot be read."""
     try:
         text = read_text(file, TargetError)
     except FileNotFoundError:
@@ -142,12 +136,12 @@ def target_of(file: Path) -> Target:
 
 
 def read_only(endpoints: Endpoints, config: Mapping[str, str]) -> bool | None:
-    """As of `jdbc.read_only`."""
+    """See `jdbc.read_only`."""
     return jdbc.read_only(config, _known(endpoints), anywhere=not endpoints.shared)
 
 
 def refusal(endpoints: Endpoints, config: Mapping[str, str]) -> str | None:
-    """As of `jdbc.refusal`."""
+    """See `jdbc.refusal`."""
     return jdbc.refusal(config, _known(endpoints))
 
 

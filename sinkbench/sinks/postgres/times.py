@@ -1,4 +1,4 @@
-"""When records arrived in a table, which keeps the time of every insertion itself, by the server's clock."""
+"""Arrival times in a table, which keeps the server's time of every insertion."""
 
 from __future__ import annotations
 
@@ -18,29 +18,25 @@ from sinkbench.sinks.postgres.audited import audited_in, key_table
 from sinkbench.sinks.postgres.schema import set_session
 from sinkbench.sinks.postgres.session import Connection, connect
 
-__all__ = ["Times"]
-
 CLOCK_QUESTIONS = 9
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 @maps_exceptions(psycopg.Error)
 class Times:
-    """The times that tables keep."""
-
     def __init__(self, connection: Connection, dsn: str) -> None:
         self._connection = connection
         self._dsn = dsn
 
     def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
-        # This connection may be lost until then: a server that is killed and started again still has the times.
+        # It connects when it is read: this connection may be lost until then, but a restarted server has the times.
         return nullcontext(_Stamps(self._dsn, target))
 
     def rate(self, target: str, records: int) -> float | None:
         if key_table(self._connection, target):
-            # What changes a row keeps the time at which it was inserted.
+            # An update keeps the time of the row's insertion.
             return None
-        # The rows are numbered as they are inserted, so two of them tell, whatever the size of the table.
+        # Rows are numbered as they are inserted, so two of them suffice, whatever the size of the table.
         first, last = max(1, round(LOW_SHARE * records)), round(HIGH_SHARE * records)
         query = sql.SQL("SELECT extract(epoch FROM stored)::float8 FROM {} WHERE id IN (%s, %s) ORDER BY id")
         try:

@@ -1,4 +1,4 @@
-"""Plain clients of PostgreSQL, by which its limit is measured."""
+"""Plain clients of PostgreSQL, for its limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ from sinkbench.services.failures import map_exceptions, maps_exceptions
 from sinkbench.sinks.postgres.session import APPLICATION
 from sinkbench.sinks.writing import Destination, Refused
 
-__all__ = ["Copy", "Insert"]
-
 
 @maps_exceptions(psycopg.Error)
 class _Connection:
-    """A connection that commits each statement."""
-
     def __init__(self, to: Destination) -> None:
         self._connection = psycopg.connect(
             to.endpoint.address, autocommit=True, application_name=APPLICATION, prepare_threshold=None
@@ -32,7 +28,7 @@ class _Connection:
 
 @maps_exceptions(psycopg.Error)
 class Copy(_Connection):
-    """A COPY a batch, with a block of its text format that is ready to send."""
+    """One COPY per batch, whose data is encoded in advance."""
 
     def __init__(self, to: Destination) -> None:
         super().__init__(to)
@@ -47,12 +43,12 @@ class Copy(_Connection):
 
 
 def _refusals() -> AbstractContextManager[None]:
-    """Raises what PostgreSQL says of a record, not of a connection, as Refused."""
+    """Raises PostgreSQL's errors about a record, not those about a connection, as Refused."""
     return map_exceptions(psycopg.DataError, psycopg.IntegrityError, to=Refused)
 
 
 def _escaped(record: bytes) -> bytes:
-    """A value as COPY's text format has it; a record of the user's may go over several lines."""
+    """A value in COPY's text format; a user's record may have several lines."""
     for sign, escape in ((b"\\", b"\\\\"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t")):
         record = record.replace(sign, escape)
     return record
@@ -60,7 +56,7 @@ def _escaped(record: bytes) -> bytes:
 
 @maps_exceptions(psycopg.Error)
 class Insert(_Connection):
-    """One INSERT of many rows a batch, with a statement that is ready to send."""
+    """One INSERT of many rows per batch, whose statement is made in advance."""
 
     def batch(self, records: Sequence[bytes]) -> bytes:
         begins = sql.SQL("INSERT INTO {} (payload) VALUES ").format(self._table).as_bytes(self._connection)

@@ -1,4 +1,4 @@
-"""A fault that is a command of the user's own, and the one that undoes it."""
+"""A fault that is a command of the user, and the command that undoes it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
 from sinkbench.trial.names import Names
 
-__all__ = ["commanded"]
-
-# Whoever breaks something from afar waits for a connection; what takes longer belongs in the fault's own seconds.
+# Includes the time to connect to a remote host; a longer action belongs in the fault's own seconds.
 COMMAND_SECONDS = 60.0
 
 
 @contextmanager
 def commanded(command: str, undo: str, names: Names) -> Iterator[None]:
-    """Runs `command` by the shell, and `undo` when the context is left, also if the command has failed.
+    """Runs `command` in a shell, and `undo` at the end of the context, also if the command failed.
 
-    Both find the trial's topic, connector and index or table in SINKBENCH_TOPIC, SINKBENCH_CONNECTOR and
-    SINKBENCH_TARGET. Raises StackError if one fails, or does not end in time, with the last line that it has printed.
+    Raises StackError, with the last output line, if one fails or times out.
     """
     found = {
         "SINKBENCH_TOPIC": names.topic,
@@ -46,7 +43,7 @@ def commanded(command: str, undo: str, names: Names) -> Iterator[None]:
 
 
 def _run(key: str, text: str, variables: Mapping[str, str]) -> None:
-    # Not a pipe, which a process that goes on in the background would keep open.
+    # A background process would keep a pipe open.
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             ["sh", "-c", text],
@@ -54,7 +51,7 @@ def _run(key: str, text: str, variables: Mapping[str, str]) -> None:
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **variables},
-            # Ctrl-C is for the race, which then undoes this.
+            # Ctrl-C must reach only the race, which then undoes the fault.
             start_new_session=True,
         )
         try:

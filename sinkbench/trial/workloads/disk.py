@@ -1,4 +1,4 @@
-"""What a fault of a sink needs around its trial: a disk that can be filled, roles that are changed back."""
+"""Contexts for faults of a sink: a disk that can be filled, and roles that are restored."""
 
 from __future__ import annotations
 
@@ -13,23 +13,17 @@ from sinkbench.stack.smalldisk import SmallDisk
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.resources import Resources
 
-__all__ = ["disk_to_fill", "usual_roles"]
-
-# What a record takes with its indexes and its rows' heads, at most, by its own size; and what an empty table takes.
+# Maximum space of a record with indexes and row headers, as a multiple of its size; and of an empty table.
 TIMES, EMPTY_BYTES = 20, 256 * 2**20
-# What it takes as a rule.
+# Usual multiple.
 USUAL_TIMES = 3
 
 
 @contextmanager
 def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
-    """The disk of the trial's target, which is there already, as long as the context lasts.
+    """Moves the target to a disk that can be filled, and has room for all records, within the context.
 
-    There is room for all of the trial's records while the disk is not filled.
-
-    Raises:
-        TrialFailed: what is to lie on it does not fit the memory.
-        ServiceError: it cannot be had, or what lies on it cannot be taken away in the end.
+    Raises TrialFailed if the disk does not fit the memory, and ServiceError if it cannot be created or removed.
     """
     cluster, records = own.cluster, own.records
     size = cluster.value_bytes(own.cell.form)
@@ -53,12 +47,12 @@ def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
 
 @contextmanager
 def usual_roles(cluster: Cluster, sink: str) -> Iterator[None]:
-    """Has the primary be the first node again when the context is left, whatever happened in it. Raises StackError."""
+    """Makes the first node the primary again at the end of the context. Raises StackError."""
     try:
         yield
     finally:
         try:
             needed(needed(cluster.stack.faults, "faults").promotion(sink), "promotion").restore()
         finally:
-            # Connections to what was the primary meanwhile are of no more use.
+            # Connections to the interim primary are broken.
             cluster.refresh()

@@ -1,4 +1,4 @@
-"""Drain: the topic is full before the connector starts, and how fast it empties is measured. And the pilot."""
+"""Drain: the topic is full before the connector starts; measures how fast it is read. And the pilot."""
 
 from __future__ import annotations
 
@@ -32,16 +32,11 @@ from sinkbench.trial.trial import check_replication, measured, raise_if_ended_ea
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures
 
-__all__ = ["Drain", "Pilot", "drained", "drained_by", "load_topic", "looked_at", "rate_after", "rounded", "take_pilot"]
-
-
-# A pilot leaves what takes longer to its next visit: the pilots between warm the same JVMs.
+# Limits a visit, in lengths of a pilot; the pilot continues at its next one: those in between warm the same JVMs.
 LONGEST_VISIT = 9
 
 
 class Drain:
-    """The workload that measures capacity."""
-
     def around(self, own: Resources) -> AbstractContextManager[Around]:
         return nullcontext(Around())
 
@@ -53,7 +48,7 @@ class Drain:
         return drained_by(own)
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
-        # The rows that were there before have times, too.
+        # Rows from before the trial have times, too.
         times = own.sink.capabilities.times
         if times is None or found.audited.audit is None or found.cell.rows_before:
             return After()
@@ -61,7 +56,7 @@ class Drain:
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
         if not found.cell.probes:
-            # So few samples tell neither a rate nor whether it was steady.
+            # Too few samples for a rate or its steadiness.
             return drained(found, reasons, found.after.stamped_records_per_second)
         steady = steadiness(*stored_counts(found.samples), found.records)
         return {
@@ -73,19 +68,17 @@ class Drain:
 
 
 def load_topic(own: Resources) -> Loaded:
-    """Fills the topic. Raises TrialFailed unless it then holds every record."""
+    """Loads the topic. Raises TrialFailed unless it then contains every record."""
     own.observer.phase("loading the topic")
     return check_loaded(own.load_topic(progress=lambda done: own.observer.progress(done, own.records)))
 
 
 def timeouts_of(own: Resources, enough: Enough | None = None) -> Timeouts:
-    """When a drain is given up, or was seen enough of."""
     drain = own.cluster.plan.drain
     return Timeouts(drain.stall_seconds, drain.timeout_seconds, enough)
 
 
 def drained_by(own: Resources, enough: Enough | None = None) -> Timeline:
-    """Runs the connector until everything is stored, or `enough` was seen."""
     following = Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts_of(own, enough)))
     with following, following.samples() as samples:
         for _ in samples:
@@ -96,11 +89,7 @@ def drained_by(own: Resources, enough: Enough | None = None) -> Timeline:
 def drained(
     found: Measured, reasons: Sequence[Reason], rate: float | None, stalled: Sequence[Stall] | None = None
 ) -> Figures:
-    """The figures of every drain; a trial without a rate is invalid.
-
-    Args:
-        stalled: when nothing was stored though it was due; None: whenever nothing was.
-    """
+    """Returns the figures of a drain; without a rate it is invalid. `stalled` replaces the stalls of the samples."""
     more = []
     if rate is None and not reasons:
         text = "too few samples between 10 % and 90 % of the records; ask for a longer window_seconds"
@@ -119,7 +108,7 @@ def drained(
 
 
 def looked_at(found: Measured) -> Figures:
-    """Whether the JVMs were warm, and how far tasks read ahead of the sink."""
+    """Returns whether the JVMs were warm, and how far tasks read ahead of the sink."""
     window = middle(found.samples, found.records)
     share = None if window is None else compiling_share(found.samples, *window)
     return Figures(
@@ -130,11 +119,7 @@ def looked_at(found: Measured) -> Figures:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What a pilot has found: a rate to size trials by, or why there is none.
-
-    Attributes:
-        compiling_share: share of all CPU time that went into compiling at its end; None if that is not known.
-    """
+    """Result of a pilot: a rate to size trials by, or why there is none. `compiling_share` is of all CPU time."""
 
     records_per_second: float | None
     problem: str | None = None
@@ -142,10 +127,9 @@ class Pilot:
 
 
 def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
-    """Runs a cell on a topic that is already loaded until its rate hardly rises and its JVMs hardly compile.
+    """Runs a cell on a loaded topic, which stays, until its rate levels off and its JVMs hardly compile.
 
-    A pilot is not audited, and the topic, which other pilots use too, stays. With few `seconds_left` it is short, but
-    long enough for a rate.
+    There is no audit. With few `seconds_left` it lasts just long enough for a rate.
     """
     drain = own.cluster.plan.drain
     seconds = drain.pilot_seconds
@@ -170,14 +154,10 @@ def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
 
 
 def rate_after(samples: Sequence[Sample], records: int, seconds: float | None) -> float | None:
-    """Records per second until 90 % were stored, None if too few samples show progress.
-
-    It begins at that second of the samples, or when 10 % were stored.
-    """
+    """Records per second from `seconds` (or 10 % stored) to 90 % stored; None if too few samples show progress."""
     found = drain_rate(*stored_counts(samples), records, from_seconds=seconds)
     return None if found is None else found.records_per_second
 
 
 def rounded(value: float | None, digits: int = 3) -> float | None:
-    """A figure as a record keeps it."""
     return None if value is None else round(value, digits)

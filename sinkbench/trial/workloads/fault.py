@@ -1,7 +1,4 @@
-"""A trial in which something is broken on purpose: what becomes of its records?
-
-They come at a constant rate, or all are in the topic before the connector starts.
-"""
+"""A trial with a fault: records come at a constant rate, or are all in the topic before the connector starts."""
 
 from __future__ import annotations
 
@@ -30,11 +27,9 @@ from sinkbench.trial.workloads.network import proxied_network, proxy_targets_use
 from sinkbench.trial.workloads.offering import Backlog, Offering
 from sinkbench.trial.workloads.sustain import arrivals_around, clock_ms, one_in, read_arrivals
 
-__all__ = ["Fault"]
-
-# The producer waits for a broker that is started again.
+# The producer waits for a restarting broker.
 LATE_SECONDS = 40.0
-# Nothing is broken before the tasks run.
+# The fault begins only when the tasks run.
 START_SECONDS = 60.0
 
 
@@ -42,9 +37,8 @@ START_SECONDS = 60.0
 class Fault:
     """The workload with a fault. It ends when all records are read, however often they were written.
 
-    What the fault does to the pipeline is no reason against the trial: that is what it measures. A pipeline that does
-    not recover by itself is helped as a person would help it, after the plan's patience, and that is kept.
-    `offered` is the rate of the load, in records per second; None: the trial's records are a backlog.
+    The fault's effect is no reason against the trial. After the plan's patience, a pipeline that does not recover is
+    restarted or redirected, which is recorded. `offered` is in records per second; None: a backlog.
     """
 
     offered: float | None
@@ -62,7 +56,7 @@ class Fault:
             if what == PROMOTE:
                 opened.enter_context(usual_roles(own.cluster, own.cell.sink))
             if self.offered is not None:
-                # Of a backlog all records were due before the connector was there: none is late.
+                # A backlog has no due times, so no record is late.
                 around = replace(around, arriving=opened.enter_context(arrivals_around(own)))
             yield around
 
@@ -100,7 +94,7 @@ class Fault:
                             own.observer.phase(f"{fault.name}, while {meanwhile}")
                         injection.begin(following.placement or {})
                         course.take(injection.events())
-                    # What lasts until all is stored must not be waited for.
+                    # A fault that lasts until all is stored must not be waited for.
                     watch.ended = course.found.began if fault.seconds is None else course.found.ended
                     watch.bad = course.found.poisoned
                     if (deed := watch.deed(sample)) is not None:
@@ -110,7 +104,7 @@ class Fault:
             sent = _without_poison(own, load.result(), course.found.poisoned)
             check_loaded(sent)
         if sent is None and load.loaded is not None:
-            # After a failure a whole load can still be audited.
+            # A complete load can still be audited after a failure.
             with suppress(ServiceError, OSError):
                 sent = _without_poison(own, load.loaded, course.found.poisoned)
         return replace(following.timeline, loaded=sent, faulted=course.found)
@@ -167,11 +161,7 @@ class Fault:
 
 
 class _Course:
-    """The course of a fault, as its events tell; in the trial's thread alone.
-
-    Attributes:
-        found: what has happened so far.
-    """
+    """The course of a fault, from its events. Used only in the trial's thread."""
 
     def __init__(self, own: Resources) -> None:
         self._own = own
@@ -180,12 +170,11 @@ class _Course:
 
     @property
     def began(self) -> bool:
-        """Whether it has begun."""
         return self.found.began is not None
 
     @contextmanager
     def told_of(self, injection: Injection) -> Iterator[None]:
-        """The injection as a context, after which all that has happened in it is taken in, whatever ends it."""
+        """Enters the injection and takes in all its events at the end."""
         try:
             with injection:
                 yield
@@ -193,7 +182,6 @@ class _Course:
             self.take(injection.events())
 
     def take(self, events: Iterable[Event]) -> None:
-        """Takes in what has happened."""
         for event in events:
             if isinstance(event, Began):
                 self.found = replace(self.found, began=event.at, target=event.target)
@@ -207,18 +195,16 @@ class _Course:
                 self._moved = event
 
     def too_late(self, late: bool) -> None:
-        """Takes in whether everything was stored before the fault."""
         self.found = replace(self.found, too_late=late)
 
     def recovered(self, recovered: bool) -> None:
-        """Takes in whether the pipeline has recovered."""
         self.found = replace(self.found, recovered=recovered)
 
     def act(self, deed: Deed, now: float) -> None:
-        """Does what a person would do who has waited long enough."""
+        """Sends the request that a user would send after waiting."""
         own, connect = self._own, self._own.cluster.connect
         if (to := self._new_address()) is not None:
-            # To start it again would not lead it elsewhere.
+            # A restart would not change its address.
             deed = Deed.REDIRECT
         act = Act(seconds=round(now - (self.found.began or 0.0), 3), command=deed.format(name=own.names.connector))
         self.found = replace(self.found, acts=(*self.found.acts, act))
@@ -230,10 +216,7 @@ class _Course:
             connect.restart(own.names.connector)
 
     def _new_address(self) -> dict[str, str] | None:
-        """What the connector's variables for its sink's only address hold from now on.
-
-        None if they stay: it was redirected already, or finds the new primary itself.
-        """
+        """New variables for the sink's only address; None if it was redirected or finds the new primary itself."""
         cell, cluster, moved = self._own.cell, self._own.cluster, self._moved
         redirect = Deed.REDIRECT.format(name=self._own.names.connector)
         if moved is None or any(act.command == redirect for act in self.found.acts):
@@ -244,10 +227,7 @@ class _Course:
 
 
 class _Due:
-    """When a fault is due: its time after the first record was stored, or the load is over.
-
-    A share of a backlog is one of the records that are stored.
-    """
+    """When a fault is due: a time after the first stored record, the load's end, or a share of a backlog."""
 
     def __init__(self, of_backlog: bool, fault: PlanFault, load_seconds: float, records: int) -> None:
         self._of_backlog = of_backlog
@@ -257,7 +237,6 @@ class _Due:
         self._first: float | None = None
 
     def has_come(self, sample: Sample) -> bool:
-        """Whether its moment has come by this sample."""
         if self._first is None and sample.stored:
             self._first = sample.seconds
         stored = sample.stored or 0
@@ -270,10 +249,7 @@ class _Due:
 
 
 def _check_start(own: Resources, following: Following, sample: Sample, *, began: bool) -> None:
-    """Raises TrialFailed if the tasks do not start, or are uneven before the fault has begun.
-
-    What the fault does to the tasks is no reason against the trial; how they were before is.
-    """
+    """Raises TrialFailed if the tasks do not start, or are uneven before the fault, whose effect that is later."""
     if following.placement is None and sample.seconds > START_SECONDS:
         text = f"not all of {own.cell.tasks} tasks started in {START_SECONDS:.0f} s"
         raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
@@ -285,7 +261,7 @@ def _check_start(own: Resources, following: Following, sample: Sample, *, began:
 
 @contextmanager
 def _refreshed(own: Resources, fault: PlanFault) -> Iterator[None]:
-    """Finds all services anew in the end: what was started again has forgotten its connections."""
+    """Reconnects to all services at the end: restarted services have lost their connections."""
     try:
         yield
     finally:
@@ -294,5 +270,5 @@ def _refreshed(own: Resources, fault: PlanFault) -> Iterator[None]:
 
 
 def _without_poison(own: Resources, loaded: Loaded, poisoned: int) -> Loaded:
-    """What came of a load, without the bad records that were put into its topic."""
+    """Returns the load without the bad records in its topic."""
     return replace(loaded, in_topic=own.in_topic() - poisoned) if poisoned else loaded

@@ -1,4 +1,4 @@
-"""When a trial with a fault is over, and when a person would act: pure decisions over its samples."""
+"""Decides from its samples when a trial with a fault is over, and when a user would act. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from sinkbench.errors import ReasonCode
 from sinkbench.trial.rest import QUIET_SECONDS, SESSION_SECONDS
 from sinkbench.trial.stop import End, end_with
 
-__all__ = ["Deed", "FaultWatch", "Patience"]
-
-# A pipeline that does not recover after this many restarts does not recover.
+# After this many restarts a pipeline does not recover.
 MOST_DEEDS = 3
-# What has died otherwise than by the fault is seen for so long before the trial is given up.
+# A service that died of another cause is given this time before the trial fails.
 DEAD_SECONDS = 5.0
 
 
 class Deed(StrEnum):
-    """What a person does about a pipeline that does not recover, as a request to Connect."""
+    """A request to Connect for a pipeline that does not recover."""
 
     RESTART_FAILED = "POST /connectors/{name}/restart?includeTasks=true&onlyFailed=true"
     REDIRECT = "PUT /connectors/{name}/config, with the new primary's address in the place of the old one's"
@@ -28,38 +26,21 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a person waits.
-
-    Attributes:
-        failed_seconds: for tasks that are FAILED.
-        timeout_seconds: longest trial.
-    """
+    """How long a user waits: for FAILED tasks, and for the whole trial."""
 
     failed_seconds: float
     timeout_seconds: float
 
     @property
     def still_seconds(self) -> float:
-        """For a pipeline that stands still, and calls itself RUNNING.
-
-        Kafka keeps the partitions of a dead consumer for a while, in which it may still recover.
-        """
+        """How long a RUNNING pipeline may stand still: Kafka keeps the partitions of a dead consumer for a while."""
         return self.failed_seconds + SESSION_SECONDS
 
 
 class FaultWatch:
-    """Looks at one sample after the other. What the fault itself does ends no trial.
+    """Watches the samples. The fault's own effects do not end the trial.
 
-    Args:
-        records: that the trial's topic gets.
-        tasks: of its connector.
-        patience: of the person who would act.
-
-    Attributes:
-        ended: when the fault was undone, on the samples' clock; None before.
-        bad: bad records that were put into the topic. A connector that keeps its offsets itself may not commit those
-            that are a partition's last ones.
-        recovered: whether in the end all records were read, and no task was FAILED.
+    `bad` counts bad records in the topic: a connector with its own offsets may not commit those at a partition's end.
     """
 
     def __init__(self, records: int, tasks: int, patience: Patience) -> None:
@@ -78,7 +59,7 @@ class FaultWatch:
         self.recovered = False
 
     def see(self, sample: Sample) -> End | None:
-        """What the next sample means: End if all was read and nothing more is stored, or if that does not happen."""
+        """Returns End if all was read and nothing more is stored, or if that does not happen."""
         now = sample.seconds
         seen = tuple(
             old if new is None else new
@@ -91,7 +72,7 @@ class FaultWatch:
         self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
         if self.ended is None:
             return self._end_if_late(now)
-        # A service whose CPU time was never read cannot be seen.
+        # A service without CPU readings cannot be seen.
         dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
         if sample.cpu_seconds:
             self._dead_since = (self._dead_since or now) if dead else None
@@ -108,13 +89,12 @@ class FaultWatch:
         return self._end_if_late(now)
 
     def deed(self, sample: Sample) -> Deed | None:
-        """What a person would do now; None while they would wait."""
         if self.ended is None or self._deeds >= MOST_DEEDS:
             return None
         failed_for = 0.0 if self._failed_since is None else sample.seconds - max(self._failed_since, self.ended)
         if failed_for >= self._patience.failed_seconds:
             self._deeds += 1
-            # It has another time until somebody looks again.
+            # The wait begins again.
             self._failed_since = self._moved_seconds = sample.seconds
             return Deed.RESTART_FAILED
         if self._all_read(sample):
@@ -126,20 +106,19 @@ class FaultWatch:
         return None
 
     def _all_read(self, sample: Sample) -> bool:
-        """Whether all records are in the topic and read; what is not committed can only be bad ones."""
+        """Whether all records are read; only bad ones may be uncommitted."""
         if sample.stored is None or sample.uncommitted is None or (sample.in_topic or 0) < self._records:
             return False
         return sample.uncommitted == 0 or (sample.uncommitted <= self.bad and sample.stored >= self._records)
 
     def _hope(self, sample: Sample) -> float:
-        """For how long something may still move: a FAILED task stays so, and has left its partitions to the others."""
+        """How long progress is possible: a FAILED task stays FAILED, and its partitions have moved to the others."""
         all_failed = sample.tasks_failed is not None and sample.tasks_failed >= self._tasks
         return self._patience.failed_seconds if all_failed else self._patience.still_seconds
 
     def _still(self, now: float) -> float:
-        """How long nothing has moved since the fault was undone."""
         return now - max(self._moved_seconds, self.ended or 0.0)
 
     def _end_if_late(self, now: float) -> End | None:
-        # That it did not recover is what the trial shows.
+        # A pipeline that does not recover is a result.
         return End() if now > self._patience.timeout_seconds else None

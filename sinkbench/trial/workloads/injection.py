@@ -1,4 +1,4 @@
-"""A fault that is under way: it is begun at its moment in a thread of its own, and undone whatever happens."""
+"""Runs a fault in a separate thread: begins it at its time and undoes it in every case."""
 
 from __future__ import annotations
 
@@ -32,13 +32,11 @@ from sinkbench.trial.workloads.command import commanded
 from sinkbench.trial.workloads.offering import Background
 from sinkbench.trial.workloads.poison import poison
 
-__all__ = ["Began", "Ended", "Event", "Injection", "Moved", "Poisoned", "Renamed"]
-
-# How often bad records are put into the topic.
+# Interval at which bad records are written.
 PORTION_SECONDS = 0.25
-# A server may find that there is room after all, and a client a place.
+# A server may find free space again, and a client a free connection.
 HOLD_SECONDS = 0.5
-# A connector that was restarted is given so long until its tasks run, or have failed, before the next restart.
+# Time for a restarted connector's tasks to run or fail, before the next restart.
 RESTART_SECONDS = 60.0
 
 Step = Callable[[], AbstractContextManager[object]]
@@ -46,7 +44,7 @@ Step = Callable[[], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class Began:
-    """The fault has begun, at this moment on the samples' clock; `target` names what is broken."""
+    """The fault began at this time on the samples' clock; `target` names what is affected."""
 
     at: float
     target: str
@@ -54,14 +52,14 @@ class Began:
 
 @dataclass(frozen=True)
 class Ended:
-    """It is undone and all is ready again, at this moment on the samples' clock."""
+    """The fault is undone and all is ready, at this time on the samples' clock."""
 
     at: float
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Another primary has taken the place of one; it is at this address."""
+    """Another node is the primary, at this address."""
 
     host: str
     port: int
@@ -69,14 +67,12 @@ class Moved:
 
 @dataclass(frozen=True)
 class Renamed:
-    """The trial's connector has other names from now on."""
-
     names: Names
 
 
 @dataclass(frozen=True)
 class Poisoned:
-    """This many bad records more were put into the topic."""
+    """This many more bad records were written to the topic."""
 
     count: int
 
@@ -85,19 +81,10 @@ Event = Began | Ended | Moved | Renamed | Poisoned
 
 
 class Injection(Background[None]):
-    """What is broken in one trial, in its own thread. It is undone when the context is left, at the latest.
-
-    It changes nothing of the trial: what has happened comes as `events`.
-    """
+    """The fault of one trial, in a separate thread that changes nothing of the trial; undone when the context ends."""
 
     def __init__(self, own: Resources, fault: PlanFault, around: Around, now: Callable[[], float]) -> None:
-        """
-        Args:
-            own: the trial.
-            fault: what is done.
-            around: what a fault of the network breaks, and the disk that is filled.
-            now: the moment on the samples' clock.
-        """
+        """`around` has the network and the disk that faults use; `now` returns the time on the samples' clock."""
         super().__init__("fault")
         self._own = own
         self._fault = fault
@@ -107,7 +94,7 @@ class Injection(Background[None]):
         self._events: SimpleQueue[Event] = SimpleQueue()
 
     def __exit__(self, *raised: object) -> None:
-        """Undoes it. Raises TrialFailed or ServiceError if that fails, with what else ended the trial."""
+        """Undoes the fault. Raises TrialFailed or ServiceError if that fails, with the error that ended the trial."""
         super().__exit__(*raised)
         error = raised[1]
         failed = None if self._future is None else self._future.exception()
@@ -120,18 +107,17 @@ class Injection(Background[None]):
             raise TrialFailed(both, error.code) from None
         if isinstance(error, ServiceError | OSError):
             raise StackError(both) from None
-        # An interrupt keeps no record that could tell it.
+        # After an interrupt there is no record for the error.
         self._own.observer.phase(f"{self._fault.name}: {failed}")
 
     def begin(self, placement: Mapping[str, int]) -> None:
-        """Begins it, unless it has begun. `placement` are the tasks of each worker."""
+        """Begins the fault, once. `placement` is the number of tasks per worker."""
         if self._future is None:
             target, steps = self._steps(placement)
             self._events.put(Began(self._now(), target))
             self._submit(partial(self._run, steps))
 
     def events(self) -> Iterator[Event]:
-        """What has happened since this was asked last."""
         with suppress(Empty):
             while True:
                 yield self._events.get_nowait()
@@ -141,12 +127,12 @@ class Injection(Background[None]):
             if place and self._stop.is_set():
                 break
             with step():
-                # What has no end of its own ends with the trial.
+                # A fault without an end lasts until the trial's end.
                 self._stop.wait(self._seconds)
         self._events.put(Ended(self._now()))
 
     def _steps(self, placement: Mapping[str, int]) -> tuple[str, list[Step]]:
-        """The names of what is broken, and what is done one after the other: each is entered, lasts, and is left."""
+        """Returns the names of what is affected, and the successive steps: each is entered, lasts, and is left."""
         fault, own, around = self._fault, self._own, self._around
         service = sink_kind(own.cell.sink).services[0].name
         if fault.what in OF_SERVICES:
@@ -174,7 +160,7 @@ class Injection(Background[None]):
         return others.get(fault.what, ("", []))
 
     def _services(self, of_sink: str, placement: Mapping[str, int]) -> list[str]:
-        """The services or workers that are hit."""
+        """Returns the services or workers that the fault affects."""
         target = self._fault.hits
         if target == SINK:
             return [of_sink]
@@ -183,7 +169,7 @@ class Injection(Background[None]):
         workers = list(self._own.cluster.stack.endpoints.connect)
         if target == WORKERS:
             return workers
-        # One without a task would show nothing.
+        # A worker without a task would show nothing.
         return [next((name for name in reversed(workers) if placement.get(name)), workers[-1])]
 
     @contextmanager
@@ -219,17 +205,16 @@ class Injection(Background[None]):
             disk.free()
 
     def _hold(self, again: Callable[[], None]) -> None:
-        """Does it again and again for as long as the fault lasts."""
         until = time.monotonic() + self._fault.most_seconds
         again()
         while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, HOLD_SECONDS)):
             again()
-        # The time is over by now.
+        # The time has passed.
         self._seconds = 0.0
 
     @contextmanager
     def _poisoning(self) -> Iterator[None]:
-        """Puts bad records among those of the load, evenly over the fault's time."""
+        """Writes bad records between those of the load, evenly over the fault's time."""
         own, fault = self._own, self._fault
         count = max(1, round(fault.bad_share * own.records))
         portions = max(1, min(count, round(fault.most_seconds / PORTION_SECONDS)))
@@ -239,7 +224,7 @@ class Injection(Background[None]):
             self._events.put(Poisoned(own.cluster.kafka.produce(own.names.topic, values)))
             if self._stop.wait(fault.most_seconds / portions):
                 break
-        # The time is over by now.
+        # The time has passed.
         self._seconds = 0.0
         yield
 
@@ -267,7 +252,7 @@ class Injection(Background[None]):
     def _renamed(self) -> Iterator[None]:
         before, renamed = self._own.named(self._own.names), self._own.named(self._own.names.renamed)
         before.remove_connector()
-        # Told before it is there: what ends the trial now removes it by its new name.
+        # Reported before it exists: an error that ends the trial now removes it by its new name.
         self._events.put(Renamed(renamed.names))
         renamed.start_connector()
         yield
@@ -276,7 +261,7 @@ class Injection(Background[None]):
     def _restarted(self) -> Iterator[None]:
         connect, name = self._own.cluster.connect, self._own.names.connector
         connect.restart(name)
-        # That its tasks do not start is what the trial shows.
+        # Tasks that do not start are a result.
         with suppress(ConnectError):
             connect.wait_for_tasks(name, self._own.cell.tasks, RESTART_SECONDS)
         yield
@@ -284,7 +269,7 @@ class Injection(Background[None]):
 
 @contextmanager
 def _broken(faults: Faults, what: str, service: str) -> Iterator[None]:
-    """A service that is killed, stopped, frozen or without its network, and then runs again."""
+    """Kills, stops, freezes or isolates a service, and restores it."""
     if what == ISOLATE:
         network = needed(faults.isolation, "isolation")
         do, undo = network.isolate, network.rejoin

@@ -1,4 +1,4 @@
-"""The network between the workers and the sink, in which a proxy stands for the time of one trial."""
+"""The network between the workers and the sink, with a proxy during one trial."""
 
 from __future__ import annotations
 
@@ -12,25 +12,20 @@ from sinkbench.stack import ProxyTarget
 from sinkbench.trial.cluster import VARIABLE
 from sinkbench.trial.resources import Resources
 
-__all__ = ["Network", "proxied_network", "proxy_targets_used", "toxics_of"]
-
 
 class Network:
-    """The connections of a trial's connector to its sink, which a proxy passes on."""
+    """The connections of a trial's connector to its sink, through a proxy."""
 
     def __init__(self, proxy: Toxiproxy, services: Sequence[str]) -> None:
-        """`services` are those that the connector connects to; the proxy stands before each."""
         self._proxy = proxy
         self._services = services
 
     @property
     def target(self) -> str:
-        """What a fault of it hits, for a person."""
         return ", ".join(f"network to {name}" for name in self._services)
 
     @contextmanager
     def broken(self, fault: PlanFault) -> Iterator[None]:
-        """What the fault does to it, as long as the context lasts."""
         toxics = toxics_of(fault)
         refusing = fault.what == CUT and not toxics
         for service in self._services:
@@ -50,10 +45,7 @@ class Network:
 
 @contextmanager
 def proxied_network(own: Resources) -> Iterator[Network]:
-    """Has the trial's connector reach its sink through a proxy, as long as the context lasts.
-
-    The controller itself, with its probes and its audit, goes on to reach the sink directly.
-    """
+    """Routes the connector to its sink through a proxy, within the context. Probes and audit connect directly."""
     proxies = needed(needed(own.cluster.stack.faults, "faults").proxies, "proxies")
     used = proxy_targets_used(own.cluster.file_of(own.cell), own.cell.sink, proxies.targets)
     with proxies.run() as proxy:
@@ -67,21 +59,21 @@ def proxied_network(own: Resources) -> Iterator[Network]:
 def proxy_targets_used(
     config: Mapping[str, object], sink: str, proxy_targets: Mapping[str, ProxyTarget]
 ) -> dict[str, ProxyTarget]:
-    """Those of a sink's services whose address a connector's configuration takes from its variables, by service."""
+    """Returns those of a sink's services whose address the connector's configuration takes from variables."""
     named = {name for value in config.values() for name in VARIABLE.findall(str(value))}
     services = [each.name for each in sink_kind(sink).services if each.name in proxy_targets]
     return {name: proxy_targets[name] for name in services if proxy_targets[name].variables.keys() <= named}
 
 
 def toxics_of(fault: PlanFault) -> list[Toxic]:
-    """What toxiproxy calls the fault, in both directions; none if it is to refuse connections."""
+    """Returns the fault as toxiproxy's toxics, in both directions; none if it refuses connections."""
     if fault.what == CUT:
         if not fault.drops:
             return []
         # 0: the connections stay open.
         return [Toxic("timeout", "upstream", {"timeout": 0}), Toxic("timeout", "downstream", {"timeout": 0})]
     if fault.what == DELAY:
-        # It knows whole milliseconds only: half of one each way is a whole one there, and none back.
+        # Toxiproxy takes whole milliseconds, so half a millisecond each way becomes one way and none back.
         both = round(2 * fault.delay_ms)
         up = (both + 1) // 2
         toxics = [Toxic("latency", "upstream", {"latency": up}), Toxic("latency", "downstream", {"latency": both - up})]

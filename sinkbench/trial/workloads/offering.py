@@ -1,4 +1,4 @@
-"""The load of a trial while it runs: one that is offered at a constant rate, or one that is in the topic already."""
+"""The load of a trial while it runs: offered at a constant rate, or already in the topic."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Loaded
 
-__all__ = ["Background", "Backlog", "Offering"]
-
-# A load may take this share of its time longer than it should, and some seconds, before it is broken off: the
-# generator cannot do it.
+# A load may take this share of its time, plus some seconds, longer. Then it is aborted:
+# the generator is too slow.
 LATE_SHARE, LATE_SECONDS = 0.1, 5.0
 
 
@@ -25,10 +23,9 @@ Result = TypeVar("Result")
 
 
 class Background(Generic[Result]):
-    """Work that is begun once. Leaving the context asks it to stop, and waits until it has."""
+    """Work in a separate thread, started once. The end of the context stops it and waits."""
 
     def __init__(self, name: str) -> None:
-        """`name` is that of its thread."""
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._future: Future[Result] | None = None
@@ -41,27 +38,23 @@ class Background(Generic[Result]):
         self._pool.shutdown(wait=True)
 
     def _submit(self, work: Callable[[], Result]) -> None:
-        """Begins the work, which has to look at `_stop` while it waits."""
+        """Starts the work, which must check `_stop` while it waits."""
         self._future = self._pool.submit(work)
 
     def check(self) -> None:
-        """Raises what the work has raised; nothing while it goes on, and before it has begun."""
+        """Raises the error of the work, if it has ended with one."""
         if self._future is not None and self._future.done():
             self._future.result()
 
 
 class Offering(Background[Loaded]):
-    """A load that is under way in its own thread.
+    """A load in a separate thread. An early end of the context aborts it.
 
-    When the context is left before the load's end, the load is broken off; but after a failure of the trial it is let
-    to its end, unless it is late: a whole load can still be audited.
-
-    Attributes:
-        loaded: what it came to; None before, and if it was broken off.
+    After an error it finishes, unless late: a complete load can be audited.
     """
 
     def __init__(self, own: Resources, rate: float, late_seconds: float = LATE_SECONDS) -> None:
-        """`rate` is in records per second; next to a tenth of its time a load may take `late_seconds` longer."""
+        """`rate` is in records per second; the load may take a tenth plus `late_seconds` longer."""
         super().__init__("load")
         self._own = own
         self._rate = rate
@@ -75,13 +68,12 @@ class Offering(Background[Loaded]):
         super().__exit__(*raised)
 
     def begin(self) -> None:
-        """Begins the load, unless it has begun."""
         if self._future is None:
             self._began = time.monotonic()
             self._submit(partial(self._own.load_topic, self._rate, stop=self._stop))
 
     def check(self) -> None:
-        """Raises TrialFailed if the load failed, or takes so long that the generator cannot do it."""
+        """Raises TrialFailed if the load failed or is too slow."""
         super().check()
         if self._future is not None and not self._future.done() and self._seconds_left() < 0:
             due, taken = self._own.records / self._rate, time.monotonic() - self._began
@@ -92,7 +84,7 @@ class Offering(Background[Loaded]):
             )
 
     def result(self) -> Loaded:
-        """What the load came to, once all of it is stored. Raises TrialFailed if it failed or has not begun."""
+        """Returns the result once all is stored. Raises TrialFailed if the load failed or has not begun."""
         if self._future is None:
             raise TrialFailed("the load was not begun, since the tasks did not start", ReasonCode.TASKS_NOT_STARTED)
         self.loaded = self._future.result()
@@ -106,16 +98,14 @@ class Offering(Background[Loaded]):
             self.loaded = self._future.result(max(self._seconds_left(), 0.0))
 
     def _seconds_left(self) -> float:
-        """How long the load may still take."""
         due = self._own.records / self._rate
         return self._began + due * (1 + LATE_SHARE) + self._late_seconds - time.monotonic()
 
 
 class Backlog:
-    """A load that was in the topic before the connector: no more comes. It stands where an `Offering` could."""
+    """A load that is in the topic before the connector starts; replaces an `Offering`."""
 
     def __init__(self, loaded: Loaded) -> None:
-        """`loaded` is what came of it."""
         self.loaded: Loaded | None = loaded
 
     def __enter__(self) -> Backlog:
@@ -125,13 +115,12 @@ class Backlog:
         return
 
     def begin(self) -> None:
-        """Nothing is to begin."""
+        """Does nothing."""
 
     def check(self) -> None:
-        """Nothing can fail any more."""
+        """Does nothing."""
 
     def result(self) -> Loaded:
-        """What it came to."""
         if self.loaded is None:
             raise RuntimeError("a backlog is loaded before the connector starts")
         return self.loaded

@@ -1,4 +1,4 @@
-"""Bad records: what a topic may hold that a sink cannot take."""
+"""Bad records, which a topic may contain and a sink cannot store."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import string
 
 from sinkbench.plan.faults import Poison
 
-__all__ = ["RUN", "poison"]
-
 RUN = "poison"
-"""The `bench.run` of bad records that have one: they are none of the load's."""
-# Elasticsearch takes 32,766 bytes as one word, and a B-tree of PostgreSQL 2,704, after compression.
+"""The `bench.run` of bad records, which are not part of the load."""
+# Elasticsearch's limit for a term is 32,766 bytes, that of a PostgreSQL B-tree 2,704 after compression.
 _TOO_LONG = 40_000
 
 
 def poison(records: Poison, number: int) -> bytes:
-    """The bad record of that number: alike to a good one in its members, and in size unless that is what is bad."""
+    """Returns a bad record by number, like a good one in its members, and in its size unless that is what is bad."""
     station = {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659"}
     level = {"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}
     if records == "nul":

@@ -1,9 +1,8 @@
-"""A running connector that gets another number of tasks in the middle of its drain: how long that takes and costs.
+"""Re-scales a running connector during its drain and measures how long that takes.
 
-Connect stops all tasks of the connector and starts the new ones, and their consumers form the group anew. The new
-number is asked for when 40 % of the records are stored. The rebalance is over when the group is stable with a member
-for each task that is asked for, and Connect calls them all started; what is stored from then on to 90 % gives the rate.
-"""
+Connect stops all tasks and starts the new ones; their consumers rebalance. The request comes when 40 % of the
+records are stored. The rebalance is over when the group is stable with a member per task and all tasks are RUNNING;
+the rate is measured from then to 90 %."""
 
 from __future__ import annotations
 
@@ -26,14 +25,10 @@ from sinkbench.trial.values import Loaded, Measured, Rescaled, Timeline
 from sinkbench.trial.workload import Around, Figures
 from sinkbench.trial.workloads.drain import Drain, drained, looked_at, rate_after, timeouts_of
 
-__all__ = ["LiveRescale", "rescale_of", "stalls_outside"]
-
 ASK_SHARE = 0.4
 
 
 class LiveRescale(Drain):
-    """A drain in which the connector gets the cell's number of tasks once enough is stored."""
-
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         own.observer.phase("draining")
         following = Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts_of(own)))
@@ -67,31 +62,23 @@ class LiveRescale(Drain):
 
 
 def stalls_outside(samples: Sequence[Sample], records: int, step: Rescaled) -> list[Stall]:
-    """When nothing was stored though it was due; pauses during a re-scale are its standstill, and no stalls."""
+    """Returns the stalls outside the re-scale, whose pauses are its standstill."""
     asked, settled = (math.inf if each is None else each for each in (step.asked, step.settled))
     found = stalls(samples, records)
     return [each for each in found if each.began_seconds >= settled or each.began_seconds + each.seconds <= asked]
 
 
 def rescale_of(samples: Sequence[Sample], records: int, tasks_before: int, asked: float, settled: float) -> Rescale:
-    """What the samples of such a drain show.
+    """Returns rebalance time, standstill (the longest time without a stored record) and rate before.
 
-    Args:
-        samples: of the whole drain.
-        records: how many were drained.
-        tasks_before: the number that the connector was started with.
-        asked, settled: when the new number was asked for, and all of these tasks ran, on the samples' clock.
-
-    Returns:
-        The rebalance's length; the standstill: the longest time from then on in which nothing was stored, to within the
-        sampling interval; and the rate before, from 10 % of the records on.
+    `asked` and `settled` are when the new tasks were requested and all ran, on the samples' clock.
     """
     times, counts = progress(*stored_counts(samples))
     rises = times[1:][np.diff(counts) > 0]
     moments = np.concatenate([[asked], rises[rises > asked]])
     start = float(np.interp(LOW_SHARE * records, counts, times)) if counts.size else asked
     before = None
-    # Of fewer readings the rate would be mostly what happened to lie between two of them.
+    # With fewer readings the rate would depend on what falls between two of them.
     if np.count_nonzero((rises > start) & (rises < asked)) >= FEWEST_SAMPLES:
         stored = float(np.interp(asked, times, counts)) - LOW_SHARE * records
         before = round(stored / (asked - start), 1) if stored > 0 else None

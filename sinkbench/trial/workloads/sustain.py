@@ -1,4 +1,4 @@
-"""Sustain: records come at a constant rate. Does the pipeline keep up with it, and how late do they arrive?"""
+"""Sustain: offers records at a constant rate; measures whether the pipeline keeps up, and the latency."""
 
 from __future__ import annotations
 
@@ -34,42 +34,27 @@ from sinkbench.trial.workload import Around, Figures
 from sinkbench.trial.workloads.drain import rounded
 from sinkbench.trial.workloads.offering import Offering
 
-__all__ = [
-    "Sustain",
-    "arrivals_around",
-    "clock_ms",
-    "clock_step",
-    "one_in",
-    "read_arrivals",
-    "records_offered",
-]
-
 # Long enough for a 99th percentile at a few queries a second.
 IDLE_SECONDS = 15.0
-# Two clocks that drift apart by less than this during a trial were not set.
+# Two clocks that drift by less than this during a trial were not set.
 CLOCK_STEP_MS = 10.0
 
 
 def records_offered(plan: Plan, offered: float) -> int:
-    """How many records a trial offers at that rate, in records per second."""
+    """Number of records that a trial offers at `offered` records per second."""
     return max(1, round(offered * plan.constant_load.seconds))
 
 
 def one_in(plan: Plan, records: int) -> int:
-    """One in how many records of a trial is read for the latency."""
+    """One in this many records of a trial is read for the latency."""
     return max(1, math.ceil(records / plan.constant_load.latency_records))
 
 
 @dataclass(frozen=True)
 class Sustain:
-    """The workload that offers a constant load, open loop, for the plan's time.
+    """Offers a constant load, open loop, for the plan's time. The load begins when the connector's tasks run.
 
-    The connector starts on an empty topic; once its tasks run the load begins. What is left then is stored, too, so
-    that every record is audited.
-
-    Attributes:
-        offered: the rate, in records per second.
-        search: whether the trial belongs to a search that only asks whether the load is kept up with.
+    `offered` is in records per second; `search`: the trial belongs to a search for the highest sustained rate.
     """
 
     offered: float
@@ -112,7 +97,7 @@ class Sustain:
         return After(arrivals=arrivals, idle_reads=idle, notes=[f"no latency: {why}"] if why else [])
 
     def _read_idle(self, own: Resources, found: Measured) -> Told | None:
-        """Asks the same queries for some time more, now that the sink has nothing else to do."""
+        """Runs the same queries while the sink is idle."""
         if found.timeline.reads is None:
             return None
         own.observer.phase("asking queries of an idle sink")
@@ -136,7 +121,7 @@ class Sustain:
             latency, searchable = _latencies(found.after.arrivals, one_in(found.plan, found.records), from_us)
         return Figures(
             reasons=more,
-            # What keeps up is limited by nothing but its load.
+            # A pipeline that keeps up is limited only by its load.
             bottleneck=bottleneck(found) if lag.verdict == GROWING or invalid else None,
             notes=[*noted(found, stalls(found.samples, found.records)), *found.after.notes],
             pilot=self.search,
@@ -152,13 +137,13 @@ class Sustain:
 
 
 def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | None]:
-    """What tells when records arrived in the sink; None if it does not tell."""
+    """Returns a watch of arrivals in the sink; it is None if the sink cannot show them."""
     times, interval = own.sink.capabilities.times, own.cluster.plan.constant_load.arrival_interval_ms / 1000
     return nullcontext() if times is None else times.watch(own.names.target, interval)
 
 
 def read_arrivals(own: Resources, around: Around) -> tuple[Arrivals | None, str]:
-    """When records arrived; or None, and why that is not known."""
+    """Returns when records arrived, or None and the reason."""
     if around.arriving is None:
         return None, "this sink does not tell when records arrived"
     stepped = clock_step(around.clock_ms, clock_ms())
@@ -193,14 +178,14 @@ def _reads(loaded: Told | None, idle: Told | None) -> Reads | None:
 
 
 def _while_offered(samples: Sequence[Sample], records: int) -> tuple[list[float], list[float]]:
-    """Times and lags of the samples from the first record in the topic to the last; NaN where a lag is not known."""
+    """Times and lags of the samples during the load; NaN where a lag is not known."""
     inside = [s for s in samples if s.in_topic is not None and 0 < s.in_topic < records]
     lags = [math.nan if s.stored is None or s.in_topic is None else float(s.in_topic - s.stored) for s in inside]
     return [s.seconds for s in inside], lags
 
 
 def _stored_rate(samples: Sequence[Sample], offered: list[float], warm: float | None) -> float | None:
-    """Records stored a second at the times at which the load was offered, without the warm-up."""
+    """Returns records stored per second during the load, without the warm-up."""
     times, counts = progress(*stored_counts(samples))
     if counts.size == 0 or len(offered) < 2:
         return None
@@ -212,7 +197,6 @@ def _stored_rate(samples: Sequence[Sample], offered: list[float], warm: float | 
 
 
 def _latencies(arrivals: Arrivals, one_in: int, from_us: float) -> tuple[LatencyMs, LatencyMs | None]:
-    """The latencies of the records that were due after `from_us`: until stored, and until found by a search."""
     warm = arrivals.due_us >= from_us
 
     def of(times_us: np.ndarray[tuple[int, ...], np.dtype[np.float64]], resolution_us: float) -> LatencyMs:
@@ -231,15 +215,11 @@ def _latencies(arrivals: Arrivals, one_in: int, from_us: float) -> tuple[Latency
 
 
 def clock_step(before_ms: float, after_ms: float) -> str | None:
-    """That this machine's clock was set, for a person; None if it was not.
-
-    Both are how far the wall clock was ahead of the monotonic one, before a trial and after it. A clock that is slewed
-    changes by less than 10 ms in a trial.
-    """
+    """Returns that this machine's clock was set, in words; None if not. A slewed clock changes by less than 10 ms."""
     step = after_ms - before_ms
     return f"this machine's clock was set by {step:+,.0f} ms during the trial" if abs(step) > CLOCK_STEP_MS else None
 
 
 def clock_ms() -> float:
-    """How far the wall clock is ahead of the monotonic one: what changes when the clock is set."""
+    """Wall clock minus monotonic clock, which changes when the clock is set."""
     return (time.time_ns() - time.monotonic_ns()) / 1e6

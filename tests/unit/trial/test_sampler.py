@@ -41,7 +41,7 @@ def test_what_was_read_last_stands_until_it_is_due_again(clock: Clock) -> None:
 
 
 def test_a_count_that_must_not_be_repeated_is_absent_in_between(clock: Clock) -> None:
-    read = throttled(lambda: {"kafka": clock.now}, 1.0, meanwhile={})
+    read = throttled(lambda: {"kafka": clock.now}, 1.0, meanwhile=dict)
     assert [read(), read()] == [{"kafka": 100.0}, {}]
     clock.now += 1.1
     assert read() == {"kafka": 101.1}
