@@ -16,8 +16,7 @@ _MORE = re.compile(r" and (\d+) more$")
 
 
 class SeqAudit:
-    """Counts the records of a load by `seq`, from 0 to `expected_count - 1`, from rows in any chunks and order. It
-    uses three bytes per record. The first row of a `seq` is the record, every other row is a duplicate."""
+    """Counts the records of a load by `seq`, from 0 to `expected_count - 1`, from rows in any chunks and order."""
 
     def __init__(self, expected_count: int) -> None:
         if expected_count < 0:
@@ -69,7 +68,6 @@ class SeqAudit:
         )
 
     def is_lost(self, seq: int) -> bool:
-        """Whether that record is neither stored nor a dead letter."""
         return 0 <= seq < self.expected_count and not (self._seen[seq] or self._dead[seq])
 
     def lost_ranges(self, limit: int = MOST_RANGES) -> str:

@@ -30,15 +30,14 @@ class ChecksumAudit:
     """Checks the stored records of a load and adds the result to a comparison with the topic."""
 
     def __init__(self, records: int, few: Content) -> None:
-        """Takes the number of records, with `seq` from 0, and the result of the comparison with the topic. A member
-        that the comparison found added does not count as an alteration."""
+        """`few` is the result of the comparison with the topic; a member that it found added does not count as an
+        alteration."""
         self._few = few
         self._checked = np.zeros(records, dtype=np.bool_)
         self._altered = np.zeros(records, dtype=np.bool_)
 
     def add(self, documents: Iterable[Any]) -> None:
-        """Adds stored documents, as `loadgen.checksum.parse` reads them. Documents of other loads are ignored. A
-        record without a checksum is altered: it had one when it was sent."""
+        """Adds stored documents, as `loadgen.checksum.parse` reads them; those of other loads are ignored."""
         checked, altered = [], []
         for document in documents:
             try:

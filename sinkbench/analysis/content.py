@@ -12,8 +12,6 @@ from typing import Any
 from loadgen.forms import DOCUMENT, Form, is_row, record_in
 
 Path = tuple[str, ...]
-"""The member names that lead to a member."""
-
 # A sentence names at most this many members of each kind.
 MOST_NAMED = 3
 
@@ -42,8 +40,7 @@ class Content:
 
 
 def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT) -> dict[int, Any]:
-    """The documents or rows of a topic's records by `bench.seq`; records that are not of the load `run` are left
-    out."""
+    """The documents or rows of a topic's records that are of the load `run`, by `bench.seq`."""
     found: dict[int, Any] = {}
     for value in values:
         # Other users may have written anything: too deeply nested, or an infinite number.

@@ -41,13 +41,12 @@ class DeadLetter:
 
     @property
     def own_headers(self) -> list[Header]:
-        """The headers that the record had before Connect added its own."""
         return [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
 
     @property
     def reason(self) -> str:
-        """The exception's name without its package, and its message; empty without Connect's headers. It is the
-        innermost cause with a message: wrappers' messages contain exchange ids or a whole script."""
+        """The exception's name without its package, and its message, of the innermost cause with a message:
+        wrappers' messages contain exchange ids or a whole script. Empty without Connect's headers."""
         for cause in reversed(causes_in(self.said("exception.stacktrace"))[1:]):
             name, _, message = cause.partition(": ")
             if message:
@@ -59,8 +58,8 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Cause:
-    """Dead letters of one connector that failed at the same stage for the same reason; `letters` is never empty.
-    `reason` is that of the first letter; `stage` is Connect's: VALUE_CONVERTER, TRANSFORMATION, TASK_PUT."""
+    """Dead letters of one connector that failed at the same stage (such as TASK_PUT) for the same reason; never
+    empty."""
 
     connector: str
     stage: str

@@ -37,7 +37,6 @@ class Promise:
 
     @property
     def on_disk(self) -> int | None:
-        """How many nodes have it on disk; None if unknown."""
         if self.unsure:
             return 0
         return {"all": self.nodes, "one": 1, "none": 0}[self.flushed]
@@ -83,7 +82,6 @@ def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None
 
 
 def as_replicated(promise: Promise, held: ReplicationState | None) -> Promise:
-    """The promise for as many nodes as were observed."""
     if promise.nodes is not None or held is None or held.copies is None:
         return promise
     nodes = min(held.copies, promise.most_nodes)

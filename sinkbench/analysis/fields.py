@@ -44,7 +44,6 @@ class Field:
 
     @property
     def name(self) -> str:
-        """The dotted path."""
         return ".".join(self.path)
 
 
@@ -97,7 +96,6 @@ class _Seen:
 
 
 def survey(records: Iterable[Mapping[str, Any]]) -> Survey:
-    """The members of records, given as Python's json reads them."""
     seen: dict[Path, _Seen] = {}
     count = 0
     for number, record in enumerate(records):

@@ -54,7 +54,6 @@ def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, floa
 
 
 def spread_of(by_block: Mapping[int, float]) -> Spread | None:
-    """Median, lowest, highest and interval of a figure by block; None without values."""
     values = list(by_block.values())
     span = median_low_high(values)
     if span is None:
@@ -91,7 +90,6 @@ def widened_level(count: int, confidence: float = CONFIDENCE) -> float:
 
 
 def interval_of(low: float, high: float, method: str, blocks: int) -> Interval:
-    """The interval with these bounds and the confidence that all intervals have."""
     return Interval(low=low, high=high, confidence=CONFIDENCE, method=method, blocks=blocks)
 
 

@@ -23,15 +23,14 @@ BOUNDED: Literal["bounded"] = "bounded"
 GROWING: Literal["growing"] = "growing"
 UNCLEAR: Literal["cannot tell"] = "cannot tell"
 NEGLIGIBLE = 0.01
-"""Growth below this share of the offered rate counts as none, since no run is long enough to exclude all growth."""
+"""Growth below this share of the offered rate counts as none: no run is long enough to exclude all growth."""
 FEWEST_BATCHES, MOST_BATCHES = 10, 20
 
 Numbers = npt.NDArray[np.float64]
 
 
 def warm_from(times_seconds: Sequence[float], lags: Sequence[float]) -> float | None:
-    """When the lag had settled, on the readings' clock; MSER-5 cuts off at most the first half. None for too few
-    readings."""
+    """When the lag had settled, on the readings' clock; None for too few readings."""
     times, values = _known(times_seconds, lags)
     if times.size < 2 * FEWEST_BATCHES:
         return None

@@ -14,13 +14,12 @@ CLIENT = "client"
 
 
 def fastest(limits: Iterable[Limit], sink: str) -> Limit | None:
-    """The limit of a sink, `KAFKA` or `CONNECT` whose method was fastest in the search; None if there is none. If it
-    was disturbed in every block it has no rate; a slower method does not replace it."""
+    """The limit of a sink, `KAFKA` or `CONNECT` whose method was fastest in the search, even if it was disturbed in
+    every block and has no rate; None if there is none."""
     return max((limit for limit in limits if limit.sink == sink and _searched(limit)), key=_searched, default=None)
 
 
 def best(limits: Iterable[Limit], sink: str) -> float | None:
-    """The records per second of `fastest`, if any."""
     found = fastest(limits, sink)
     return None if found is None else found.records_per_second
 
@@ -32,13 +31,12 @@ def _searched(limit: Limit) -> float:
 
 
 def rates_by_block(limit: Limit) -> dict[int, float]:
-    """The records per second of a limit by block, for blocks with a rate."""
     return {each.block: each.records_per_second for each in limit.in_blocks if each.records_per_second}
 
 
 def with_block(limit: Limit, found: LimitInBlock) -> Limit:
-    """The limit with one more measurement, and its figures over all blocks so far. Without a block that has a rate
-    it has none: the result of the search was not confirmed."""
+    """The limit with one more measurement; without a block that has a rate, the result of the search is not
+    confirmed."""
     in_blocks = [*limit.in_blocks, found]
     limit = limit.model_copy(update={"in_blocks": in_blocks})
     spread = spread_of(rates_by_block(limit))

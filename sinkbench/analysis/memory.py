@@ -13,8 +13,7 @@ RESIDENT, HEAP = "_memory_bytes", "_heap_bytes"
 
 
 def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, Memory]:
-    """The peak of each service in `path` (the services that records pass), all workers as "connect". What was never
-    read is None or missing."""
+    """The peak of each service in `path`, all workers as "connect"; what was never read is None or missing."""
     seen = {name for sample in samples for name in sample.signs}
     return {
         service: Memory(
@@ -26,8 +25,7 @@ def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, 
 
 
 def total_memory_peak(samples: Sequence[Sample], path: Collection[str]) -> float | None:
-    """The most bytes that the services in `path` used together at one moment. Services that the stack does not have
-    are ignored. None if one could not be read, or none is known."""
+    """The most bytes that the services in `path` used together at one moment; None if one could not be read."""
     there = {service_of(name) for sample in samples for name in sample.cpu_seconds} & set(path)
     wanted = [service + RESIDENT for service in sorted(there)]
     sums = [

@@ -17,8 +17,7 @@ POOL_QUERIES, POOL_TRANSACTIONS = "pool_queries_total", "pool_transactions_total
 
 
 def waits_in(samples: Sequence[Sample]) -> Pool | None:
-    """The waits of a pooler's clients during these samples; None without a pooler. If it has other clients too,
-    waits cannot be attributed and are None."""
+    """The waits of a pooler's clients; None without a pooler, or each if it has other clients too."""
     if not most(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples):
         return None
     if any(each.signs.get(OTHER_POOL_CLIENTS) for each in samples):

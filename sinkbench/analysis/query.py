@@ -55,7 +55,6 @@ class Condition(_Part):
 
     @property
     def numeric(self) -> bool:
-        """Whether the field is compared as a number."""
         return any(isinstance(each, int | float) for each in (self.equals, self.start, self.before))
 
 

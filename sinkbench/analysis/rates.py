@@ -52,7 +52,6 @@ def drain_rate(
 
 
 def median_low_high(values: Sequence[float]) -> tuple[float, float, float] | None:
-    """Median, lowest and highest; None without values."""
     return (statistics.median(values), min(values), max(values)) if values else None
 
 
@@ -62,13 +61,11 @@ def most(values: Iterable[Number | None]) -> Number | None:
 
 
 def median_known(values: Iterable[float | None]) -> float | None:
-    """The median of known values; None if none is known."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
 def total_known(values: Iterable[int | None]) -> int | None:
-    """The sum of known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -92,8 +89,8 @@ def usable_median(cell: CellSummary) -> float | None:
 def progress(
     times_seconds: npt.ArrayLike, stored: npt.ArrayLike
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Samples ordered by time, without NaN, and never falling. ValueError if shapes differ or are two-dimensional. A
-    sink loses no rows in a drain, so a lower count was read out of order or from a lagging shard: no progress."""
+    """Samples ordered by time, without NaN, and never falling: a sink loses no rows in a drain, so a lower count was
+    read out of order or from a lagging shard. ValueError if shapes differ or are two-dimensional."""
     times = np.asarray(times_seconds, dtype=np.float64)
     counts = np.asarray(stored, dtype=np.float64)
     if times.ndim != 1 or times.shape != counts.shape:

@@ -15,8 +15,8 @@ FAR_RECORDS = 50_000
 
 
 def read_ahead(samples: Sequence[Sample]) -> int | None:
-    """The most records at one moment that were read and not stored; None if reads are unknown. Reads are sampled
-    every two seconds, so the true number may be larger."""
+    """The most records at one moment that were read and not stored; None if unknown. Reads are sampled every two
+    seconds."""
     ahead = [each.signs[READ] - each.stored for each in samples if READ in each.signs and each.stored is not None]
     return max(0, round(max(ahead))) if ahead else None
 

@@ -36,8 +36,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, tasks: int, target: str = "") -> Recovery:
-    """The recovery that the samples of a whole trial show, without its outcome and the audit. `began` and `ended`
-    are those of the fault on the samples' clock; without an end it lasted until all was stored."""
+    """The recovery that a trial's samples show, without its outcome and the audit; times are on the samples' clock."""
     times, counts = progress(*stored_counts(samples))
     rises = times[1:][np.diff(counts) > 0]
     since = _warm_since(samples, rises)
@@ -74,8 +73,8 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
 
 
 def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | None, float | None]:
-    """How many records were stored more than 5 s late, and the longest delay in seconds. Times are in microseconds,
-    NaN if unknown; one in `one_in` records was read. None twice if a time is unknown, or there are no records."""
+    """How many records were stored more than 5 s late, and the longest delay in seconds; None twice if a time
+    (microseconds) is NaN, or there are no records."""
     late = (stored_us - due_us) / 1e6
     if not late.size or not np.isfinite(late).all():
         return None, None
@@ -104,7 +103,6 @@ def _lag(sample: Sample) -> int | None:
 
 
 def _is_behind(samples: Sequence[Sample]) -> bool:
-    """Whether records were left to read at the end, by the last commit seen."""
     known = [each.uncommitted for each in samples if each.uncommitted is not None]
     return bool(known) and known[-1] > 0
 
@@ -135,8 +133,8 @@ def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | 
 
 
 def _standstills(rises: Numbers, since: float, began: float, still_to: float | None) -> list[tuple[float, float]]:
-    """The times from the fault on in which nothing was stored though records were due (until `still_to`, see
-    `_due_until`). Each is longer than the pipeline's usual gaps."""
+    """The gaps without stored records from the fault on, longer than usual ones, while records were due
+    (`_due_until`)."""
     usual = [to - at for at, to in pairwise(rises[(rises >= since) & (rises < began)].tolist())]
     shortest = max(_SHORTEST_SECONDS, _USUAL_GAPS * statistics.median(usual)) if usual else _SHORTEST_SECONDS
     moments = [began, *rises[rises > began].tolist(), *([] if still_to is None else [still_to])]
@@ -167,9 +165,8 @@ def _until_rate(times: Numbers, counts: Numbers, began: float, before: float) ->
 
 
 def _until_lag(samples: Sequence[Sample], since: float, began: float, before: float) -> float | None:
-    """Seconds from the fault until the lag was last above its maximum before; 0 if it never was, None if it still
-    was at the end. That maximum is at least the records of one second. Lost records stay in the lag, and are left
-    out."""
+    """Seconds from the fault until the lag, without lost records, was last above its maximum before (at least the
+    records of one second); 0 if it never was, None if it still was at the end."""
     lags = [(each.seconds, lag) for each in samples if (lag := _lag(each)) is not None]
     late = [(at, lag) for at, lag in lags if at >= began]
     if not late:
@@ -191,7 +188,6 @@ def _told(samples: Sequence[Sample], began: float, tasks: int) -> float | None:
 
 
 def _stuck(samples: Sequence[Sample], start: float, end: float, tasks: int) -> float:
-    """How long from the start of a standstill Connect reported every task as RUNNING."""
     inside = [each for each in samples if start <= each.seconds <= end and each.tasks_running is not None]
     said = next((place for place, each in enumerate(inside) if each.tasks_running != tasks), len(inside))
     return inside[said - 1].seconds - start if said else 0.0

@@ -23,8 +23,8 @@ Partition: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Broken:
-    """A violated condition: a code for programs, texts for a person, and the numbers in these by name. `found` is
-    what was observed, `mend` what to do."""
+    """A violated condition: a code for programs, what was found and what to do for a person, the figures in these by
+    name."""
 
     code: ReasonCode
     found: str
@@ -38,9 +38,8 @@ class Broken:
 
 @dataclass(frozen=True)
 class ReplicationState:
-    """The result of one check of a service; None is unknown, and `unchecked` says what could not be checked and why.
-    `copies` is on how many nodes an acknowledged record is now, `asked` on how many it should be. `alone` is a
-    single node without copies: nothing of this can change during a trial."""
+    """The result of one check of a service; None is unknown. `copies` is on how many nodes an acknowledged record
+    is, `asked` on how many it should be; `alone` is a single node without copies."""
 
     broken: tuple[Broken, ...] = ()
     unchecked: tuple[str, ...] = ()
@@ -51,8 +50,7 @@ class ReplicationState:
 
 @dataclass(frozen=True)
 class Standby:
-    """A server that follows a PostgreSQL server, from `pg_stat_replication`; None is a value we may not see.
-    `applies`: whether it applies what it receives; only queried if commits wait for that."""
+    """A server that follows a PostgreSQL server, from `pg_stat_replication`; None is a value we may not see."""
 
     name: str | None
     state: str | None
@@ -80,8 +78,8 @@ def waited_for(names: str) -> int:
 
 
 def database_replication(follows: bool, names: str, standbys: Sequence[Standby]) -> ReplicationState:
-    """Whether a PostgreSQL server accepts writes and has its synchronous standbys. `follows` is its
-    `pg_is_in_recovery()`; `names` its `synchronous_standby_names`, if empty no standby is required."""
+    """Whether a PostgreSQL server accepts writes (`follows`: `pg_is_in_recovery()`) and has its synchronous
+    standbys."""
     if follows:
         text = (
             "the PostgreSQL that is written to is a standby (pg_is_in_recovery): primary and standby may have changed"
@@ -124,9 +122,8 @@ def most_copies(copies: Sequence[ShardCopy]) -> int:
 
 
 def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> ReplicationState:
-    """Whether all copies of an index's shards are assigned and not moving, and the shards are spread evenly.
-    `copies` includes unassigned ones. `nodes` are the data nodes allowed for its shards; if None, `unchecked` says
-    so."""
+    """Whether all copies of an index's shards, including unassigned ones, are assigned and not moving, and spread
+    evenly over the data nodes allowed for them; if `nodes` is None, `unchecked` says so."""
     broken = []
     asked = most_copies(copies)
     there = [each for each in copies if each.state in (STARTED, RELOCATING)]

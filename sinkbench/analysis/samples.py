@@ -72,8 +72,7 @@ def stored_counts(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:
 
 
 def window_seconds(samples: Sequence[Sample], records: int) -> float | None:
-    """Seconds from the first record stored to the last, to one sampling interval at either end; None if not all were
-    stored."""
+    """Seconds from the first record stored to the last; None if not all were stored. Both ends are sampled."""
     times, counts = progress(*stored_counts(samples))
     if counts.size == 0 or counts[-1] < records:
         return None
@@ -83,16 +82,15 @@ def window_seconds(samples: Sequence[Sample], records: int) -> float | None:
 
 
 def used_up(samples: Sequence[Sample], connection_limit: int | None) -> int | None:
-    """The most database connections at once, if that nearly is its limit; else None. A task without a connection may
-    not report it. A few connections are never seen: sinkbench's own, refused ones, and a rest too small for another
-    task."""
+    """The most database connections at once if nearly its limit, else None. A few connections are never seen:
+    sinkbench's own, refused ones, and a rest too small for another task."""
     peak = most(sample.backends for sample in samples) or 0
     return peak if connection_limit is not None and peak >= connection_limit - UNSEEN_CONNECTIONS else None
 
 
 def connection_peaks(samples: Sequence[Sample]) -> tuple[int | None, int | None]:
-    """The most connections at once of clients, and of the database, without those open before the connector. They
-    are equal without a pooler. In a shared pooler its server connections cannot be attributed: None."""
+    """The most connections at once of clients, and of the database, without those open before the connector. In a
+    shared pooler the server connections cannot be attributed: None."""
     clients = most(own_count(sample.pool_clients, sample.signs, OTHER_POOL_CLIENTS) for sample in samples)
     if clients:
         shared = any(sample.signs.get(OTHER_POOL_CLIENTS) for sample in samples)
@@ -114,8 +112,7 @@ def rejected_writes(samples: Sequence[Sample], sign: str | None) -> int:
 
 
 def by_service(values: Iterable[tuple[str, float | None]]) -> dict[str, float | None]:
-    """The sum over each service's nodes, all workers as "connect". A service with an unreadable process is None: a
-    part would look like the whole."""
+    """The sum over each service's nodes; None with an unreadable process, since a part would look like the whole."""
     sums: dict[str, float | None] = {}
     for name, value in values:
         service = service_of(name)
@@ -134,8 +131,7 @@ def middle(samples: Sequence[Sample], records: int) -> tuple[float, float] | Non
 
 
 def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str, float | None]:
-    """CPU seconds per million records by service, over the `middle` of a drain, all workers as "connect", with
-    `CONTROLLER`. None could not be read; empty if the drain did not reach 90 %."""
+    """CPU seconds per million records by service over the `middle` of a drain; empty if it did not reach 90 %."""
     window = middle(samples, records)
     if window is None:
         return {}
@@ -144,8 +140,7 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
 
 
 def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float | None:
-    """Cores that monitoring used in the `middle` of a drain: the controller, and the workers' metrics. The sink's
-    cost of counting is not included. None if the drain did not reach 90 %."""
+    """Cores used by the controller and the workers' metrics in the `middle` of a drain; without the sink's counting."""
     window = middle(samples, records)
     if window is None:
         return None
@@ -156,8 +151,7 @@ def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float 
 
 
 def foreign_cores(samples: Sequence[Sample], records: int) -> tuple[float, float] | None:
-    """Cores used outside the stack in the `middle` of a drain, and the stolen ones among them. None if the machine
-    or one of the services could not be read."""
+    """Cores used outside the stack in the `middle` of a drain, and the stolen ones among them; None if unknown."""
     window = middle(samples, records)
     if window is None:
         return None

@@ -115,9 +115,8 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
 
 
 def _intervals(rates: Mapping[int, Mapping[int, float]]) -> dict[str, Interval]:
-    """Percentile intervals of the law's parameters and peak; empty for fewer than 5 blocks. Whole blocks are
-    resampled, since a disturbance affects a block at every number of tasks. The peak has no interval if one resample
-    in forty puts it at infinity."""
+    """Percentile intervals of the law's parameters and peak, over whole blocks, since a disturbance affects a block
+    at every number of tasks. Empty for fewer than 5 blocks; no peak if one resample in forty puts it at infinity."""
     blocks = sorted(set.intersection(*(set(each) for each in rates.values())))
     if len(blocks) < FEWEST_BLOCKS:
         return {}

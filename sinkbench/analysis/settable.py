@@ -7,13 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Given = Mapping[str, Mapping[str, str]]
-"""Settings and their values by service."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The values allowed for a setting: a test of a text, and the values in words."""
-
     takes: Callable[[str], bool]
     in_words: str
 
@@ -33,7 +30,6 @@ def one_of(*values: str) -> Allowed:
 
 
 def whole(least: int, most: int) -> Allowed:
-    """A whole number within these bounds."""
     return Allowed(
         lambda value: re.fullmatch(r"\d{1,10}", value, re.ASCII) is not None and least <= int(value) <= most,
         f"a whole number from {least} to {most}",

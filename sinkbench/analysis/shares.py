@@ -13,24 +13,22 @@ from sinkbench.results import Interval
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one step, on the log scale. `estimate` 0.7 is 70 %; it is below 0 or above 1 if the steps go in
-    opposite directions. No interval below 5 blocks."""
+    """The share of one step, on the log scale; below 0 or above 1 if the steps go in opposite directions."""
 
     estimate: float
     interval: Interval | None
 
     @property
     def rest(self) -> Share:
-        """The share of the other step: both sum to 1."""
         found = self.interval
         turned = found and interval_of(1 - found.high, 1 - found.low, found.method, found.blocks)
         return Share(1 - self.estimate, turned)
 
 
 def share_of_first(start: Mapping[int, float], middle: Mapping[int, float], end: Mapping[int, float]) -> Share | None:
-    """The share of the step `start` to `middle` in the difference `start` to `end`; all are rates by block. Per
-    block it is ln(middle / start) / ln(end / start), since factors multiply; what slows the whole block cancels. The
-    estimate is the median. None if no block has all three, a rate is 0, or `end` is not faster in each such block."""
+    """The share of the step `start` to `middle` in the difference `start` to `end`: the median over blocks of
+    ln(middle / start) / ln(end / start). None if no block has all three, a rate is 0, or `end` is not faster in each
+    such block."""
     blocks = sorted(start.keys() & middle.keys() & end.keys())
     if not blocks or any(each[block] <= 0 for each in (start, middle, end) for block in blocks):
         return None

@@ -41,8 +41,7 @@ class Dialect(Protocol):
 
 
 def select(query: Query, source: str, dialect: Dialect) -> tuple[str, list[Any]]:
-    """The statement that answers a query from the table or view `source`, and its parameter values. Its rows are
-    (records found, what is returned), for `answer_of`."""
+    """The statement that answers a query from a table or view, and its parameter values; `answer_of` reads its rows."""
     conditions = [_condition(each, dialect) for each in query.where]
     if query.member:
         conditions.append(dialect.contains(query.member))
@@ -60,7 +59,6 @@ def select(query: Query, source: str, dialect: Dialect) -> tuple[str, list[Any]]
 
 
 def answer_of(query: Query, rows: Sequence[Sequence[Any]], by_index: bool | None = None) -> Answer:
-    """The answer in the rows of `select`."""
     if query.groups is not None:
         return Answer(sum(int(row[2]) for row in rows), sorted((tuple(row) for row in rows), key=_key), by_index)
     if query.newest is not None:

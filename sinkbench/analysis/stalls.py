@@ -34,9 +34,8 @@ class Stall:
 
 
 def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
-    """The gaps of at least 3 s in the `middle` of a drain of `records`, in order; none if it did not reach 90 %. A
-    gap lies between two samples with progress, whether those between showed none or could not be read. A stall is
-    also more than five times as long as the median gap."""
+    """The gaps between samples with progress in the `middle` of a drain that last at least 3 s, and more than five
+    times as long as the median gap; none if it did not reach 90 %."""
     window = middle(samples, records)
     if window is None:
         return []

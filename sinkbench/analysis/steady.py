@@ -32,8 +32,8 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Steadiness:
-    """The warm-up of a drain; None is unknown. `steady`: the rate became steady in the first half of its window.
-    `warm_up_seconds` is from the first reading with records, `from_seconds` on the samples' clock."""
+    """A drain's warm-up; `steady` in the first half of its window, `from_seconds` on the samples' clock; None is
+    unknown."""
 
     steady: bool | None
     warm_up_seconds: float | None = None
@@ -41,8 +41,7 @@ class Steadiness:
 
 
 def steadiness(times_seconds: npt.ArrayLike, stored: npt.ArrayLike, total: int) -> Steadiness:
-    """When the rate of a drain of `total` records became steady; `stored` is NaN where it could not be read. The
-    window runs from the first reading with records to 90 % of them, and needs 25 readings."""
+    """When the rate of a drain became steady; it needs 25 readings between the first record and 90 % of `total`."""
     times, counts = progress(times_seconds, stored)
     first = int(np.searchsorted(counts, 0, side="right"))
     last = int(np.searchsorted(counts, HIGH_SHARE * total, side="left"))
@@ -61,8 +60,7 @@ def steadiness(times_seconds: npt.ArrayLike, stored: npt.ArrayLike, total: int) 
 
 
 def mser(rates: Sequence[float] | Numbers, most: int) -> int:
-    """How many first values MSER-5 leaves out: a multiple of five, at most `most`; at least two batches remain. An
-    incomplete batch at the end is ignored."""
+    """How many first values MSER-5 leaves out: a multiple of five, at most `most`; at least two batches remain."""
     values = np.asarray(rates, dtype=np.float64)
     count = values.size // BATCH
     batches = values[: count * BATCH].reshape(count, BATCH).mean(axis=1)

@@ -33,9 +33,8 @@ _HALVINGS = 16
 
 
 def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[float, Interval | None]:
-    """The median of `above` divided by that of `below`, on the log scale, and its interval; none for fewer than 5
-    rates. The order of rates does not matter. ValueError if one is empty or has a rate that is not above 0 and
-    finite."""
+    """The ratio of the medians and its interval; none for fewer than 5 rates. ValueError if one is empty or has a
+    rate that is not above 0 and finite."""
     high, low = _logs(above), _logs(below)
     estimate = statistics.median(high) - statistics.median(low)
     fewest = min(len(high), len(low))
@@ -52,8 +51,7 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[fl
 
 
 def p_value(one: Sequence[float], other: Sequence[float]) -> float:
-    """The two-sided p of Mann and Whitney's test: exact for up to 40 values without ties, else the corrected normal
-    approximation."""
+    """The two-sided p of Mann and Whitney's test; exact for up to 40 values without ties."""
     together = [*one, *other]
     if min(together) == max(together):
         return 1.0

@@ -23,8 +23,7 @@ class VersionAudit:
     def __init__(
         self, produced: int, keys: Sequence[str], last: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]
     ) -> None:
-        """Takes the number of records, all keys, and for each key the `seq` of its last record (-1: none) and
-        whether it exists in the end."""
+        """`last` has the `seq` of each key's last record (-1: none), `there` whether the key exists in the end."""
         self._produced = produced
         self._keys = keys
         self._places = {key: place for place, key in enumerate(keys) if last[place] >= 0}
@@ -35,7 +34,6 @@ class VersionAudit:
         self._foreign = 0
 
     def add(self, keys: Sequence[str], seqs: npt.NDArray[np.int64]) -> None:
-        """Adds rows: the key of each, and its `seq`."""
         found = np.array([self._places.get(key, -1) for key in keys], dtype=np.int64)
         ours = found >= 0
         places = found[ours]

@@ -15,8 +15,8 @@ _ELAPSED, _CPU = "connect_compilation_seconds_total", "connect_cpu_seconds_total
 
 
 def jvm_cpu_seconds(samples: Sequence[Sample], ending: str, start: float, end: float) -> dict[str, float]:
-    """CPU seconds of each service's threads of one kind, `COMPILER` or `GC`, between two times of the samples'
-    clock. A service without such readings, or whose counts were reset, is left out."""
+    """CPU seconds of each service's `COMPILER` or `GC` threads between two times; unknown and reset ones are left
+    out."""
     names = dict.fromkeys(name for sample in samples for name in sample.signs if name.endswith(ending))
     found = {name.removesuffix(ending): _count(samples, name, start, end) for name in names}
     return {service: seconds for service, seconds in found.items() if seconds is not None}
