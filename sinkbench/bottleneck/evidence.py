@@ -20,9 +20,9 @@ DIVIDED = ("tasks_without_partitions", "tasks_without_records", "tasks_busiest_s
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known of a trial besides its samples; None is unknown, a missing limit is none. `used_connections` is
-    the maximum if that exhausted the database, `offered_share` that of due records that were sent (0 to 1),
-    `usable_cores` how many cores a service of the sink can use, and why."""
+    """What is known of a trial besides its samples; None is unknown. `used_connections` is the maximum if that
+    exhausted the database, `offered_share` that of due records that were sent, `usable_cores` a service's cores and
+    why."""
 
     sink: str = "sink"
     mode: str = "drain"
@@ -70,8 +70,7 @@ class Evidence:
 def evidence_of(
     samples: Sequence[Sample], records: int, around: Circumstances, last: Mapping[str, float] | None = None
 ) -> Evidence | None:
-    """Summarizes the samples of a trial with `records` records; None if there are too few samples. `last` has the
-    tasks' signs, read after all records were stored."""
+    """Summarizes the samples of a trial; None if too few. `last` has the tasks' signs after all records were stored."""
     if len(samples) < 2:
         return None
     whole = samples[0].seconds, samples[-1].seconds

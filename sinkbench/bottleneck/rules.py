@@ -24,8 +24,8 @@ MAY_BE_SINK = 0.3
 
 @dataclass(frozen=True)
 class Finding:
-    """A cause that the evidence shows: a `component` (a service, or machine, connector, topic, generator), a `cause`
-    from a fixed set, and the `share` of time, tasks or cores that it accounts for, by which findings are compared."""
+    """A cause that the evidence shows; findings are compared by the `share` of time, tasks or cores that they
+    explain."""
 
     component: str
     cause: str
@@ -78,8 +78,7 @@ def generator(seen: Evidence) -> Finding | None:
 
 def request_a_record(seen: Evidence) -> Finding | None:
     """Tasks spend at least half of their time in `put`, with fewer than 1.5 records per write: one round trip per
-    record, which neither a faster sink nor more CPU saves. Half is enough, since rebalances and other tasks wait for
-    such long puts."""
+    record. Half is enough, since rebalances and other tasks wait for such long puts."""
     put, per_write = seen.levels.get("tasks_put_share"), seen.around.records_per_write
     if put is None or put < ONE_BY_ONE or per_write is None or per_write > FEW_RECORDS_PER_WRITE:
         return None
@@ -110,8 +109,8 @@ def machine_saturated(seen: Evidence) -> Finding | None:
 
 
 def service_saturated(seen: Evidence) -> Finding | None:
-    """A service uses at least 90 % of the CPU that it can: its limit, or one core per working thread. In a worker
-    each task is one thread; for services of the sink, the sink says how many cores they can use."""
+    """A service uses at least 90 % of its usable cores: its limit, or one core per working thread (a worker: per
+    task)."""
     found = []
     for name, cores in seen.cores.items():
         service = service_of(name)
@@ -161,7 +160,7 @@ def idle_tasks(seen: Evidence) -> Finding | None:
 
 def absent_tasks(seen: Evidence) -> Finding | None:
     """At least a tenth of the tasks have no partition, though there is one for each. Such a task waits in its start,
-    for instance for a connection to the sink, and Connect reports it as RUNNING."""
+    for instance for a connection, and Connect reports it as RUNNING."""
     around = seen.around
     absent = seen.levels.get("tasks_without_partitions", 0.0)
     if around.failed_tasks or not _enough_partitions(around) or absent < 1 or absent / around.tasks < IDLE:
@@ -175,8 +174,7 @@ def _enough_partitions(around: Circumstances) -> bool:
 
 
 def uneven_records(seen: Evidence) -> Finding | None:
-    """One task has at least 1.5 times an even share of the records: too few keys or partitions. Tasks without
-    records, or FAILED ones, are covered by more specific rules."""
+    """One task has at least 1.5 times an even share of the records: too few keys or partitions."""
     share, tasks = seen.levels.get("tasks_busiest_share"), seen.around.tasks
     if seen.around.failed_tasks or share is None or tasks < 2 or share * tasks < UNEVEN:
         return None

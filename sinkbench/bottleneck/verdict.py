@@ -15,8 +15,7 @@ NOT_IDENTIFIED = "not identified"
 
 
 def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
-    """All rules, with those of the sink, by descending rank; within a rank the finding with the largest share
-    counts."""
+    """All rules, with those of the sink, by descending rank; in a rank the largest share counts."""
     return (
         # Fixing anything that the others name does not fix these.
         (rules.connections_used_up, rules.failed_tasks, rules.generator),
@@ -39,8 +38,8 @@ def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
 
 
 def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck | None:
-    """What limits a trial: the largest finding of the first rank that has one, with its evidence and the other
-    findings. "not identified" if no rule applies; None without evidence. `of_sink` are the rules of its sink."""
+    """The largest finding of the first rank that has one, with its evidence and the other findings; "not identified"
+    if no rule applies, None without evidence."""
     if seen is None:
         return None
     found: list[Finding] = []
@@ -61,7 +60,7 @@ def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck 
 
 def shared_cause(trials: Iterable[Bottleneck | None]) -> Bottleneck | None:
     """The most frequent verdict of a cell's trials (the earliest of equals), with its first evidence; None without
-    verdicts. If only some trials share it, the evidence says how many."""
+    any."""
     known = [each for each in trials if each is not None]
     if not known:
         return None
