@@ -34,8 +34,6 @@ from sinkbench.metrics.metric import Metric, one_line
 
 METHODS = "docs/methods.md"
 WHERE = f"What each figure means: {METHODS}"
-"""The last line below a table in the terminal."""
-
 METRICS: Sequence[Metric] = (
     *rate.METRICS,
     *ratio.METRICS,

@@ -30,7 +30,6 @@ def _counted(cell: CellSummary, records: Callable[[Audit], int]) -> str:
 
 
 def count_columns(table: str, duplicates: str = "dupl.", place: int = 100) -> list[Column]:
-    """The columns of the audit in a table."""
     return [
         Column(table, place, "lost", lambda cell, _: counted(cell)[0]),
         Column(table, place + 1, duplicates, lambda cell, _: counted(cell)[1]),

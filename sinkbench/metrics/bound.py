@@ -38,7 +38,7 @@ class Bound:
 
     @property
     def left(self) -> float:
-        """The share of the limit between what was reached and what CPU time and limit allow; at least 0."""
+        """The share of the limit that remains, by what CPU time and limit allow; at least 0."""
         return max(0.0, min(self.share, 1.0) - self.efficiency)
 
 

@@ -14,7 +14,6 @@ _KEYS = ("stale", "missing", "not_deleted")
 
 
 def changes_keys(cell: CellSummary) -> bool:
-    """Whether the load of a cell changes keys."""
     return cell.bloat is not None or find(cell, "audit.stale") is not None
 
 

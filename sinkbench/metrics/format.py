@@ -26,12 +26,10 @@ NOT_MEASURED = "-"
 
 
 def formatted(value: float | None, form: str) -> str:
-    """In a format of Python's, such as `.3f`."""
     return NOT_MEASURED if value is None else f"{value:{form}}"
 
 
 def how_many(count: int, what: str) -> str:
-    """As 1 cell, 2 cells."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
@@ -75,7 +73,6 @@ def money(amount: float | None) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """As 1,234-5,678."""
     return f"{whole(low)}-{whole(high)}"
 
 

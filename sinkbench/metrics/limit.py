@@ -16,15 +16,12 @@ from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, Limit, RunSummary, Spread
 
 SINK, CONNECTOR = "sink", "connector"
-"""The last two stages of each path."""
-
 _US = 1e6
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The time of one record in each stage of a cell's path, in microseconds: one second divided by a rate or a
-    limit. `connector` is the remainder, None if nothing remains, since stages overlap."""
+    """The time of one record in each stage, in microseconds; `connector` is the remainder, None if nothing remains."""
 
     whole: float
     before: Mapping[str, float]
@@ -52,8 +49,7 @@ def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
 
 
 def stages_before(limits: Sequence[Limit]) -> dict[str, float]:
-    """Microseconds per record in Kafka and in Connect: one second divided by their limits, Connect's without
-    Kafka's. They are one stage if Kafka alone is not faster."""
+    """Microseconds per record in Kafka and Connect, from their limits; one stage if Kafka alone is not faster."""
     kafka, connect = best(limits, KAFKA), best(limits, CONNECT)
     if connect is None:
         return {} if kafka is None else {KAFKA: _US / kafka}
@@ -75,9 +71,8 @@ def efficiency_and_spread(cell: CellSummary) -> list[str]:
 
 
 def _of_cell(taken: Taken) -> Fields:
-    """The sink's limit, and the cell's share of it: the median of ratios by block, or for a limit measured once a
-    single ratio. None for a constant load, a re-scaled cell, and a target or settings that differ from the measured
-    ones."""
+    """The sink's limit, and the cell's share of it by block if possible. None for a constant load, a re-scaled cell,
+    and a target or settings that differ from the measured ones."""
     cell, limit = taken.cell, fastest(taken.limits, taken.cell.sink)
     if limit is None or not limit.records_per_second or cell.mode == "sustain" or cell.before is not None:
         return {}
@@ -93,7 +88,6 @@ def _of_cell(taken: Taken) -> Fields:
 
 
 def _by_block(to: str, rates: Mapping[int, float], limits: Mapping[int, float]) -> Spread | None:
-    """The ratios of the blocks that both have; None without any."""
     ratio = ratio_by_block(to, rates, limits)
     shares = spread_of({block: rate / limits[block] for block, rate in rates.items() if block in limits})
     if ratio is None or shares is None:

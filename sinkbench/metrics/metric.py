@@ -30,7 +30,6 @@ class View:
         return cell_name(cell, self.summary)
 
     def marked(self, cell: CellSummary) -> str:
-        """The name, and in brackets why its figures may not be compared."""
         return marked_name(cell, self.summary)
 
     def any(self, has: Callable[[CellSummary], object]) -> bool:
@@ -43,8 +42,8 @@ Head = str | Callable[[View], str]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table with one row per cell, see `sinkbench.tables.percell`. `place` orders columns, a line
-    break in `head` is where a narrow column wraps, and `shown` says whether a view has the column."""
+    """A column of a table with one row per cell; `place` orders columns, and a line break in `head` is where it
+    wraps."""
 
     table: str
     place: int
@@ -124,8 +123,6 @@ def flag(name: str, path: str = "") -> Export:
 
 
 def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tuple[Export, ...]:
-    """Both ends of a figure's interval."""
-
     def end(which: str) -> Export:
         return Export(
             f"{name}_interval_{which}", "DOUBLE", lambda cell, run: find(figure(cell, run), f"interval.{which}")
@@ -142,9 +139,8 @@ def scalar(
     column: tuple[str, int, str, Callable[[float | None], str]],
     place: int = 500,
 ) -> Metric:
-    """A figure that is one number per trial, with the median over the trials used for the cell's rate. It is stored
-    below `figures` in trials.jsonl and summary.json. `column` is the table, the position, the head and the format;
-    it is shown if a cell has the number."""
+    """A figure that is one number per trial, stored below `figures`, with the median over the trials used for the
+    cell's rate. `column` is the table, the position, the head and the format."""
     table, place_in_table, head, shown = column
     path = f"figures.{name}.median"
 
@@ -175,8 +171,7 @@ def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict
 
 
 def over(statistic: Callable[[Iterable[Any]], Any], *names: str, of: str = "used") -> Callable[[Taken], Fields]:
-    """Fields with the same name in a trial and its cell: a statistic over the trials that are "used", "valid", or
-    all "trials"."""
+    """Fields with the same name in a trial and its cell: a statistic over "used", "valid", or all "trials"."""
 
     def fields(taken: Taken) -> Fields:
         trials = getattr(taken, of)

@@ -17,7 +17,6 @@ UNREADY = {
     ReasonCode.SHARED: "shared",
     ReasonCode.CONTENT_NOT_CHECKED: "not checked",
 }
-"""Why a cell's rate is not quotable, in a word."""
 _FAULTS = {
     ReasonCode.TASKS_FAILED: "FAILED",
     ReasonCode.LOST: "LOST",

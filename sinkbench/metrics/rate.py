@@ -36,7 +36,6 @@ def rate_and_spread(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
 
 
 def has_interval(cell: CellSummary) -> bool:
-    """Whether the rate of a cell is quotable and has an interval."""
     return find(usable_rate(cell), "interval") is not None
 
 

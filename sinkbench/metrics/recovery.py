@@ -22,8 +22,7 @@ _MOST = (
 
 
 def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
-    """Medians of times and rates, maxima of counts; None without trials. A time until recovery is None if one trial
-    did not see it; `recovered` needs every trial."""
+    """Medians of times and rates, maxima of counts; a time until recovery is None if one trial did not see it."""
     found = [each for each in recoveries if each is not None]
     if not found:
         return None

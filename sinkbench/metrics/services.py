@@ -16,7 +16,6 @@ _Figures = TypeVar("_Figures", JvmCpu, Memory)
 
 
 def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]) -> dict[str, _Figures]:
-    """The medians over trials for each service, figure by figure."""
     seen = {name: [each[name] for each in trials if name in each] for name in dict.fromkeys(chain(*trials))}
     return {
         name: figures(**{field: median_known(getattr(each, field) for each in found) for field in figures.model_fields})

@@ -15,8 +15,7 @@ FEWEST_THAT_RISE, RISE = 3, 1.25
 
 
 def rated(valid: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """The valid trials whose rate may be used: warm, or unknown, and not shared. What is stored of a constant load
-    does not depend on sharing."""
+    """The valid trials whose rate may be used: warm, or unknown; and not shared, except under a constant load."""
     return [trial for trial in valid if trial.warm is not False and not is_shared(trial)]
 
 

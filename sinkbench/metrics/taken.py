@@ -64,7 +64,6 @@ class Taken:
 
     @cached_property
     def audit(self) -> Audit | None:
-        """The sum over `audited`."""
         return sum_of(self.audited)
 
     @cached_property
@@ -77,7 +76,6 @@ class Taken:
 
     @cached_property
     def rates(self) -> dict[int, float]:
-        """The quotable rates by block."""
         return {each.block: each.records_per_second or 0.0 for each in self.used} if self.early is None else {}
 
     def spread(self, values: Iterable[float | None]) -> Spread | None:
@@ -95,7 +93,6 @@ class Taken:
 
 
 def reasons_of(trial: TrialRecord) -> list[Reason]:
-    """Why a trial's numbers must not be used."""
     # After an injected fault the rates are those of `recovery`.
     if trial.reasons or trial.records_per_second is not None or trial.recovery is not None:
         return trial.reasons
@@ -108,7 +105,6 @@ def was_interrupted(trial: TrialRecord) -> bool:
 
 
 def sum_of(trials: Iterable[TrialRecord]) -> Audit | None:
-    """The sum of the trials' audits; None if none was audited."""
     done = [trial.audit for trial in trials if trial.audit is not None]
     counts = {name: [getattr(audit, name) for audit in done] for name in Audit.model_fields}
     return Audit.model_validate({name: total_known(each) for name, each in counts.items()}) if done else None

@@ -23,9 +23,8 @@ from sinkbench.results import Reason, TrialRecord
 
 
 def faults_of(taken: Taken) -> list[Reason]:
-    """All faults of a cell, causes before consequences; empty if it passed. Duplicates are no fault but a figure
-    where tasks were re-scaled, or a service died or was broken: a restarted task delivers at least once, not exactly
-    once."""
+    """All faults of a cell, causes before consequences; empty if it passed. Duplicates are no fault after a
+    re-scale, or if a service died or was broken: a restarted task delivers at least once, not exactly once."""
     recovery = recovery_over(trial.recovery for trial in taken.valid)
     reasons, failed = _reasons(taken), max((trial.failed_tasks for trial in taken.trials), default=0)
     wrong = []
