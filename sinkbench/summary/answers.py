@@ -18,9 +18,8 @@ _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
 
 @dataclass(frozen=True)
 class Answer:
-    """Two compared cells, faster to slower; `about` says why these two: `BEST`, `EQUAL`, `PUBLISHED` or `ENDS`.
-    `ratio` is by block, None if no block has both; `of_medians` that of the medians, `least` that of the faster's
-    lowest to the slower's highest trial."""
+    """Two compared cells, and why these (`about`). `ratio` is by block, None if no block has both; `least` is that
+    of the faster's lowest to the slower's highest trial."""
 
     about: str
     faster: CellSummary
@@ -52,8 +51,7 @@ def answers_of(summary: RunSummary) -> list[Answer]:
 
 
 def unmatched(summary: RunSummary) -> list[CellSummary]:
-    """The best quotable cell of each sink if queries were asked and no two sinks do the same job; else none. A job
-    counts even if one of its cells is not quotable: `left_out` has that cell."""
+    """The best quotable cell of each sink if queries were asked and no two sinks do the same job; else none."""
     cells = [cell for cell in compared_cells(summary) if job_of(cell) is not None]
     sinks: dict[frozenset[str] | None, set[str]] = {}
     for cell in cells:
@@ -90,7 +88,6 @@ def compared_cells(summary: RunSummary) -> list[CellSummary]:
 
 
 def is_usable(cell: CellSummary) -> bool:
-    """Whether a cell passed and has a quotable rate above 0."""
     return cell.passed and bool(usable_median(cell))
 
 

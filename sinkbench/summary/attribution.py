@@ -19,8 +19,7 @@ _ONE_BY_ONE = 1.5
 
 @dataclass(frozen=True)
 class Step:
-    """From one cell to another that differs only in the sink, or only in the connector; `ratio` is by block, None if
-    no block has both."""
+    """From one cell to another that differs only in the sink, or only in the connector; `ratio` is by block."""
 
     first: CellSummary
     second: CellSummary
@@ -30,8 +29,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Attribution:
-    """The two steps from a cell to a faster one with another sink and another connector. `batched`: all three write
-    many records at once. `sink_first`: the first step changes the sink. `share` is the sink's, the rest the
+    """The two steps from a cell to a faster one with another sink and connector. `share` is the sink's, the rest the
     connector's; None without a clear difference."""
 
     batched: bool
@@ -47,9 +45,9 @@ class Attribution:
 
 
 def attributions_of(summary: RunSummary) -> list[Attribution]:
-    """The attributions between a run's drains that passed and have a quotable rate; those that write record by
-    record first. All three cells write in the same way and have equally many tasks, the fewest possible. The fastest
-    cell of each connector and sink counts."""
+    """The attributions between a run's quotable drains; those that write record by record first. All three cells
+    write in the same way and have equally many tasks, the fewest possible; the fastest cell of each connector and
+    sink counts."""
     usable = [cell for cell in _drains(summary) if is_usable(cell)]
     return [
         _attribution(batched, *way)
@@ -117,7 +115,6 @@ def _attribution(batched: bool, slower: CellSummary, between: CellSummary, faste
 
 
 def _by_block(*cells: CellSummary) -> list[dict[int, float]]:
-    """The rates by block; for a run without blocks the medians as one block."""
     found = [rate.by_block() for cell in cells if (rate := usable_rate(cell)) is not None]
     return found if all(found) else [{1: _rate(cell)} for cell in cells]
 

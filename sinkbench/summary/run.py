@@ -24,9 +24,8 @@ def summary_of(
     limits: Sequence[Limit] = (),
     resumed: Sequence[str] = (),
 ) -> RunSummary:
-    """The summary of a run with these trials, pilots included, in the order in which they were taken. `complete`
-    means that no trial is left. ValueError if a trial is of none of the cells, or does not follow from those before
-    it."""
+    """The summary of a run with these trials, pilots included, in the order taken; `complete` means that no trial is
+    left. ValueError if a trial is of none of the cells, or does not follow from those before it."""
     # With `until` or a deadline their number is known only at the end.
     taken = max((trial.block for trial in trials), default=0) if complete else plan.trials
     prices = None if plan.prices is None else plan.prices.as_kept()

@@ -43,7 +43,6 @@ def overhead_plan(pipeline: str, minutes: float, stamping: Collection[str]) -> P
 
 
 def is_selftest(plan: Plan) -> bool:
-    """Whether a plan is that of a selftest, whose blocks end with its time."""
     labels = tuple(entry.shown_name for entry in plan.pipelines)
     return (plan.name, labels) in ((NOISE, LABELS), (OVERHEAD, tuple(PROBES)))
 

@@ -22,8 +22,6 @@ from sinkbench.yamlfile import Section, YamlFile, mistake
 
 
 class Bound(Section):
-    """The limits for a figure."""
-
     at_least: float | None = Field(default=None, description="the figure must not be below this")
     at_most: float | None = Field(default=None, description="the figure must not be above this")
 
@@ -43,14 +41,10 @@ class Bound(Section):
 
 
 class RatioBound(Bound):
-    """The limits for the ratio of two pipelines' rates."""
-
     to: str = Field(description="label of the pipeline that is divided by, or the key of its cell")
 
 
 class CellThresholds(Section):
-    """The thresholds of one cell."""
-
     cell: str = Field(description="label of a pipeline of the plan or, at several multiples, the key of its cell")
     ratio: RatioBound | None = Field(default=None, description="of its rate to another pipeline's, paired by block")
     efficiency: Bound | None = Field(default=None, description="share of its sink's limit; the plan needs limits: true")
@@ -86,8 +80,6 @@ class Thresholds(Section):
 
 @dataclass(frozen=True)
 class Check:
-    """One figure of one cell, and its limits."""
-
     cell: str
     figure: str
     bound: Bound
@@ -101,8 +93,6 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a check passes, and a line that says why."""
-
     passed: bool
     line: str
 
@@ -116,8 +106,8 @@ class _Figure:
 
 
 def load_thresholds(path: Path, connectors: Path, stamping: Collection[str] | None = None) -> tuple[Plan, list[Check]]:
-    """Reads a file of thresholds and the plan that it names; `connectors` and `stamping` are as in `load_plan`.
-    PlanError has a line for each mistake in either file: the file, the line, and what to do."""
+    """Reads a file of thresholds and its plan, as `load_plan` does. PlanError has a line for each mistake in either
+    file."""
     source = YamlFile(path, "file of thresholds", PlanError)
     try:
         wanted = Thresholds.model_validate(source.content)
