@@ -56,7 +56,6 @@ def answer_sentences(summary: RunSummary) -> list[str]:
 
 
 def missing_cells(summary: RunSummary) -> list[Missing]:
-    """The cells in no answer, in the plan's order."""
     return [Missing(cell_name(cell, summary), _why(cell), _advice(cell)) for cell in left_out(summary)]
 
 
@@ -117,7 +116,6 @@ def _sentence(found: Answer, summary: RunSummary) -> str:
 
 
 def _job(found: Answer) -> str:
-    """What both of two cells that do the same job can answer."""
     if found.jobs is None:
         return ""
     job, asked = found.jobs[0], len(found.faster.queries)

@@ -116,7 +116,6 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
 
 
 def machine_in_words(environment: Mapping[str, JsonValue]) -> str:
-    """As `Intel Xeon, 2 cores`, as far as known."""
     model, cores = environment.get("cpu_model"), environment.get("cpu_count")
     return ", ".join([*([str(model)] if model else []), *([f"{cores} cores"] if cores else [])])
 

@@ -64,7 +64,6 @@ def as_markdown(comparison: Comparison) -> str:
 
 
 def heading(comparison: Comparison) -> list[str]:
-    """A line each for run A and run B."""
     return [f"{side}: {_run(run.summary)}" for side, run in (("A", comparison.a), ("B", comparison.b))]
 
 
@@ -76,12 +75,10 @@ def _run(summary: RunSummary) -> str:
 
 
 def row(cell: Compared) -> tuple[str, ...]:
-    """A cell's texts below `HEADERS`."""
     return _row(cell, whole)
 
 
 def cost_row(cell: Compared) -> tuple[str, ...]:
-    """A cell's CPU time below `COST_HEADERS`."""
     return _row(cell, lambda seconds: tenths(seconds, 99.95))
 
 

@@ -16,7 +16,6 @@ LONGEST_REASON = 140
 
 
 def dead_letter_table(causes: Sequence[Cause]) -> str:
-    """One row per cause, then an example record of each."""
     table = new_table("connector", words("stage"), "records", words("first from"), words("reason"))
     for cause in causes:
         row = [

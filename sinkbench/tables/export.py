@@ -44,7 +44,6 @@ _IN_ORDER = sorted(METRICS, key=lambda metric: metric.place)
 COLUMNS = {each.name: each for each in (*_OF_RUN, *(each for metric in _IN_ORDER for each in metric.exports))}
 """The columns of every run, in order; `_columns` adds those of its services."""
 BY_SERVICE = {each.name: each for metric in METRICS for each in metric.services}
-"""Columns with one per service."""
 
 
 def _columns(summary: RunSummary) -> dict[str, Export]:

@@ -28,7 +28,6 @@ _LEGEND = (
 
 
 def is_faults(summary: RunSummary) -> bool:
-    """Whether the run injected faults: mode faults."""
     return bool(summary.cells) and summary.cells[0].mode == "faults"
 
 
@@ -45,7 +44,6 @@ def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[
 
 
 def matrix_table(summary: RunSummary) -> Table:
-    """A row per fault, a column per pipeline."""
     (first, *pipelines), rows = matrix_texts(summary)
     table = new_table(first, *(words(each.replace("/", "/\n", 1)) for each in pipelines))
     for row in rows:
@@ -54,7 +52,6 @@ def matrix_table(summary: RunSummary) -> Table:
 
 
 def matrix_texts(summary: RunSummary) -> tuple[list[str], list[list[str]]]:
-    """The headers and rows of the matrix; a text may have several lines."""
     faults, pipelines, cells = matrix_cells(summary)
     rows = [[fault, *(_in_short(cells.get((fault, each))) for each in pipelines)] for fault in faults]
     return ["fault", *pipelines], rows

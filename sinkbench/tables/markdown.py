@@ -16,7 +16,6 @@ def markdown_table(
 
 
 def escaped(text: str) -> str:
-    """A text on one line, escaped for Markdown and HTML."""
     return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", " ".join(text.split()))
 
 

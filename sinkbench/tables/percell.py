@@ -32,8 +32,7 @@ _LONGEST_NAME = 32
 
 @dataclass(frozen=True)
 class CellTable:
-    """A table with one row per cell, in the plan's order: `first` is the head of its first column and `name` the
-    content. `has` says whether a cell is in it, `needs` whether a run has the table at all."""
+    """A table with one row per cell; `has` says whether a cell is in it, `needs` whether a run has it at all."""
 
     key: str
     first: str | Callable[[View], str] = "pipeline"

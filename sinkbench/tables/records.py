@@ -7,8 +7,7 @@ from sinkbench.results import RunSummary
 
 
 def record_lines(summary: RunSummary) -> list[str]:
-    """How many records passed the content check; for the user's own also their properties, and whether they
-    repeated."""
+    """How many records passed the content check; for the user's own also their properties and repetitions."""
     facts = summary.records
     if facts is None:
         return _content_lines(summary)

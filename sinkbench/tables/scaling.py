@@ -13,8 +13,7 @@ from sinkbench.tables.text import new_table
 
 
 def scaling_table(scalings: Sequence[Scaling]) -> Table:
-    """One row per number of tasks of each pipeline: measured, fitted, and the gain of one more worker; only measured
-    values if the data do not support the law."""
+    """One row per number of tasks of each pipeline; without the fit if the data do not support the law."""
     table = new_table("scaling", "tasks", "measured\nrecords/s", "fitted\nrecords/s", "one more\nworker")
     for each in scalings:
         for place, point in enumerate(each.points):

@@ -28,7 +28,6 @@ def limit_line(limit: Limit) -> str:
 
 
 def limit_in_block_line(limit: Limit, found: LimitInBlock) -> str:
-    """One measurement of a limit in words, for progress messages."""
     what = f"limit of {limit.sink} by {limit.way}, block {found.block}"
     if found.records_per_second is None:
         return f"{what}: not measured: {found.problem or 'no reason was given'}"
@@ -54,8 +53,7 @@ def _missing(limit: Limit) -> str:
 
 
 def stage_table(summary: RunSummary) -> Table | None:
-    """One row per cell whose rate and sink's limit are known; None if there is none. A stage has its microseconds
-    per record and their share. The connector has the remainder, `-` if nothing remains, since stages overlap."""
+    """One row per cell whose rate and sink's limit are known; None without any. The connector has the remainder."""
     names = (*stages_before(summary.limits), SINK, CONNECTOR)
     table = new_table("time of one record", "tasks", "all\nus", *map(_header, names), words("most is\nof the"))
     label = ""
