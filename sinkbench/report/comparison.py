@@ -117,7 +117,6 @@ def _differences(comparison: Comparison) -> Part:
 
 
 def _size(cell: Compared) -> float:
-    """The size of a change: twice and half as fast are equal."""
     ratio = cell.ratio or 1.0
     return max(ratio, 1 / ratio)
 

@@ -146,7 +146,6 @@ def _share_span(cell: CellSummary) -> tuple[float, float] | tuple[None, None]:
 
 
 def placement(summary: RunSummary) -> Figure | None:
-    """The tasks of each worker; None if unknown."""
     known = [(cell_name(cell, summary), cell.placement) for cell in summary.cells if cell.placement]
     if not known:
         return None
@@ -195,7 +194,6 @@ def _told(cells: Sequence[CellSummary], summary: RunSummary) -> str:
 
 
 def _services(cell: CellSummary) -> dict[str, float]:
-    """The CPU seconds of each service, without sinkbench; all load generators are one."""
     sums: dict[str, float] = {}
     for name, seconds in cell.cpu_seconds_per_million.items():
         if seconds is not None and name != CONTROLLER:

@@ -125,7 +125,6 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def small(axes: Axes) -> None:
-    """Gives the axes of a panel few ticks with short labels."""
     axes.yaxis.set_major_locator(MaxNLocator(2))
     axes.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -133,8 +132,8 @@ def small(axes: Axes) -> None:
 
 
 def shortened(name: str, most: int) -> str:
-    """A name on one line of at most `most` characters, shortened in the middle, since it ends in the tasks.
-    Unprintable characters become question marks, since XML does not allow them."""
+    """A name of at most `most` characters, shortened in the middle, since it ends in the tasks; printable, as XML
+    requires."""
     name = "".join(each if each.isprintable() else "?" for each in " ".join(name.split()))
     end = most // 3
     return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[-end:]}"

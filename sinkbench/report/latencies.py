@@ -24,8 +24,6 @@ _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999)
 
 
 class _Named(NamedTuple):
-    """The curve of one cell: (share, milliseconds)."""
-
     label: str
     name: str
     curve: Sequence[tuple[float, float]]

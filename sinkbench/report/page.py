@@ -124,7 +124,6 @@ def _remarks(summary: RunSummary) -> list[str]:
 
 
 def _files(folder: Path) -> tuple[list[Part], list[str]]:
-    """The plan, connector files, targets and queries, and which of them cannot be read."""
     parts: list[Part] = []
     unread = []
     patterns = ("connectors/*/*.json", "targets/*/*", "queries/*.yaml")

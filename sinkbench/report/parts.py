@@ -13,8 +13,6 @@ from sinkbench.metrics import COLUMNS
 
 @dataclass(frozen=True)
 class Lines:
-    """Sentences, one per line."""
-
     lines: Sequence[str]
     bullets: bool = False
 
@@ -59,16 +57,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class File:
-    """A file of the run, unchanged."""
-
     name: str
     text: str
 
 
 @dataclass(frozen=True)
 class Meanings:
-    """The meanings of figures: headings of docs/methods.md with their sentences."""
-
     figures: Mapping[str, str]
 
 
@@ -102,7 +96,6 @@ class Opening:
 
 
 def of_rich(table: RichTable, caption: str) -> Table:
-    """Converts a terminal table for the page."""
     columns = table.columns
     cells = [[_plain(cell) for cell in column.cells] for column in columns]
     # A terminal shows a name once for several rows; a screen reader needs it in each row.

@@ -12,7 +12,6 @@ from sinkbench.results import CellSummary, Cost, RunSummary
 
 _PARTS = ("cores", "memory", "disk")
 _EACH_RECORDS = {"bytes on disk a record": "Bytes on disk", "bytes from Kafka a record": "Bytes from Kafka"}
-"""The headings in docs/methods.md of columns, by the columns' heads."""
 
 
 def memory(summary: RunSummary) -> Figure | Table | None:
@@ -50,8 +49,7 @@ def memory(summary: RunSummary) -> Figure | Table | None:
 
 
 def disk(summary: RunSummary) -> Figure | Table | None:
-    """Bytes on disk, and from Kafka, per record of each cell; None if neither was measured. If only those from Kafka
-    are known, only the table."""
+    """Bytes on disk, and from Kafka, per record of each cell; only the table if only the latter are known."""
     cells = [
         cell
         for cell in summary.cells
@@ -88,8 +86,7 @@ def disk(summary: RunSummary) -> Figure | Table | None:
 
 
 def cost(summary: RunSummary) -> Figure | None:
-    """The cost of a million records of each cell, stacked by its parts; None without prices, or if no cell has a
-    cost."""
+    """The cost of a million records of each cell, stacked by its parts; None without any."""
     known = [(marked_name(cell, summary), cell.cost) for cell in summary.cells if cell.cost is not None]
     stacked = [(name, _parts(each)) for name, each in known if each.per_million is not None]
     if summary.prices is None or not stacked:

@@ -58,7 +58,6 @@ def faults(summary: RunSummary) -> list[Table]:
 
 
 def of_cells(key: str, summary: RunSummary, caption: str) -> Table | None:
-    """A table with one row per cell."""
     return captioned(cell_table(key, summary), caption)
 
 
@@ -67,7 +66,6 @@ def captioned(table: RichTable | None, caption: str) -> Table | None:
 
 
 def some(*parts: AnyPart | None) -> list[AnyPart]:
-    """The parts that are not None."""
     return [part for part in parts if part is not None]
 
 

@@ -57,7 +57,6 @@ def courses_of(folder: Path, trials: Sequence[TrialRecord]) -> tuple[dict[str, C
 
 
 def _course(folder: Path, samples: str | None, most: int) -> Course | str:
-    """The course in a file of samples, or why there is none."""
     if samples is None:
         return "no samples were kept"
     if Path(samples).is_absolute() or ".." in Path(samples).parts:
@@ -69,7 +68,6 @@ def _course(folder: Path, samples: str | None, most: int) -> Course | str:
 
 
 def figure_key(place: int) -> str:
-    """The key of the figure of the cell at that index of `names`."""
     return f"course-{place}"
 
 
@@ -148,7 +146,6 @@ def _highest(series: Sequence[Series]) -> float | None:
 
 
 def title_of(trial: TrialRecord) -> str:
-    """The trial's number within its cell."""
     return "pilot" if trial.pilot else f"block {trial.block}"
 
 
