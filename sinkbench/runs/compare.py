@@ -71,8 +71,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Ruler:
-    """A figure by which two cells are compared; `more` and `less` are the verdicts on run B, `of_loads` allows
-    constant loads, `unseen` is the text for a run without it."""
+    """A figure by which two cells are compared; `of_loads` allows constant loads."""
 
     of_trial: Callable[[TrialRecord], float | None]
     more: Verdict
@@ -130,8 +129,8 @@ def _measured(ruler: _Ruler, a: StoredRun, b: StoredRun) -> list[Compared]:
 
 
 def _pairs(a: Sequence[CellSummary], b: Sequence[CellSummary]) -> list[tuple[CellSummary | None, CellSummary | None]]:
-    """Each cell of A with that of B; None if there is none. Cells are paired by keys, else by label and multiple if
-    unique, so that other differences (workers, offered rate) can be reported."""
+    """Each cell of A with that of B, by keys, else by label and multiple if unique, so that other differences
+    (workers, offered rate) can be reported; None if there is none."""
     by_key = {cell.cell: cell for cell in b}
     keys = {cell.cell for cell in a}
     alike_a, alike_b = (_by_place(cell for cell in run if cell.cell not in keys & by_key.keys()) for run in (a, b))
@@ -212,7 +211,6 @@ def _values(ruler: _Ruler, run: StoredRun, cell: CellSummary) -> list[float]:
 
 
 def _of_loads(cell: CellSummary) -> list[str]:
-    """Why the rate of a cell cannot be compared in its mode."""
     if cell.mode == "faults":
         return ["where something was broken, compare what became of it: the table of `sinkbench report`"]
     if cell.mode == "sustain":

@@ -51,13 +51,11 @@ def environment_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValu
 
 
 def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
-    """Differences between connector files, by pipeline."""
     return list(_of_named("connectors", a, b))
 
 
 def record_differences(a: StoredRun, b: StoredRun) -> list[Difference]:
-    """Differences in the records and their topic: the keys of the plan's `load`. The user's own records are compared
-    by digest, not by file name."""
+    """Differences in the keys of the plan's `load`; the user's own records are compared by digest, not by file name."""
     return list(_between("", *({**_load(run), **_digest_of(run)} for run in (a, b))))
 
 
@@ -68,8 +66,8 @@ def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _load(run: StoredRun) -> dict[str, JsonValue]:
-    """A plan's load without connection settings, and without form and acks, which each cell has; with the actual
-    number of replicas if the plan does not set it."""
+    """A plan's load without connection settings, form and acks; with the actual replicas if the plan does not set
+    them."""
     found = run.plan.get("load")
     load = (
         {key: value for key, value in found.items() if key not in ("cluster", "form", "acks")}
@@ -80,8 +78,7 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
 
 
 def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, JsonValue]:
-    """The topic's replicas if the plan leaves them to the topology; empty if the plan sets them, or they are
-    unknown."""
+    """The topic's replicas if the plan leaves them to the topology, and they are known."""
     kept = run.summary.environment.get("durability")
     kafka = kept.get("kafka") if isinstance(kept, dict) else None
     became = kafka.get("replication") if isinstance(kafka, dict) else None

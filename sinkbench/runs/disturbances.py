@@ -14,8 +14,7 @@ from sinkbench.results import TrialRecord
 
 @dataclass(frozen=True)
 class Disturbance:
-    """One kind of disturbance in a cell's trials in runs A and B, as medians in words. `what` is its name in a
-    table; in `sentence`, "A" and "B" stand for the figures."""
+    """One kind of disturbance in a cell's trials in runs A and B; in `sentence`, "A" and "B" stand for the figures."""
 
     what: str
     sentence: str

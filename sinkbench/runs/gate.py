@@ -82,5 +82,4 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
 
 
 def _lines(cells: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each statement that applies to at least one cell."""
     return [f"{what}: {', '.join(those)}" for what, those in cells.items() if those]

@@ -16,8 +16,7 @@ _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 
 @dataclass(frozen=True)
 class RunRow:
-    """A folder below the results; `run` is its name (the run's id), `started` is from the id, as `2026-11-21
-    03:48:00`, `damage` says why there is no summary."""
+    """A folder below the results; `damage` says why there is no summary."""
 
     run: str
     started: str | None
@@ -26,8 +25,7 @@ class RunRow:
 
 
 def list_runs(root: Path) -> list[RunRow]:
-    """All folders below `root`, newest first, those without a time in their name last. ResultsError if there is no
-    such folder; a run that cannot be read has a row that says why."""
+    """All folders below `root`, newest first, even unreadable ones; ResultsError if there is no such folder."""
     try:
         folders = [each for each in root.iterdir() if each.is_dir() and each.name != _LATEST and each.name[0] != "."]
     except OSError as failed:

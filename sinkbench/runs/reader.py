@@ -22,8 +22,7 @@ _SUMMARY = "summary.json"
 
 @dataclass(frozen=True)
 class StoredRun:
-    """The folder of a run without its samples: trials in the order taken, every key of plan.yaml, and the content of
-    connector files by pipeline."""
+    """The folder of a run without its samples; connector files are by pipeline."""
 
     summary: RunSummary
     trials: list[TrialRecord]
@@ -45,8 +44,8 @@ def load_run(path: Path) -> StoredRun:
 
 
 def load_summary(path: Path) -> RunSummary:
-    """The summary of a run, with the paths and errors of `load_run`. A killed race leaves a summary without its last
-    trial, or none, so it is computed from the trials."""
+    """The summary, with the paths and errors of `load_run`; from the trials, since a killed race may lack the last
+    one."""
     file = path / _SUMMARY if path.is_dir() else path
     folder = RunFolder(file.parent)
     if file.exists() or not path.is_dir():

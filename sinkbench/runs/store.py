@@ -58,8 +58,8 @@ _ADVICE = {
 
 
 def check_writable(root: Path) -> None:
-    """Checks that runs can be stored in the folder `root`, and creates it if needed. It writes and removes a
-    megabyte, so that a full disk is found before anything starts."""
+    """Checks that runs can be stored in `root`: writes and removes a megabyte, to find a full disk before anything
+    starts."""
     with _writing(root):
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root) as trial:
@@ -84,8 +84,8 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, plan: Plan, connectors: Path, now: datetime | None = None) -> Self:
-        """A new folder below `root` with the plan and its connector files; `latest` points to it. The second of two
-        runs in the same second has an id ending in -2."""
+        """A new folder below `root`, to which `latest` points; the id of the second run in the same second ends in
+        -2."""
         stem = f"{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan.name}"
         folder = cls(_make_unique(root, stem))
         with _writing(folder.path):
@@ -116,9 +116,8 @@ class RunFolder:
             _sync_folder(self.path)
 
     def write_samples(self, trial: str, rows: Sequence[Mapping[str, float | int | str | None]]) -> str:
-        """Writes a trial's samples as CSV; returns the path relative to the run's folder. Columns are all keys of
-        all rows: `seconds`, `stored` and `uncommitted` first, the others by name, so that a failed service does not
-        change their order."""
+        """Writes a trial's samples as CSV; returns the path relative to the run's folder. Columns are sorted after
+        `seconds`, `stored` and `uncommitted`, so that a failed service does not change their order."""
         if Path(trial).name != trial:
             raise ValueError(f"trial {trial!r} cannot be the name of a file")
         keys = {key for row in rows for key in row}
@@ -152,8 +151,8 @@ class RunFolder:
 
 
 def read_trials(path: Path) -> list[TrialRecord]:
-    """The trials in a trials.jsonl; empty if there is no such file. An incomplete last line of a killed run is
-    skipped; any other invalid line is a UserError with its number."""
+    """The trials in a trials.jsonl, if any. An incomplete last line of a killed run is skipped; any other invalid
+    line is a UserError with its number."""
     lines = _read(path).split(b"\n") if path.exists() else [b""]
     trials = []
     for number, line in enumerate(lines[:-1], start=1):
