@@ -20,7 +20,7 @@ def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
     Within a rank the finding with the largest share counts.
     """
     return (
-        # None of them is mended by anything that the others name.
+        # None of them is fixed by what the others name.
         (rules.connections_used_up, rules.failed_tasks, rules.generator),
         # What the CPU is spent on comes before that it is spent.
         (rules.request_a_record,),
