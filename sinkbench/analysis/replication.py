@@ -28,12 +28,12 @@ class Broken:
 
     code: ReasonCode
     found: str
-    mend: str
+    fix: str
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        return f"{self.found}; {self.mend}"
+        return f"{self.found}; {self.fix}"
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
             "the PostgreSQL that is written to is a standby (pg_is_in_recovery): primary and standby may have changed"
             " places"
         )
-        mend = "promote it, or point the stack and the connectors at the primary"
-        return ReplicationState((Broken(ReasonCode.WRITES_TO_STANDBY, text, mend),))
+        fix = "promote it, or point the stack and the connectors at the primary"
+        return ReplicationState((Broken(ReasonCode.WRITES_TO_STANDBY, text, fix),))
     needed = waited_for(names)
     if not needed:
         return ReplicationState(copies=1, asked=1, alone=True)
@@ -107,12 +107,12 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
         f"{len(good)} of {counted(needed, 'standby')} that PostgreSQL waits for"
         f" (synchronous_standby_names {names}) {'is' if len(good) == 1 else 'are'} in sync and streaming: {there}"
     )
-    mend = "start the standby, and look at its log"
+    fix = "start the standby, and look at its log"
     if not behind and not all(each.applies for each in standbys):
-        mend = "SELECT pg_wal_replay_resume() on the standby if it is paused there, and look at its log"
+        fix = "SELECT pg_wal_replay_resume() on the standby if it is paused there, and look at its log"
     figures = {"in_sync": float(len(good)), "waited_for": float(needed), "standbys": float(len(standbys))}
     return ReplicationState(
-        (Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, mend, figures),), copies=1 + len(good), asked=1 + needed
+        (Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, fix, figures),), copies=1 + len(good), asked=1 + needed
     )
 
 
@@ -135,14 +135,14 @@ def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None
         fits = f"there {'is' if len(nodes or ()) == 1 else 'are'} {counted(len(nodes or ()), 'data node')}"
         why = f", since {asked} copies of each are asked for and {fits}" if few else ""
         fewer = f"set number_of_replicas to {max(len(nodes or ()) - 1, 0)}, or add a data node"
-        mend = fewer if few else "GET _cluster/allocation/explain says why"
+        fix = fewer if few else "GET _cluster/allocation/explain says why"
         text = f"the index is {status}: {told} on no node{why}"
-        broken.append(Broken(ReasonCode.INDEX_NOT_GREEN, text, mend, {"missing": float(len(missing))}))
+        broken.append(Broken(ReasonCode.INDEX_NOT_GREEN, text, fix, {"missing": float(len(missing))}))
     if moving := [each for each in copies if each.state not in (STARTED, UNASSIGNED)]:
         told = few_of([f"{_in_words(each)} {each.state.lower()}" for each in moving[:MOST_NAMED]], len(moving))
         text = f"shards of the index move: {told}"
-        mend = "wait until GET _cat/recovery?active_only shows none"
-        broken.append(Broken(ReasonCode.SHARDS_MOVING, text, mend, {"moving": float(len(moving))}))
+        fix = "wait until GET _cat/recovery?active_only shows none"
+        broken.append(Broken(ReasonCode.SHARDS_MOVING, text, fix, {"moving": float(len(moving))}))
     unchecked: tuple[str, ...] = ()
     if nodes is None:
         why = "it is not shown which may hold them, or its own settings keep it from some"
@@ -166,8 +166,8 @@ def _uneven_primaries(copies: Sequence[ShardCopy], nodes: Collection[str]) -> Br
         f"the {counted(len(primaries), 'primary shard')} of the index lie on {len(used)} of"
         f" {len(nodes)} data nodes ({where})"
     )
-    mend = "set index.routing.allocation.total_shards_per_node, or move one by POST _cluster/reroute"
-    return Broken(ReasonCode.SHARDS_UNEVEN, text, mend, {"nodes_used": float(len(used)), "nodes": float(len(nodes))})
+    fix = "set index.routing.allocation.total_shards_per_node, or move one by POST _cluster/reroute"
+    return Broken(ReasonCode.SHARDS_UNEVEN, text, fix, {"nodes_used": float(len(used)), "nodes": float(len(nodes))})
 
 
 def _in_words(copy: ShardCopy) -> str:
@@ -190,16 +190,16 @@ def topic_replication(brokers: Collection[int], partitions: Mapping[int, Partiti
             f"{len(behind)} of {len(partitions)} partitions of the topic have not all of their copies in sync: {noun}"
             f" {few_of(named[:MOST_NAMED], len(named))}"
         )
-        mend = "start the broker, or wait until it has caught up"
-        broken.append(Broken(ReasonCode.PARTITIONS_NOT_IN_SYNC, text, mend, {"partitions": float(len(behind))}))
+        fix = "start the broker, or wait until it has caught up"
+        broken.append(Broken(ReasonCode.PARTITIONS_NOT_IN_SYNC, text, fix, {"partitions": float(len(behind))}))
     leads = Counter(dict.fromkeys(brokers, 0))
     leads.update(leader for leader, _, _ in partitions.values() if leader >= 0)
     if not behind and leads and max(leads.values()) - min(leads.values()) > 1:
         told = ", ".join(f"broker {name} leads {count}" for name, count in sorted(leads.items()))
         text = f"the {len(partitions)} partitions of the topic are led unevenly: {told}"
-        mend = "run kafka-leader-election.sh --election-type preferred, and give all racks equally many brokers"
+        fix = "run kafka-leader-election.sh --election-type preferred, and give all racks equally many brokers"
         figures = {"most": float(max(leads.values())), "least": float(min(leads.values()))}
-        broken.append(Broken(ReasonCode.LEADERS_UNEVEN, text, mend, figures))
+        broken.append(Broken(ReasonCode.LEADERS_UNEVEN, text, fix, figures))
     in_sync = min((len(in_sync) for _, _, in_sync in partitions.values()), default=None)
     asked = max((len(copies) for _, copies, _ in partitions.values()), default=None)
     return ReplicationState(

@@ -17,7 +17,7 @@ NOT_IDENTIFIED = "not identified"
 def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
     """All rules, with those of the sink, by descending rank; in a rank the largest share counts."""
     return (
-        # Fixing anything that the others name does not fix these.
+        # None of them is fixed by what the others name.
         (rules.connections_used_up, rules.failed_tasks, rules.generator),
         # What the CPU is used for explains more than that it is used up.
         (rules.request_a_record,),

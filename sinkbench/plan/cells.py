@@ -165,9 +165,9 @@ def _where(plan: Plan, index: int, place: int) -> str:
 
 def _too_many(cell: Cell, partitions: int) -> str:
     most = partitions // cell.workers
-    mend = f"raise load.partitions to {cell.tasks}"
-    mend += f" or lower the multiple to {most}" if most else " or start fewer workers"
+    fix = f"raise load.partitions to {cell.tasks}"
+    fix += f" or lower the multiple to {most}" if most else " or start fewer workers"
     return (
         f"multiple {cell.multiple} on {cell.workers} workers makes {cell.tasks} tasks of {cell.label},"
-        f" but the topic has {partitions} partitions; {mend}"
+        f" but the topic has {partitions} partitions; {fix}"
     )

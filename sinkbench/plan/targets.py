@@ -18,9 +18,9 @@ def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> None:
         if entry.target is None or (ending is not None and entry.target.endswith(ending)):
             continue
         where = plan.where("pipelines", index, "target")
-        mend = "leave it out" if ending is None else f"name a file that ends in {ending}"
+        fix = "leave it out" if ending is None else f"name a file that ends in {ending}"
         what = "takes no target" if ending is None else f"takes no target {entry.target}"
-        raise PlanError(f"{where}: the sink {entry.sink} {what}; {mend}")
+        raise PlanError(f"{where}: the sink {entry.sink} {what}; {fix}")
 
 
 def file_hashes(plan: Plan, checkout: Path) -> dict[str, str]:

@@ -60,8 +60,8 @@ def _problems(config: Mapping[str, str], said: Validation) -> Iterator[tuple[str
     for key, value in said.values.items():
         # A refused key is reported already.
         for name in VARIABLE.findall(value if key in config and key not in said.errors else ""):
-            mend = "give it to them, or to connect.variables of a stack file"
-            yield key, f"'{key}' needs the variable {name}, which the workers do not know; {mend}"
+            fix = "give it to them, or to connect.variables of a stack file"
+            yield key, f"'{key}' needs the variable {name}, which the workers do not know; {fix}"
 
 
 def _validates(cluster: Cluster, config: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import sink_kind
 from sinkbench.trial.following import uneven
 from sinkbench.trial.resources import Observer
-from sinkbench.trial.stop import mend_of
+from sinkbench.trial.stop import advice_on_memory
 from sinkbench.trial.values import Loaded, Measured, Replication
 
 
@@ -173,7 +173,7 @@ def failure_of(found: Measured) -> str | None:
     last, limit = found.timeline.last, found.before.connection_limit
     cause = None if last is None else last.cause()
     if cause is not None and found.timeline.out_of_memory:
-        return mend_of(cause)
+        return advice_on_memory(cause)
     peak, refusal = used_up(found.samples, limit), found.stopped.refusal
     if cause is None or (peak is None and refusal is None):
         return cause

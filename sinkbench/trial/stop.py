@@ -182,6 +182,6 @@ def exhausted_in_words(names: Collection[str]) -> str:
     return f"{died}; give {it} more ({settings}){less}"
 
 
-def mend_of(cause: str) -> str:
+def advice_on_memory(cause: str) -> str:
     """Returns why tasks without memory FAILED, and what to do; `cause` is the tasks' message."""
     return f"out of memory ({cause}); give the workers more heap ({_HEAPS['connect']}), or {_HOLD_LESS}"

@@ -52,7 +52,7 @@ class IntoElasticsearch:
         (folder / "strict.json").write_text(json.dumps(body))
         sink.create(TARGET, folder / "strict.json")
 
-    def mend(self, config: dict[str, str]) -> dict[str, str]:
+    def fix(self, config: dict[str, str]) -> dict[str, str]:
         with Elasticsearch(self._address) as client:
             client.indices.put_mapping(index=TARGET, properties={"tide": {"type": "keyword"}})
         return config
@@ -77,7 +77,7 @@ class IntoPostgres:
     def create(self, sink: Sink, folder: Path) -> None:
         sink.create(TARGET, CHECKOUT / "postgres" / "targets" / "positions.sql")
 
-    def mend(self, config: dict[str, str]) -> dict[str, str]:
+    def fix(self, config: dict[str, str]) -> dict[str, str]:
         with psycopg.connect(self._address) as connection:
             connection.execute(f"ALTER TABLE {TARGET} ALTER payload TYPE json".encode())
         others = {key: value for key, value in config.items() if not key.startswith("transforms.check.")}
@@ -223,7 +223,7 @@ def test_what_a_connector_has_put_aside_is_stored_once_when_its_cause_is_mended_
     # Then its cause is mended.
     stop(stack)
     kafka.wait_until_empty(group_of(TARGET))
-    connect.configure(TARGET, into.mend(config))
+    connect.configure(TARGET, into.fix(config))
     back = sinkbench("dlq", queue, "--play-back")
     assert ("2 letters of 1 records" in back.stdout) is bool(into.read_again), back.stdout
     assert "1 played back" in back.stdout, back.stderr

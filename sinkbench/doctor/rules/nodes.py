@@ -115,7 +115,7 @@ def standby_not_in_sync(facts: Facts) -> Iterator[Found | NotSeen]:
                     broken.found,
                     "a commit that waits for a standby waits until it is there: nothing is stored, and such a trial is"
                     " invalid",
-                    f"{broken.mend}, or take it out of synchronous_standby_names",
+                    f"{broken.fix}, or take it out of synchronous_standby_names",
                     invalidates=True,
                 )
 

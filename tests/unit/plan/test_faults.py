@@ -153,7 +153,7 @@ def test_poison_has_records_and_a_share_which_no_other_fault_has() -> None:
 
 
 def test_a_command_needs_one_that_undoes_it() -> None:
-    whole = {"what": "command", "command": "break it", "undo": "mend it"}
+    whole = {"what": "command", "command": "break it", "undo": "fix it"}
     assert PlanFault.model_validate(whole).name == "command"
     for key in ("command", "undo"):
         with pytest.raises(ValueError, match=f"'command' needs '{key}'"):

@@ -193,7 +193,7 @@ def test_workers_stand_for_themselves_where_their_ids_are_not_known(stack: Exter
 
 
 @pytest.mark.parametrize(
-    ("answer", "mend"),
+    ("answer", "fix"),
     [
         ("SASL authentication error: Authentication failed", "check sasl.mechanism"),
         ('HTTP 401 Unauthorized: {"error": "no such user"}', "check user and password"),
@@ -204,8 +204,8 @@ def test_workers_stand_for_themselves_where_their_ids_are_not_known(stack: Exter
         ("something else", "check that it runs"),
     ],
 )
-def test_an_answer_comes_with_what_to_do(answer: str, mend: str) -> None:
-    assert mend in advice(answer)
+def test_an_answer_comes_with_what_to_do(answer: str, fix: str) -> None:
+    assert fix in advice(answer)
 
 
 def test_checks_that_are_asked_at_the_same_time_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import exhausted_in_words, mend_of, used_up_heaps
+from sinkbench.trial.stop import advice_on_memory, exhausted_in_words, used_up_heaps
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workloads.drain import Drain
 from tests.support.fakecluster import FakeCluster, Quiet
@@ -58,8 +58,8 @@ def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
         "give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold less: consumer.override.max.poll.records" in said
     )
     assert exhausted_in_words(["elasticsearch-2"]).endswith("give it more (SINKBENCH_ELASTICSEARCH_HEAP)")
-    assert mend_of("Java heap space").startswith("out of memory (Java heap space); give the workers more heap")
-    assert "\n" not in said + mend_of("x")
+    assert advice_on_memory("Java heap space").startswith("out of memory (Java heap space); give the workers more heap")
+    assert "\n" not in said + advice_on_memory("x")
 
 
 def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
