@@ -36,7 +36,8 @@ Numbers = npt.NDArray[np.float64]
 
 
 def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, tasks: int, target: str = "") -> Recovery:
-    """The recovery that a trial's samples show, without its outcome and the audit; times are on the samples' clock."""
+    """The recovery that a trial's samples show, without its outcome and the audit; times are on the samples' clock. A
+    fault without an end lasted until all was stored."""
     times, counts = progress(*stored_counts(samples))
     rises = times[1:][np.diff(counts) > 0]
     since = _warm_since(samples, rises)
