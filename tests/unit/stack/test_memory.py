@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import psutil
@@ -12,18 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.stack.memory import Resident, resident_bytes, resident_of, together
-from sinkbench.stack.processes import CpuClock
 
 BACKEND = b"""\
 Name:	postgres
 State:	S (sleeping)
-VmPeak:	  221212 kB
-VmHWM:	   42800 kB
 VmRSS:	   42800 kB
 RssAnon:	    3396 kB
 RssFile:	   14380 kB
 RssShmem:	   25024 kB
-VmData:	    3396 kB
 Threads:	1
 """
 ZOMBIE = b"Name:\tpostgres\nState:\tZ (zombie)\nThreads:\t1\n"
@@ -65,14 +60,3 @@ def test_of_one_process_it_is_what_the_kernel_calls_resident() -> None:
     found = resident_bytes([os.getpid()])
     assert found is not None
     assert found == pytest.approx(psutil.Process().memory_info().rss, rel=0.1)
-
-
-def test_a_services_children_are_among_the_processes_that_its_clock_counts() -> None:
-    with subprocess.Popen(["sleep", "60"]) as child:
-        try:
-            clock = CpuClock(os.getpid())
-            assert clock.pids == [os.getpid()]
-            clock.seconds()
-            assert {os.getpid(), child.pid} <= set(clock.pids)
-        finally:
-            child.kill()

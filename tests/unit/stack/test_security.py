@@ -16,15 +16,7 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.stack.securing import secure_processes
 from sinkbench.stack.security import WITHOUT_SECURITY, kept_security
 
-SECRET = (
-    "node.key",
-    "node.p12",
-    "bundle.pem",
-    "passwords",
-    "users-connect",
-    "users-elasticsearch",
-    "camel.properties",
-)
+SECRET = ("node.key", "node.p12", "bundle.pem", "passwords", "users-connect", "users-elasticsearch", "camel.properties")
 
 
 def test_a_second_start_keeps_the_passwords_and_issues_certificates(tmp_path: Path) -> None:
@@ -35,7 +27,7 @@ def test_a_second_start_keeps_the_passwords_and_issues_certificates(tmp_path: Pa
     assert len(set(first.passwords.values())) == len(first.passwords)
 
 
-def test_nobody_else_can_read_what_is_secret(tmp_path: Path) -> None:
+def test_no_other_account_can_read_what_is_secret(tmp_path: Path) -> None:
     secure_processes(tmp_path / "security", None)
     modes = {name: stat.S_IMODE((tmp_path / "security" / name).stat().st_mode) for name in (*SECRET, "ca.pem")}
     assert modes == {**dict.fromkeys(SECRET, 0o600), "ca.pem": 0o644}
