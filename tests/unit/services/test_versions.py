@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.services.kafka_release import OLDER, SINCE, kafka_refusal, release_of
+from sinkbench.services.kafka_release import OLDER, kafka_refusal, release_of
 from sinkbench.services.versions import Supported, numbers_of
 from sinkbench.sinks.elasticsearch.service import SERVICE as ELASTICSEARCH
 from sinkbench.sinks.elasticsearch.service import other_product
@@ -86,11 +86,3 @@ def test_a_broker_is_of_the_release_whose_protocol_it_speaks(
     assert release_of(highest) == release
     expected = f"its protocol is that of Kafka {release}; sinkbench supports Kafka 3.7 and later"
     assert kafka_refusal(release) == (expected if refused else None)
-
-
-@given(st.dictionaries(st.sampled_from([request for _, request, _ in SINCE]), st.integers(0, 20)))
-def test_a_broker_that_takes_more_is_of_no_older_release(highest: dict[int, int]) -> None:
-    names = [OLDER, *(name for name, _, _ in SINCE)]
-    more = {request: highest.get(request, 0) + 1 for _, request, _ in SINCE}
-    before = release_of(highest)
-    assert before is None or names.index(before) <= names.index(str(release_of(more)))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import re
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,10 +15,8 @@ from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.plan import load_plan
 from sinkbench.race.leftovers import Book, is_leftover
 from sinkbench.race.preparation import preflight
-from sinkbench.services.access import Access
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Capabilities
-from sinkbench.stack import readiness
 from sinkbench.stack.choice import open_stack
 from sinkbench.stack.external import ExternalStack, advice
 from sinkbench.trial.cluster import Cluster
@@ -169,17 +164,3 @@ def test_what_a_sink_refuses_to_be_set_to_is_told_before_anything_is_created(
 )
 def test_an_answer_comes_with_what_to_do(answer: str, fix: str) -> None:
     assert fix in advice(answer)
-
-
-def test_checks_that_are_asked_at_the_same_time_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[object] = []
-
-    def slowly(_access: Access, _timeout_seconds: float, _changed_at: int) -> object:
-        time.sleep(0.05)
-        made.append(object())
-        return made[-1]
-
-    monkeypatch.setattr(readiness, "_cached", functools.cache(slowly))
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        found = list(pool.map(lambda _: readiness.shared_client(Access(), 2.0), range(4)))
-    assert len(set(map(id, found))) == len(made) == 1

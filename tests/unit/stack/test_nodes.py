@@ -8,10 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from supervisor.options import ServerOptions
 
 from sinkbench.errors import StackError
@@ -127,23 +124,15 @@ def test_the_nodes_of_a_cluster_are_told_of_one_another(settings: Made) -> None:
     assert (told["CONNECT_REPLICATION"], told["KAFKA_MIN_INSYNC_REPLICAS"]) == ("3", "2")
 
 
-@given(name=st.sampled_from([node.name for node in load_topology("published", Path(), CHECKOUT).nodes]))
-def test_what_a_node_waits_for_starts_before_it(name: str) -> None:
-    topology = load_topology("published", Path(), CHECKOUT)
-    place = Place(topology, lambda node, port: ("", 0))
-    order = [node.name for node in topology.nodes]
-    node = topology.node(name)
-    assert all(order.index(each) < order.index(name) for each in needs(place, node))
-    # Nobody waits for itself, and some begin at once.
-    assert name not in needs(place, node)
-
-
 def test_workers_wait_for_every_broker_and_a_replica_for_the_primary() -> None:
     topology = load_topology("published", Path(), CHECKOUT)
 
     def waits_for(name: str, **primaries: str) -> frozenset[str]:
         return needs(Place(topology, lambda node, port: ("", 0), primaries=primaries), topology.node(name))
 
+    # A node waits for some of those that start before it.
+    names = [node.name for node in topology.nodes]
+    assert all(waits_for(name) <= set(names[:place]) for place, name in enumerate(names))
     assert waits_for("connect-4") == {"kafka", "kafka-2", "kafka-3"}
     assert waits_for("postgres-2") == waits_for("pgbouncer") == {"postgres"}
     # While a replica has taken its place, the first one is a replica, too.
@@ -197,18 +186,6 @@ def test_too_little_memory_is_told_with_what_it_needs_and_what_there_is(settings
         "SINKBENCH_TOPOLOGY=small",
     ):
         assert part in said
-
-
-def test_it_is_told_before_anything_is_fetched_or_started(settings: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("find_java", "check_ports_free", "end_leftovers"):
-        monkeypatch.setattr(f"sinkbench.stack.local.{name}", lambda *_: None)
-    monkeypatch.setattr("sinkbench.stack.local.Home.prepare", lambda home: home.path.mkdir(parents=True))
-    little = psutil.virtual_memory()._replace(available=5_000_000_000)
-    monkeypatch.setattr("sinkbench.stack.local.psutil.virtual_memory", lambda: little)
-    stack = LocalStack(settings())
-    with pytest.raises(StackError, match=r"needs 11\.9 GB of memory .* 5\.0 GB are available"):
-        stack.up(lambda line: None)
-    assert stack.start_id() is None
 
 
 def test_a_disk_that_a_replica_would_write_to_as_well_is_not_filled(settings: Made) -> None:

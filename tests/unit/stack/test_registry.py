@@ -116,17 +116,13 @@ def test_a_sink_that_cannot_be_used_is_one_line_that_names_its_package(
     assert sink_kind("postgres").name == "postgres"
 
 
-def test_two_sinks_of_one_name_are_refused(bring: Bring) -> None:
-    bring("first", tiny="tinysink:KIND")
+def test_two_sinks_of_one_name_and_one_with_the_name_of_a_service_are_refused(bring: Bring) -> None:
+    bring("first", tiny="tinysink:KIND", kafka="tinysink:TAKEN")
+    with pytest.raises(StackError, match="the sink kafka: its service kafka has a name that is taken"):
+        registry.sink_services()
     bring("second", tiny="tinysink:KIND")
     with pytest.raises(StackError, match=r"the sink tiny comes twice, from the package (first|second) and the package"):
         sink_kinds()
-
-
-def test_a_sink_may_not_bear_the_name_of_another_service(bring: Bring) -> None:
-    bring(kafka="tinysink:TAKEN")
-    with pytest.raises(StackError, match="the sink kafka: its service kafka has a name that is taken"):
-        registry.sink_services()
 
 
 def test_a_sink_that_there_is_not_is_told_with_those_that_there_are(tmp_path: Path) -> None:
