@@ -86,6 +86,7 @@ def test_a_secret_does_not_slip_through_where_a_message_is_cut() -> None:
     ("key", "value"),
     [
         ("connection.password", "hush-hush"),
+        ("camel.beans.pool.password", "hush-hush"),
         ("consumer.override.sasl.jaas.config", "hush-hush"),
         ("elasticsearch.api-key", "hush-hush"),
         ("client.secret", "hush-hush"),

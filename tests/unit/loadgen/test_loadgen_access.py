@@ -65,11 +65,12 @@ def test_a_user_with_the_password_is_answered(header: tuple[str, str]) -> None:
         [shown("bench")],
         [shown(f"bench:{SECRET}", "Bearer")],
         [("Authorization", f"Basic bench:{SECRET}")],
+        [("Authorization", "Basic")],
         [shown(f"bench:{SECRET}"), shown(f"bench:{SECRET}")],
     ],
 )
 def test_a_request_with_anything_else_is_refused(headers: list[tuple[str, str]]) -> None:
-    for path in ("/load", "/records", "/", "/healthy", "/health/", "//health"):
+    for path in ("/load", "/records", "/", "/healthy", "/health/", "//health", "/load?x=/health"):
         refused = asked(path, *headers, users=USERS)
         assert refused.status_code == 401, path
         assert refused.headers["www-authenticate"].startswith("Basic ")
@@ -143,6 +144,7 @@ def refused(capsys: pytest.CaptureFixture[str], listen: str, *options: str | Pat
         (f"bench:{SECRET}".encode(), 0o640, "which only its owner may use"),
         (SECRET.encode(), 0o600, "line 1: is not USER:PASSWORD"),
         (f"first:x\n\n:{SECRET}".encode(), 0o600, "line 3: is not USER:PASSWORD"),
+        (b"bench:", 0o600, "line 1: is not USER:PASSWORD"),
         (f"bench: {SECRET}".encode(), 0o600, "line 1: has a blank"),
         (f"bench:{SECRET}\x07x".encode(), 0o600, "an unprintable character"),
         (f"bench:x\nbench:{SECRET}".encode(), 0o600, "line 2: its user is that of a line above"),

@@ -64,6 +64,7 @@ def test_a_value_that_the_client_repeats_is_hidden_and_the_name_of_its_setting_i
         ({"sasl.nonsense": SECRET}, "sasl.nonsense"),
         ({"security.protocol": SECRET}, "security.protocol"),
         ({"security.protocol": "ssl", "ssl.ca.location": f"/{SECRET}"}, "ssl.ca.location"),
+        ({"security.protocol": "ssl", "ssl.key.pem": SECRET}, "ssl.key.pem"),
     ],
 )
 def test_settings_that_the_client_cannot_use_are_one_line_that_names_them(settings: dict[str, str], words: str) -> None:
