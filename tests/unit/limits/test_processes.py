@@ -53,29 +53,28 @@ def bulk() -> Iterator[tuple[Destination, list[int]]]:
             thread.join()
 
 
+def worker() -> psutil.Process:
+    """The process that has started the clients."""
+    return next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
+
+
 def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
     with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
-        clients.open(to, 100, 3)
-        written = clients.write(3, 1.0)
-    assert len(written) == 3
-    assert sum(each.stored for each in written) == len(seqs) > 0
-    assert {seq // RECORDS.count for seq in seqs} == {0, 1, 2}
-    assert all(each.cpu_seconds > 0 for each in written)
-
-
-def test_more_clients_are_started_when_more_are_wanted() -> None:
-    with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
         for connections in (1, 3, 2):
+            seqs.clear()
             clients.open(to, 100, connections)
-            assert len(clients.write(connections, 0.1)) == connections
-    assert seqs
+            written = clients.write(connections, 0.5)
+            assert len(written) == connections
+            assert sum(each.stored for each in written) == len(seqs) > 0
+            assert {seq // RECORDS.count for seq in seqs} == set(range(connections))
+    assert all(each.cpu_seconds > 0 for each in written)
 
 
 def test_no_process_is_left_when_they_are_closed() -> None:
     with bulk() as (to, _):
         clients = Writers(RECORDS)
         clients.open(to, 100, 3)
-        parent = next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
+        parent = worker()
         processes = [parent, *parent.children()]
         assert len(processes) == 4
         clients.close()
@@ -85,11 +84,10 @@ def test_no_process_is_left_when_they_are_closed() -> None:
         clients.close()
 
 
-def test_a_client_that_was_killed_is_told_and_new_ones_can_be_started() -> None:
+def test_a_killed_client_is_reported_and_new_ones_can_be_started() -> None:
     with bulk() as (to, _), closing(Writers(RECORDS)) as clients:
         clients.open(to, 100, 1)
-        parent = next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
-        parent.children()[0].kill()
+        worker().children()[0].kill()
         with pytest.raises(WorkerFailed):
             clients.write(1, 0.1)
         clients.close()
