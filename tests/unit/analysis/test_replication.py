@@ -53,20 +53,11 @@ def test_a_standby_that_is_in_sync_and_streams_holds() -> None:
 @pytest.mark.parametrize(
     ("names", "standbys", "told"),
     [
-        (
-            "*",
-            [],
-            "0 of 1 standby that PostgreSQL waits for (synchronous_standby_names *) are in sync and streaming: none",
-        ),
+        ("*", [], "0 of 1 standby that PostgreSQL waits for (synchronous_standby_names *) are in sync and streaming"),
         ("a", [Standby("a", "catchup", "potential")], "a is potential and catchup"),
         ("a", [Standby("b", "streaming", "async")], "b is async and streaming"),
         ("2 (a, b)", [GOOD], "1 of 2 standbys that PostgreSQL waits for"),
-        ("1 (a, b)", [GOOD, Standby("b", "catchup", "potential")], "b is potential and catchup"),
-        (
-            "a",
-            [Standby("a", "streaming", "sync", applies=False)],
-            "a is sync and streaming, and applies nothing; SELECT",
-        ),
+        ("a", [Standby("a", "streaming", "sync", applies=False)], "a is sync and streaming, and applies nothing"),
     ],
 )
 def test_a_standby_that_is_missing_or_behind_is_named(names: str, standbys: list[Standby], told: str) -> None:

@@ -75,11 +75,6 @@ def test_without_coherency_or_with_a_peak_beyond_the_data_there_is_no_peak(law: 
     assert found.peak_tasks is None
 
 
-def test_a_worker_more_adds_less_and_less() -> None:
-    per_task = [present(point.added_worker) / point.tasks for point in of(Law(1000, 0.1, 0.001)).points]
-    assert per_task == sorted(per_task, reverse=True)
-
-
 def test_a_rate_that_does_not_depend_on_the_tasks_is_all_contention() -> None:
     found = scaling_of("a/b", 3, {tasks: dict.fromkeys(range(1, 7), 500.0) for tasks in TASKS})
     assert (found.supported, found.r_squared) == (True, None)

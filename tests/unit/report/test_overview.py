@@ -76,18 +76,6 @@ def test_sinkbenchs_own_cpu_time_is_in_no_sum_but_in_the_numbers() -> None:
     assert "controller" not in costs.charts[0].svg
 
 
-def test_a_capacity_is_a_point_without_a_span() -> None:
-    found = figure_of(opening(run_summary(cell(JDBC, 60_000, 64_000, mode="capacity"))), "rates")
-    assert found.table.rows == [(JDBC, "3", "64,000", "-", "-", "2")]
-    assert (found.meaning, "median" in found.caption) == ("Capacity", False)
-
-
-def test_under_a_constant_load_no_rate_is_shown_since_it_is_the_one_that_was_offered() -> None:
-    found = opening(run_summary(cell(JDBC, 60_000, mode="sustain")))
-    assert found.lead == ["1 of 1 loads were kept up with."]
-    assert [section.key for section in found.sections] == ["costs"]
-
-
 def test_a_run_with_nothing_valid_has_words_alone() -> None:
     bad = [cell_summary(label, invalid=["died"]) for label in (BULK, JDBC)]
     found = opening(run_summary(*bad))

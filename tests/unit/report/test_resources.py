@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from sinkbench.errors import ReasonCode
 from sinkbench.metrics import MEANINGS
 from sinkbench.report.parts import Figure, Table
 from sinkbench.report.resources import disk, memory
-from sinkbench.results import CellSummary, Memory, Reason, Spread
+from sinkbench.results import CellSummary, Memory
 from tests.support.trials import cell_summary, run_summary
-
-ON_DISK = Spread(median=410.0, low=410.0, high=410.0, values=[410.0])
-LOST = Reason(code=ReasonCode.LOST, text="3 records LOST")
-FAULTY = {"passed": False, "verdict": LOST.text, "faults": [LOST]}
 
 
 def cell(label: str = "postgres/jdbc", **fields: object) -> CellSummary:

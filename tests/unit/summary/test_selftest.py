@@ -55,29 +55,20 @@ def test_more_noise_hides_larger_differences_and_a_slow_minute_hides_none() -> N
     assert small.smallest_difference_percent < 5
 
 
-def test_the_same_rates_give_the_same_outcome() -> None:
-    assert noise() == noise_of(*blocks(12, 1))
-    assert noise().share.low <= noise().claimed / COMPARISONS <= noise().share.high
+def test_the_same_rates_give_the_same_outcome_in_the_same_words() -> None:
+    found = noise()
+    assert found == noise_of(*blocks(12, 1))
+    assert found.share.low <= found.claimed / COMPARISONS <= found.share.high
+    first, second, third = noise_lines(found.model_copy(update={"by_cpu": noise(spread=0.001)}), "postgres/jdbc")[:3]
+    assert first.startswith(f"postgres/jdbc against itself, 12 blocks: {found.claimed} of 200 comparisons claimed")
+    assert second.startswith("The smallest difference found in as long a run: about ")
+    assert third.startswith("By CPU time for the same records: ")
+    assert "the smallest found: about 0." in third
 
 
 @pytest.mark.parametrize("rates", [({}, {}), blocks(4, 1), ({1: 0.0, **blocks(8, 1)[0]} | {1: 0.0}, blocks(8, 1)[1])])
 def test_too_few_blocks_or_a_rate_of_0_have_no_outcome(rates: tuple[dict[int, float], dict[int, float]]) -> None:
     assert noise_of(*rates) is None
-
-
-def test_the_outcome_in_words() -> None:
-    found = noise()
-    lines = noise_lines(found, "postgres/jdbc")
-    assert lines[0].startswith(f"postgres/jdbc against itself, 12 blocks: {found.claimed} of 200 comparisons claimed")
-    assert lines[1].startswith("The smallest difference found in as long a run: about ")
-
-
-def test_what_cpu_time_would_find_is_shown_with_what_rates_would() -> None:
-    first, second = blocks(12, 3, noise=0.001)
-    found = noise().model_copy(update={"by_cpu": noise_of(first, second)})
-    line = noise_lines(found, "postgres/jdbc")[2]
-    assert line.startswith("By CPU time for the same records: ")
-    assert "the smallest found: about 0." in line
 
 
 def test_a_run_that_claims_a_difference_itself_says_so() -> None:
@@ -93,7 +84,7 @@ def test_the_plan_of_overhead_has_the_pipeline_with_probes_and_without() -> None
         overhead_plan("elasticsearch/camel-bulk", 10, ["postgres"])
 
 
-@pytest.mark.parametrize("lost", [0.0, 0.05, 0.2])
+@pytest.mark.parametrize("lost", [0.0, 0.05])
 def test_the_cost_of_probes_is_found_behind_the_machines_slow_minutes(lost: float) -> None:
     found = present(overhead_of(watched_and_not(20, lost)))
     assert found.interval_percent.low <= 100 * lost <= found.interval_percent.high

@@ -107,26 +107,20 @@ def test_a_ratio_is_shown_with_its_interval_and_what_was_asked() -> None:
     assert not check("ratio", RatioBound(to=SLOW.label, at_least=2.5)).passed
 
 
-def test_cpu_time_is_a_figure_and_a_cell_that_was_not_warm_has_none() -> None:
-    taken = [each.model_copy(update={"cpu_seconds_per_million": {"kafka": 1.0, "connect": 9.0}}) for each in trials()]
-    found = check("cpu_seconds_per_million", Bound(at_most=10), taken)
-    assert found.passed
-    assert "measured 10 (10 to 10, 95 % of 5 blocks)" in found.line
-    assert "not measured" in check("cpu_seconds_per_million", Bound(at_most=10)).line
-    cold = [each.model_copy(update={"warm": False, "compiling_share": 0.4}) for each in taken]
-    found = check("cpu_seconds_per_million", Bound(at_most=99), cold)
-    assert not found.passed
-    assert "still warming" in found.line
-
-
-def test_memory_is_in_megabytes_and_bytes_on_disk_in_bytes_a_record() -> None:
-    figures = {"total_peak_memory_bytes": 2.5e9, "disk_bytes_per_record": 410.0}
+def test_costs_are_figures_that_a_cell_which_was_not_warm_has_not() -> None:
+    cpu: dict[str, object] = {"cpu_seconds_per_million": {"kafka": 1.0, "connect": 9.0}}
+    figures = {**cpu, "total_peak_memory_bytes": 2.5e9, "disk_bytes_per_record": 410.0}
     taken = [each.model_copy(update=figures) for each in trials()]
+    assert "measured 10 (10 to 10, 95 % of 5 blocks)" in check("cpu_seconds_per_million", Bound(at_most=10), taken).line
     found = check("memory_mb", Bound(at_most=2_400), taken)
     assert not found.passed
     assert "measured 2,500 (2,500 to 2,500, 95 % of 5 blocks)" in found.line
     assert check("disk_bytes_per_record", Bound(at_most=410), taken).passed
-    for figure in ("memory_mb", "disk_bytes_per_record", "cost_per_million"):
+    cold = [each.model_copy(update={"warm": False, "compiling_share": 0.4}) for each in taken]
+    found = check("cpu_seconds_per_million", Bound(at_most=99), cold)
+    assert not found.passed
+    assert "still warming" in found.line
+    for figure in ("cpu_seconds_per_million", "memory_mb", "disk_bytes_per_record", "cost_per_million"):
         assert "not measured" in check(figure, Bound(at_most=1e9)).line
 
 
@@ -138,11 +132,8 @@ def test_a_rate_whose_interval_holds_the_threshold_says_that_more_trials_may_dec
         " threshold, so more trials may decide otherwise), asked at least 10,200"
     )
     assert "decide" not in check("records_per_second", Bound(at_least=20_000)).line
-
-
-def test_too_few_trials_for_an_interval_show_their_span() -> None:
-    found = check("records_per_second", Bound(at_least=20_000), trials([9_000, 10_000]))
-    assert "measured 9,500 (lowest trial 9,000, highest 10,000; fewer than 5 have no interval)" in found.line
+    few = check("records_per_second", Bound(at_least=20_000), trials([9_000, 10_000]))
+    assert "measured 9,500 (lowest trial 9,000, highest 10,000; fewer than 5 have no interval)" in few.line
 
 
 @pytest.mark.parametrize(
