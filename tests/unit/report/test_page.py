@@ -160,8 +160,7 @@ def test_colours_are_left_to_the_page(text: str) -> None:
 
 def test_a_run_with_one_trial_has_no_more_than_it_measured(tmp_path: Path) -> None:
     found = Page(written(plain(tmp_path)))
-    said = " ".join(found.texts)
-    assert "the run has nothing to compare it with." in said
+    assert "the run has nothing to compare it with." in " ".join(found.texts)
     assert not {"throughput", "rescale", "search", "latency", "limits", "invalid", "left-out"} & set(found.sections)
     assert {"rates", "costs", "cells", "connections", "course", "environment"} <= set(found.sections)
 

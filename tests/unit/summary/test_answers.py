@@ -42,13 +42,6 @@ def test_the_published_pair_is_compared_at_as_many_tasks() -> None:
     assert pairs(*cells) == [(BEST, JDBC, BULK)]
 
 
-def test_what_is_cold_or_wrong_is_in_no_answer_but_named() -> None:
-    lossy = cell_summary(POOLED, 70_000).model_copy(update={"passed": False, "verdict": "LOST 1"})
-    cells = [warming(INDEX, 476), cell_summary(BULK, 24_000), cell_summary(JDBC, 60_000), lossy]
-    assert pairs(*cells) == [(BEST, JDBC, BULK)]
-    assert [cell.label for cell in left_out(run_summary(*cells))] == [INDEX, POOLED]
-
-
 def test_one_sink_compares_its_ends_and_one_cell_nothing() -> None:
     cells = [cell_summary("postgres/a", 100), cell_summary("postgres/b", 300), cell_summary("postgres/c", 200)]
     assert pairs(*cells) == [(ENDS, "postgres/b", "postgres/a")]

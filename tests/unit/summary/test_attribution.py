@@ -34,23 +34,18 @@ def lacking(*cells: CellSummary) -> list[tuple[bool, list[str]]]:
     return [(batched, [one.label for one in found]) for batched, found in unattributed(run_summary(*cells))]
 
 
-def test_the_way_leads_over_the_connector_of_the_one_on_the_sink_of_the_other() -> None:
-    cells = [cell(BULK, 10_000), cell(BATCH, 20_000), cell(JDBC, 80_000)]
-    (found,) = attributions_of(run_summary(*cells))
-    assert [each.label for each in found.cells] == [BULK, BATCH, JDBC]
-    assert found.sink_first
-    assert (found.first.of_medians, found.second.of_medians) == (2, 4)
-    assert found.share is not None
-    assert found.share.estimate == pytest.approx(1 / 3)
-    assert found.share.interval is None
-
-
-def test_a_connector_of_the_faster_one_on_the_sink_of_the_slower_does_too() -> None:
-    other = cell("elasticsearch/jdbc", 40_000)
-    (found,) = attributions_of(run_summary(cell(BULK, 10_000), other, cell(JDBC, 80_000)))
-    assert [each.label for each in found.cells] == [BULK, "elasticsearch/jdbc", JDBC]
-    assert not found.sink_first
-    assert present(found.share).estimate == pytest.approx(1 / 3)
+@pytest.mark.parametrize(
+    ("between", "rate", "sink_first", "factors"),
+    [(BATCH, 20_000, True, (2, 4)), ("elasticsearch/jdbc", 40_000, False, (4, 2))],
+)
+def test_the_way_leads_over_the_connector_of_the_one_on_the_sink_of_the_other(
+    between: str, rate: float, sink_first: bool, factors: tuple[float, float]
+) -> None:
+    (found,) = attributions_of(run_summary(cell(BULK, 10_000), cell(between, rate), cell(JDBC, 80_000)))
+    assert [each.label for each in found.cells] == [BULK, between, JDBC]
+    assert (found.sink_first, (found.first.of_medians, found.second.of_medians)) == (sink_first, factors)
+    share = present(found.share)
+    assert (share.estimate, share.interval) == (pytest.approx(1 / 3), None)
 
 
 def test_from_five_blocks_on_ratios_and_share_have_intervals() -> None:

@@ -100,6 +100,7 @@ def test_a_container_has_the_cores_that_it_is_given() -> None:
         run(cell(passed=False, verdict="3 records LOST")),
         # As a run has kept it that was summed up by an earlier sinkbench.
         run(cell(rescale={"tasks_before": 1}, efficiency=0.64, limit_records_per_second=100_000)),
+        run(cell(rescale={"tasks_before": 1})),
         run(cell(at_least=Reason(code=ReasonCode.NOT_WARM, text="x", figures={"records_per_second": 5}))),
         run_summary(cell(), environment=LOCAL),
     ],
@@ -143,12 +144,6 @@ def test_it_is_said_with_the_efficiency_in_the_terminal_and_in_the_report() -> N
     table = present(bounds(summary))
     assert len(table.headers) == len(table.rows[0])
     assert table.meanings["CPU bounds it to"] == "CPU bound"
-
-
-def test_a_re_scaled_cell_has_no_efficiency_and_no_bound() -> None:
-    again = run(cell(rescale={"tasks_before": 1}))
-    assert (again.cells[0].efficiency, again.cells[0].efficiency_by_block) == (None, None)
-    assert bound_of(again.cells[0], again) is None
 
 
 def test_a_pipeline_that_takes_less_than_the_limit_is_not_bounded_by_its_cpu_time() -> None:

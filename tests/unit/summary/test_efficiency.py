@@ -167,11 +167,11 @@ def test_without_a_rate_a_limit_or_a_fixed_number_of_tasks_nothing_is_said_of_th
         ),
     ],
 )
-def test_a_limit_is_told_in_one_line(measured: Limit, says: str) -> None:
+def test_a_limit_has_one_line(measured: Limit, says: str) -> None:
     assert limit_line(measured) == says
 
 
-def test_a_limit_in_blocks_is_told_with_its_interval_or_its_lowest_and_highest_block() -> None:
+def test_a_limit_in_blocks_is_shown_with_its_interval_or_its_lowest_and_highest_block() -> None:
     assert limit_line(in_blocks(100_000, 90_000, 120_000)) == (
         "limit of postgres: 100,000 records/s (90,000-120,000, the lowest and highest of 3 blocks)"
         " by COPY of 1,024 records over 2 connections"
