@@ -368,6 +368,12 @@ def test_the_gate_fails_only_beyond_its_share(percent: float, failures: list[str
     assert gate(compare(kept({CELL: FAST}), kept({CELL: SLOW})), percent).failures == failures
 
 
+def test_the_gate_names_what_it_could_not_compare() -> None:
+    found = gate(compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: FAST[:3]})), 5)
+    assert found.failures == []
+    assert found.remarks[-1] == "not compared, the table says why: elasticsearch/camel-bulk@3x1"
+
+
 def costing(seconds: Sequence[float], rates: Sequence[float] = FAST, **also: float | None) -> StoredRun:
     """A run of one cell whose trials took so many CPU seconds a million records, of Connect and PostgreSQL together."""
     run = kept({CELL: rates})

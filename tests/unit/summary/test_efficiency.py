@@ -159,8 +159,6 @@ def test_without_a_rate_a_limit_or_a_fixed_number_of_tasks_nothing_is_said_of_th
             limit("elasticsearch", 9_000, "bulk", connections=1),
             "limit of elasticsearch: 9,000 records/s by bulk of 1,024 records over 1 connection",
         ),
-        (KAFKA, "limit of kafka: 1,000,000 records/s by a plain consumer group of 3"),
-        (CONNECT, "limit of connect: 500,000 records/s by 3 tasks of postgres/jdbc that drop every record"),
         (
             Limit(sink="postgres", way="COPY", note="permission denied"),
             "limit of postgres by COPY: not measured: permission denied",

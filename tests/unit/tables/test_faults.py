@@ -10,7 +10,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.report.page import sections_of
 from sinkbench.report.tables import faults as fault_parts
-from sinkbench.results import Act, Audit, Recovery, RunSummary, TrialRecord
+from sinkbench.results import Audit, Recovery, RunSummary, TrialRecord
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
@@ -37,23 +37,7 @@ GOOD = Recovery(
     target="postgres", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
 )
 CALM = GOOD.model_copy(update={"target": ""})
-BAD = Recovery(
-    target="elasticsearch",
-    began_seconds=6.0,
-    ended_seconds=11.0,
-    recovered=True,
-    rate_seconds=12.25,
-    stuck_seconds=5.5,
-    failed_tasks=2,
-    failed_seconds=1.5,
-    before_records_per_second=1_000,
-    during_records_per_second=250,
-    after_records_per_second=1_400,
-    connections_before=6,
-    connections_after=12,
-    connections_left=0,
-    acts=[Act(seconds=15.0, command="POST /connectors/x/restart?includeTasks=true&onlyFailed=true")],
-)
+BAD = GOOD.model_copy(update={"target": "elasticsearch", "ended_seconds": 11.0, "rate_seconds": 12.25})
 
 
 def run() -> tuple[RunSummary, list[TrialRecord]]:
@@ -142,16 +126,6 @@ def test_dead_letters_and_altered_records_are_not_stored_once_each(counts: dict[
     text = printed(recovery, CLEAN.model_copy(update=counts))
     assert [each for each in said if each not in text] == []
     assert "unchecked" not in printed(GOOD, CLEAN.model_copy(update={"compared": 64}))
-
-
-def test_what_was_slower_to_the_end_says_how_slow() -> None:
-    slow = GOOD.model_copy(
-        update={"rate_seconds": None, "before_records_per_second": 200.4, "during_records_per_second": 132.6}
-    )
-    taken = [trial(None, cell, trial=cell.key, recovery=slow, audit=CLEAN) for cell in CELLS]
-    text = render(run_summary(*summarize(CELLS, taken)))
-    assert "133 of 200/s" in text
-    assert "5 of 9/s: it went on" in text
 
 
 def test_only_the_words_that_the_matrix_has_are_explained() -> None:
