@@ -30,7 +30,6 @@ HOSTILE = {
     "a": "${dir:/etc:passwd}",
     "b": "${env:PATH}",
     "c": "`touch hostile`",
-    "d": "$(touch hostile)",
     "camel.beans.x": "#class:java.lang.Runtime",
     "f": "{{7*7}}{% include '/etc/passwd' %}",
 }

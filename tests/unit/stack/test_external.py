@@ -114,14 +114,10 @@ def test_only_what_a_run_of_this_account_has_made_is_a_leftover(stack: ExternalS
     assert not any(map(is_leftover(stack), names))
 
 
-def test_variables_of_the_stack_file_are_filled_in_and_others_left_to_the_workers(bench: Cluster) -> None:
+def test_variables_of_the_stack_file_are_filled_in_and_a_sink_that_it_lacks_is_named(bench: Cluster) -> None:
     config = bench.config(JDBC, Names.of("t"))
     assert config["connection.url"].startswith("jdbc:postgresql://db.internal:${env:POSTGRES_PORT}/bench?")
     assert config["connection.password"] == "${env:POSTGRES_PASSWORD}"
-    assert config["collection.name.format"] == "${topic}"
-
-
-def test_a_sink_that_the_stack_file_does_not_have_is_named_with_its_key(bench: Cluster) -> None:
     with pytest.raises(StackError, match=r"mine.yaml: has no 'elasticsearch', which a pipeline .*; add that key"):
         preflight(bench, [OTHER])
 
