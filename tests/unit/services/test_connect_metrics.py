@@ -110,9 +110,7 @@ def metrics(exporter: Exporter) -> Iterator[ConnectMetrics]:
         metrics.close()
 
 
-def test_a_value_is_read_once_and_not_repeated_until_it_is_due_again(
-    metrics: ConnectMetrics, exporter: Exporter
-) -> None:
+def test_a_value_is_read_once_and_not_again_until_it_is_due(metrics: ConnectMetrics, exporter: Exporter) -> None:
     assert metrics.read("tides_a_001")["tasks_put_total"] == 1000
     assert metrics.read("tides_a_001") == {}
     assert exporter.readings == 1

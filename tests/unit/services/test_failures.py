@@ -141,9 +141,7 @@ ASKS: dict[str, Callable[[int], object]] = {
 
 
 @pytest.mark.parametrize("ask", ASKS)
-def test_at_a_closed_port_every_client_ends_with_our_error(
-    ask: str, closed_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_port_ends_with_our_error(ask: str, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sinkbench.services.connect.REBALANCE_SECONDS", 0.0)
     with pytest.raises(ServiceError, match="refused"):
         ASKS[ask](closed_port)

@@ -96,9 +96,7 @@ def test_a_file_of_secrets_wins_over_what_a_container_is_started_with(tmp_path: 
 
 
 @pytest.mark.parametrize("listen", ["", "172.18.0.5"])
-def test_a_secured_node_listens_for_others_where_it_is_told_and_trusts_their_authority(
-    tmp_path: Path, listen: str
-) -> None:
+def test_a_secured_node_listens_for_others_and_trusts_their_authority(tmp_path: Path, listen: str) -> None:
     further = {"ELASTICSEARCH_USERS": str(tmp_path / "secret" / "users"), "ELASTICSEARCH_TRANSPORT_LISTEN": listen}
     told = secured(tmp_path / "secret", ELASTICSEARCH_TLS="true", ELASTICSEARCH_USER="me", **further)
     text = elasticsearch(tmp_path, **told)
@@ -228,9 +226,7 @@ def test_a_primary_that_was_replaced_comes_back_as_a_replica(replaced: dict[str,
     assert not any(line.startswith(("pg_rewind", "pg_basebackup")) for line in again)
 
 
-def test_one_that_cannot_be_rewound_or_was_rewound_by_half_is_copied_anew(
-    replaced: dict[str, str], tmp_path: Path
-) -> None:
+def test_one_that_cannot_be_rewound_or_was_by_half_is_copied_anew(replaced: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "broken").touch()
     said = started("postgres", **replaced)
     assert any(line.startswith("pg_rewind") for line in said)
