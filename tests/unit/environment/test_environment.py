@@ -186,7 +186,10 @@ def test_the_javas_of_all_services_are_told_without_a_path() -> None:
     assert "/" not in json.dumps(found)
 
 
-def test_what_is_not_shown_of_a_java_is_not_known() -> None:
+def test_what_a_container_does_not_show_of_a_java_is_not_known() -> None:
+    check = ["90", "4", "kcat -b kafka:9092 -L"]
+    processes = [check, ["101", "4", "/sbin/docker-init -- run"], ["107", "101", "java -Xmx768m kafka.Kafka"]]
+    assert (command_of(processes), command_of([check])) == (["java", "-Xmx768m", "kafka.Kafka"], [])
     unknown = {"version": None, "flags": None}
     found = jvms(NOWHERE, {}, {"elasticsearch": About()})
     assert found == dict.fromkeys(("kafka", "connect", "elasticsearch"), unknown)
@@ -231,11 +234,3 @@ def test_a_sinks_settings_are_added_and_not_forgotten() -> None:
 )
 def test_a_containers_limits_are_read_from_the_engines_answer(told: dict[str, object], expected: Allowance) -> None:
     assert allowance_of(told) == expected
-
-
-def test_the_command_of_a_container_is_that_of_its_service() -> None:
-    check = ["90", "4", "kcat -b kafka:9092 -L"]
-    processes = [check, ["101", "4", "/sbin/docker-init -- run"], ["107", "101", "java -Xmx768m kafka.Kafka"]]
-    assert command_of(processes) == ["java", "-Xmx768m", "kafka.Kafka"]
-    assert command_of([check]) == []
-    assert command_of([]) == []

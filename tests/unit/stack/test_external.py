@@ -54,8 +54,6 @@ def test_it_always_runs_and_is_never_started_or_stopped(stack: ExternalStack) ->
     assert stack.faults is None
     with pytest.raises(StackError, match="nothing is started or stopped"):
         stack.down()
-    with pytest.raises(StackError, match="their logs are with them"):
-        stack.log_command("kafka", 10, follow=False)
 
 
 def test_endpoints_that_do_not_answer_are_all_named_with_their_lines(stack: ExternalStack) -> None:
