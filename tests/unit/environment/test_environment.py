@@ -156,7 +156,7 @@ def test_flags_are_kept_by_name_and_the_last_one_holds() -> None:
 
 
 @given(st.lists(st.text() | st.from_regex(r"-(XX:|X|D)[\w.:=/+-]*", fullmatch=True)))
-def test_no_flag_holds_a_path_or_a_word_of_somebodys_own(words: list[str]) -> None:
+def test_no_flag_holds_a_path_or_a_word_of_the_user(words: list[str]) -> None:
     for value in flags_of(words).values():
         assert isinstance(value, bool) or str(value)[0].isdigit()
         assert "/" not in str(value)
@@ -171,7 +171,7 @@ def test_the_version_of_java_is_read_from_newer_and_older_exporters() -> None:
     assert [common(each) for each in (["a", None, "a"], ["a", "b"], [None])] == ["a", "different", None]
 
 
-def test_the_javas_of_all_services_are_told_without_a_path() -> None:
+def test_the_javas_of_all_services_are_shown_without_a_path() -> None:
     found = jvms(
         NOWHERE,
         {"kafka": BROKER, "connect-1": WORKER, "connect-2": WORKER, "postgres": ["postgres"]},

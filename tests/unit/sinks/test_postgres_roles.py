@@ -164,7 +164,7 @@ def test_the_roles_are_changed_back_from_wherever_a_controller_was_killed(
     assert not servers["postgres"].standby
 
 
-def test_what_cannot_be_changed_back_is_told_with_what_to_do(
+def test_what_cannot_be_changed_back_is_shown_with_what_to_do(
     settings: Settings, processes: Processes, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(roles: PostgresRoles, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the driver of somebody else's clusters says and refuses; the only endpoints asked are ports that nobody has."""
+"""What the driver of clusters of others says and refuses; it asks only ports at which nothing listens."""
 
 from __future__ import annotations
 
