@@ -77,13 +77,8 @@ def test_what_has_not_happened_yet_is_absent_and_not_zero() -> None:
     # Its first put is still under way.
     slow = WorkerMetrics({("tides_a_001", 0): {"sink_record_send": 0.0, "sink_record_read": 500.0}})
     assert signs([slow], "tides_a_001")["tasks_without_records"] == 0
-
-
-def test_other_connectors_tell_nothing_of_this_one() -> None:
-    assert set(signs([worker(0)], "tides_b_001")) == {
-        *("connect_heap_bytes", "connect_gc_seconds_total", "connect_cpu_seconds_total"),
-        "connect_compilation_seconds_total",
-    }
+    # Other connectors tell nothing of this one.
+    assert not any(name.startswith("tasks_") for name in signs([worker(0)], "tides_b_001"))
     assert signs([], "tides_a_001") == {}
 
 
