@@ -90,9 +90,7 @@ def test_a_setting_of_the_database_is_taken_away_again_and_what_was_there_before
 
 
 @given(before=st.sampled_from([None, "local"]), at=st.integers(0, 4), again=st.integers(0, 4))
-def test_a_controller_that_is_killed_in_between_leaves_nothing_that_cannot_be_undone(
-    before: str | None, at: int, again: int
-) -> None:
+def test_a_killed_controller_leaves_nothing_that_cannot_be_undone(before: str | None, at: int, again: int) -> None:
     usual = {} if before is None else {COMMIT: before}
     database: Any = Database(at, **usual)
     with pytest.raises(psycopg.OperationalError) if at < 2 else nullcontext():

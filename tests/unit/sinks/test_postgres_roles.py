@@ -119,9 +119,7 @@ def test_pgbouncer_is_pointed_elsewhere_and_keeps_all_else(port: int) -> None:
     assert after.splitlines()[:-1] == before.splitlines()[:-1]
 
 
-def test_without_the_file_the_first_node_is_the_primary_and_nothing_is_to_be_done(
-    settings: Settings, processes: Processes
-) -> None:
+def test_without_the_file_the_first_node_is_the_primary(settings: Settings, processes: Processes) -> None:
     roles = roles_of(settings, processes)
     assert roles.primary == "postgres"
     roles.finish()
@@ -143,9 +141,7 @@ def test_the_old_primary_is_dead_before_another_is_named(
     assert found == {"postgres": {"role": "replica"}, "postgres-2": {"role": "replica"}, "postgres-3": {}}
 
 
-def test_no_node_is_killed_where_no_replica_could_take_over(
-    settings: Settings, processes: Processes, servers: dict[str, Server]
-) -> None:
+def test_none_is_killed_without_a_replica(settings: Settings, processes: Processes, servers: dict[str, Server]) -> None:
     for dead, said in (({"postgres-2", "postgres-3"}, "no replica of PostgreSQL answers"), ({"postgres"}, "not run")):
         processes.dead = dead
         with pytest.raises(StackError, match=said):

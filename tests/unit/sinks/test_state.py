@@ -78,9 +78,7 @@ def test_a_connection_that_cannot_be_tried_from_here_tells_nothing(config: dict[
         ({"index": {"translog": {"durability": "ASYNC"}}}, 1, 1, 1),
     ],
 )
-def test_an_index_is_known_by_its_file(
-    tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int
-) -> None:
+def test_an_index_file_is_read(tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int) -> None:
     file = tmp_path / "a.json"
     file.write_text(json.dumps({"settings": settings}))
     found = elasticsearch.target_of(file)
