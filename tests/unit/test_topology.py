@@ -75,9 +75,7 @@ def test_a_name_of_another_sink_tells_its_service() -> None:
 
 
 @given(suffixes=st.lists(SUFFIX, max_size=8, unique=True), service=st.sampled_from(["kafka", "elasticsearch"]))
-def test_a_list_of_names_is_taken_as_it_is(
-    tmp_path_factory: pytest.TempPathFactory, suffixes: list[str], service: str
-) -> None:
+def test_a_list_of_names_is_taken(tmp_path_factory: pytest.TempPathFactory, suffixes: list[str], service: str) -> None:
     names = [service, *(f"{service}-{suffix}" for suffix in suffixes)]
     found = of_file(tmp_path_factory.getbasetemp(), to_yaml({service: {"nodes": names}}))
     assert [node.name for node in found.of(service)] == names
@@ -152,9 +150,7 @@ def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
     assert load_settings(tmp_path).layout.heaps()["elasticsearch"] == "1g"
 
 
-def test_what_is_shown_of_a_topology_can_be_read_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: None
-) -> None:
+def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: None) -> None:
     first = load_settings(tmp_path)
     monkeypatch.delenv("SINKBENCH_TOPOLOGY")
     (tmp_path / ".env").write_text(first.show())
@@ -170,11 +166,3 @@ def test_every_node_has_ports_of_its_own(tmp_path: Path, published: None) -> Non
     assert ports["kafka-2", "SINKBENCH_KAFKA_CONTROLLER_PORT"] == settings.port("kafka_controller_port") + 2
     assert ports["elasticsearch-3", "SINKBENCH_ELASTICSEARCH_TRANSPORT_PORT"] == 19302
     assert ports["postgres-2", "SINKBENCH_POSTGRES_PORT"] == 15433
-
-
-def test_a_nodes_port_that_another_service_has_is_refused_with_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: None
-) -> None:
-    monkeypatch.setenv("SINKBENCH_LIVE_PORT", "15433")
-    with pytest.raises(SettingsError, match=r"port 15433.*SINKBENCH_POSTGRES_PORT.*SINKBENCH_LIVE_PORT"):
-        load_settings(tmp_path)

@@ -184,15 +184,11 @@ def test_what_was_not_seen_is_named_and_never_taken_for_well(area: Area) -> None
     assert {rule.code for rule in RULES if area in rule.needs} <= set(said.unseen)
 
 
-def test_what_a_rule_lacks_of_a_single_connector_is_named() -> None:
-    unknown = jdbc(read_only=None, config={"connector.class": "a.Sink"})
-    said = diagnosis(facts(connectors=(unknown,)))
-    assert {"read-only-database", "too-many-connections"} <= set(said.unseen)
-
-
-def test_topics_that_are_named_by_a_pattern_are_named_as_not_looked_at() -> None:
+def test_what_a_rule_lacks_of_a_single_connector_is_named_such_as_topics_that_it_names_by_a_pattern() -> None:
     seen = facts(connectors=(jdbc(config={"topics": "", "topics.regex": "tides.*"}),))
     codes = {"more-tasks-than-partitions", "empty-partitions", "skewed-keys"}
+    unknown = jdbc(read_only=None, config={"connector.class": "a.Sink"})
+    assert {"read-only-database", "too-many-connections"} <= set(diagnosis(facts(connectors=(unknown,))).unseen)
     assert diagnosis(seen).unseen == dict.fromkeys(codes, "jdbc names its topics by a pattern")
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psutil
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from sinkbench.limits.clients import Writers
 from sinkbench.limits.process import MakeRecords
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination
 from sinkbench.stack import Endpoint
+from tests.support.tlsserver import served
 
 RECORDS = MakeRecords("r", 0, 300, 10, 512)
 
@@ -25,32 +28,13 @@ def bulk() -> Iterator[tuple[Destination, list[int]]]:
     """What answers bulk requests as Elasticsearch does, and the numbers of the records that it was sent."""
     seqs: list[int] = []
 
-    class Answer(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    async def answer(request: Request) -> Response:
+        seqs.extend(json.loads(line)["bench"]["seq"] for line in (await request.body()).splitlines()[1::2])
+        return JSONResponse({"errors": False}, headers={"X-Elastic-Product": "Elasticsearch"})
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            seqs.extend(json.loads(line)["bench"]["seq"] for line in body.splitlines()[1::2])
-            answer = b'{"errors":false}'
-            self.send_response(200)
-            self.send_header("X-Elastic-Product", "Elasticsearch")
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            return
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}", options={"index": "tides"})
-            yield Destination("elasticsearch", "bulk", "t", endpoint), seqs
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as port:
+        endpoint = Endpoint(f"http://127.0.0.1:{port}", options={"index": "tides"})
+        yield Destination("elasticsearch", "bulk", "t", endpoint), seqs
 
 
 def worker() -> psutil.Process:

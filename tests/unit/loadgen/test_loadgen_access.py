@@ -9,7 +9,8 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -209,11 +210,19 @@ def test_a_network_needs_tls_and_users(tls: bool, users: bool, private_network: 
     assert lacking(tls=tls, users=users, private_network=private_network) == options
 
 
+@contextmanager
+def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process, and the line that it writes first."""
+    command = [sys.executable, "-m", "loadgen", "serve", "--listen", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
+
+
 @pytest.mark.parametrize("options", [["127.8.7.6:0"], ["localhost:0"], ["0.0.0.0:0", "--private-network"]])
 def test_on_loopback_and_on_a_private_network_it_listens_until_a_signal(options: list[str]) -> None:
-    with serving("--listen", *options) as process:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip().removeprefix("loadgen: listening on ")
+    with serving(*options) as (process, said):
+        url = said.strip().removeprefix("loadgen: listening on ")
         assert httpx.get(url.replace("0.0.0.0", "127.0.0.1") + "/health", trust_env=False).is_success  # noqa: S104
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=60) == ("", "")
@@ -223,9 +232,7 @@ def test_on_loopback_and_on_a_private_network_it_listens_until_a_signal(options:
 def test_with_a_certificate_and_a_user_it_listens_everywhere_and_shows_no_secret(files: Issued, tmp_path: Path) -> None:
     users = users_file(tmp_path, f"{USER}:{SECRET}\n".encode())
     options = ["--tls-certificate", str(files.certificate), "--tls-key", str(files.key), "--users", str(users)]
-    with serving("--listen", "0.0.0.0:0", *options) as process:
-        assert process.stdout is not None
-        said = process.stdout.readline()
+    with serving("0.0.0.0:0", *options) as (process, said):
         trusting = ssl.create_default_context(cafile=files.ca)
         url = f"https://127.0.0.1:{said.rpartition(':')[2].strip()}/load"
         for auth, status in (((USER, SECRET), 200), ((USER, "wrong-wrong"), 401), (None, 401)):
@@ -235,8 +242,3 @@ def test_with_a_certificate_and_a_user_it_listens_everywhere_and_shows_no_secret
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "hunter2" not in shown + said + out + err
-
-
-def serving(*options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "loadgen", "serve", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

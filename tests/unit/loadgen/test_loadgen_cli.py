@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import loadgen.cli as cli
-from loadgen import Load, Progress, Summary
+from loadgen import Load, Summary
 from tests.support.summaries import summary
 
 ARGUMENTS = ["run", "--bootstrap", "127.0.0.1:9", "--topic", "tides", "--count", "5"]
@@ -19,10 +18,8 @@ def running(monkeypatch: pytest.MonkeyPatch, **result: Any) -> list[Load]:
     """Puts a load that comes to `result` in the place of the real one; returns the loads it was asked for."""
     loads: list[Load] = []
 
-    def run(load: Load, on_progress: Callable[[Progress], None] | None, stop: Any, **_: Any) -> Summary:
+    def run(load: Load, *_: Any, **__: Any) -> Summary:
         loads.append(load)
-        if on_progress is not None:
-            on_progress(Progress(sent=3, acknowledged=2, failed=1, records_per_second=4.0))
         return summary(load.model_dump(), **result)
 
     monkeypatch.setattr(cli, "run_load", run)
@@ -62,16 +59,6 @@ def test_unusable_input_is_one_line_and_exit_code_2(
     assert output.err.startswith("loadgen: ")
     assert words in output.err
     assert output.err.count("\n") == 1
-
-
-def test_progress_as_json_is_a_line_for_a_program_to_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    running(monkeypatch)
-    cli.main([*ARGUMENTS, "--progress-json"])
-    assert json.loads(capsys.readouterr().err) == {
-        "sent": 3, "acknowledged": 2, "failed": 1, "records_per_second": 4.0,
-    }  # fmt: skip
 
 
 def test_options_reach_the_load(monkeypatch: pytest.MonkeyPatch) -> None:

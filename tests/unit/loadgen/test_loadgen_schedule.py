@@ -24,6 +24,7 @@ def test_record_i_is_due_i_over_rate_after_the_start() -> None:
     schedule = EvenSchedule(1000, START_US)
     assert [due - START_US for due in schedule.due_us(0, 4)] == [0, 1000, 2000, 3000]
     assert schedule.due_us(60_000, 1) == [START_US + 60_000_000]
+    assert schedule.wait_seconds(1, START_US + 400) == 0.0006
 
 
 @given(rate=rates, first=st.integers(0, 10**9), count=st.integers(1, 50))
@@ -36,16 +37,11 @@ def test_due_times_are_in_order_and_do_not_depend_on_what_was_asked_before(rate:
 
 @given(rate=rates, after_us=st.integers(0, 10**11))
 def test_exactly_the_records_due_until_now_are_due(rate: float, after_us: int) -> None:
-    schedule = EvenSchedule(rate, START_US)
-    count = schedule.due_count(START_US + after_us)
+    schedule, now_us = EvenSchedule(rate, START_US), START_US + after_us
+    count = schedule.due_count(now_us)
     assert schedule.due_count(START_US - 1) == 0
-    assert schedule.due_us(count - 1, 1)[0] <= START_US + after_us < schedule.due_us(count, 1)[0]
-
-
-def test_the_wait_is_until_the_record_is_due() -> None:
-    schedule = EvenSchedule(10, START_US)
-    assert schedule.wait_seconds(1, START_US) == 0.1
-    assert schedule.wait_seconds(1, START_US + 200_000) == 0
+    assert schedule.wait_seconds(count - 1, now_us) == 0 < schedule.wait_seconds(count, now_us)
+    assert schedule.due_us(count - 1, 1)[0] <= now_us < schedule.due_us(count, 1)[0]
 
 
 def test_records_are_in_time_until_the_last_one_was_due() -> None:

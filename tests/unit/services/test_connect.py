@@ -116,9 +116,7 @@ def test_tasks_without_memory_are_known_by_the_class_of_their_exception(trace: s
     assert ConnectorStatus("RUNNING", "", tasks).out_of_memory == count
 
 
-def test_a_worker_whose_certificate_has_expired_is_not_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_whose_certificate_expired_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # So long it would be asked, and the message says so.
     monkeypatch.setattr(connect, "REBALANCE_SECONDS", 2.0)
     day = timedelta(days=1)

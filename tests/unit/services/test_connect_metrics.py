@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from sinkbench.errors import ServiceError
 from sinkbench.services.connect_metrics import ConnectMetrics, WorkerMetrics, parse, signs
+from tests.support.tlsserver import served
 
 TASK = """\
 # HELP jvm_memory_used_bytes Used bytes of a given JVM memory area.
@@ -51,15 +54,12 @@ def test_the_tasks_of_a_connector_are_added_up_over_all_workers() -> None:
     assert found["tasks_put_share"] == pytest.approx(0.8)
     assert found["tasks_poll_share"] == pytest.approx(0.15)
     assert found["tasks_records_per_put"] == 400
-    assert found["tasks_put_max_ms"] == 30
-    assert found["tasks_lag_max_records"] == 7000
+    assert (found["tasks_put_max_ms"], found["tasks_lag_max_records"]) == (30, 7000)
     assert found["tasks_busiest_share"] == pytest.approx(0.75)
     assert found["tasks_without_records"] == found["tasks_without_partitions"] == 0
-    assert found["connect_heap_bytes"] == 2e8
-    assert found["tasks_fetched_bytes_total"] == 10_000
-    assert found["connect_gc_seconds_total"] == 1.5
-    assert found["connect_cpu_seconds_total"] == 81
-    assert found["connect_compilation_seconds_total"] == 25
+    assert (found["connect_heap_bytes"], found["tasks_fetched_bytes_total"]) == (2e8, 10_000)
+    seconds = [found[f"connect_{name}_seconds_total"] for name in ("gc", "cpu", "compilation")]
+    assert seconds == [1.5, 81, 25]
 
 
 def test_tasks_without_records_are_counted_and_left_out_of_the_shares() -> None:
@@ -82,38 +82,35 @@ def test_what_has_not_happened_yet_is_absent_and_not_zero() -> None:
     assert signs([], "tides_a_001") == {}
 
 
-class Exporter(http.server.BaseHTTPRequestHandler):
-    """An exporter whose only task has put 1,000 records more at every look."""
+class Exporter:
+    """An exporter whose only task has put 1,000 records more at every reading."""
 
-    looks = 0
+    readings = 0
     status = 200
 
-    def do_GET(self) -> None:
-        type(self).looks += 1
-        body = TASK.replace("NUMBER", "0").replace("SENT", str(1000 * self.looks)).replace("POLL", "0.1")
-        self.send_response(self.status)
-        self.end_headers()
-        self.wfile.write(body.replace("PARTITIONS", "8").encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+    def answer(self, _: Request) -> Response:
+        self.readings += 1
+        body = TASK.replace("NUMBER", "0").replace("SENT", str(1000 * self.readings)).replace("POLL", "0.1")
+        return Response(body.replace("PARTITIONS", "8"), self.status)
 
 
 @pytest.fixture
-def metrics() -> Iterator[ConnectMetrics]:
-    Exporter.looks, Exporter.status = 0, 200
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        metrics = ConnectMetrics({"connect-1": f"http://127.0.0.1:{server.server_port}/metrics"})
+def exporter() -> Exporter:
+    return Exporter()
+
+
+@pytest.fixture
+def metrics(exporter: Exporter) -> Iterator[ConnectMetrics]:
+    with served(Starlette(routes=[Route("/metrics", exporter.answer)])) as port:
+        metrics = ConnectMetrics({"connect-1": f"http://127.0.0.1:{port}/metrics"})
         yield metrics
         metrics.close()
-        server.shutdown()
 
 
-def test_a_value_is_read_once_and_not_repeated_until_it_is_due_again(metrics: ConnectMetrics) -> None:
+def test_a_value_is_read_once_and_not_again_until_it_is_due(metrics: ConnectMetrics, exporter: Exporter) -> None:
     assert metrics.read("tides_a_001")["tasks_put_total"] == 1000
     assert metrics.read("tides_a_001") == {}
-    assert Exporter.looks == 1
+    assert exporter.readings == 1
 
 
 def test_the_last_count_waits_for_the_puts_that_are_under_way(metrics: ConnectMetrics) -> None:
@@ -121,8 +118,8 @@ def test_the_last_count_waits_for_the_puts_that_are_under_way(metrics: ConnectMe
     assert "tasks_put_total" not in metrics.last("tides_b_001", 3000)
 
 
-def test_a_worker_that_refuses_is_told_and_then_left_alone(metrics: ConnectMetrics) -> None:
-    Exporter.status = 500
+def test_a_worker_that_refuses_is_named_and_then_left_alone(metrics: ConnectMetrics, exporter: Exporter) -> None:
+    exporter.status = 500
     with pytest.raises(ServiceError):
         metrics.read("tides_a_001")
     assert metrics.read("tides_a_001") == {}

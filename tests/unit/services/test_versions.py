@@ -80,9 +80,7 @@ KAFKA_4_3 = {0: 13, 1: 18, 2: 11, 35: 5}
         ({}, None, False),
     ],
 )
-def test_a_broker_is_of_the_release_whose_protocol_it_speaks(
-    highest: dict[int, int], release: str | None, refused: bool
-) -> None:
+def test_a_broker_has_the_release_of_its_protocol(highest: dict[int, int], release: str | None, refused: bool) -> None:
     assert release_of(highest) == release
     expected = f"its protocol is that of Kafka {release}; sinkbench supports Kafka 3.7 and later"
     assert kafka_refusal(release) == (expected if refused else None)

@@ -1,4 +1,4 @@
-"""Connector files and queries of somebody's own: no other file is read, no command run, no secret sent for them."""
+"""Connector files and queries of a user: no other file is read, no command run, no secret sent for them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ HOSTILE = {
     "a": "${dir:/etc:passwd}",
     "b": "${env:PATH}",
     "c": "`touch hostile`",
-    "d": "$(touch hostile)",
     "camel.beans.x": "#class:java.lang.Runtime",
     "f": "{{7*7}}{% include '/etc/passwd' %}",
 }
@@ -128,9 +127,7 @@ def test_a_connection_that_is_tried_reads_no_file_but_the_stacks_own_ca() -> Non
         assert tried["sslmode"] == ("require" if "verify" in another else "prefer")
 
 
-def test_a_host_that_a_connector_file_names_is_sent_no_password_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_of_a_connector_file_gets_no_password_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".pgpass").write_text("*:*:*:*:swordfish-of-the-home\n")
     (tmp_path / ".pgpass").chmod(0o600)

@@ -102,9 +102,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Server]:
 def test_of_replicas_the_one_that_has_most_takes_over() -> None:
     assert farthest({"postgres-2": 5, "postgres-3": 9}) == "postgres-3"
     assert farthest({"postgres-2": 5, "postgres-3": 5}) == "postgres-2"
-
-
-def test_commits_wait_for_one_of_the_others_if_there_is_one() -> None:
+    # Commits wait for one of the others, if there is one.
     assert waiting_for(["postgres"]) == "synchronous_standby_names = 'FIRST 1 (\"postgres\")'"
     assert waiting_for([]) == "synchronous_standby_names = ''"
 
@@ -119,9 +117,7 @@ def test_pgbouncer_is_pointed_elsewhere_and_keeps_all_else(port: int) -> None:
     assert after.splitlines()[:-1] == before.splitlines()[:-1]
 
 
-def test_without_the_file_the_first_node_is_the_primary_and_nothing_is_to_be_done(
-    settings: Settings, processes: Processes
-) -> None:
+def test_without_the_file_the_first_node_is_the_primary(settings: Settings, processes: Processes) -> None:
     roles = roles_of(settings, processes)
     assert roles.primary == "postgres"
     roles.finish()
@@ -143,9 +139,7 @@ def test_the_old_primary_is_dead_before_another_is_named(
     assert found == {"postgres": {"role": "replica"}, "postgres-2": {"role": "replica"}, "postgres-3": {}}
 
 
-def test_no_node_is_killed_where_no_replica_could_take_over(
-    settings: Settings, processes: Processes, servers: dict[str, Server]
-) -> None:
+def test_none_is_killed_without_a_replica(settings: Settings, processes: Processes, servers: dict[str, Server]) -> None:
     for dead, said in (({"postgres-2", "postgres-3"}, "no replica of PostgreSQL answers"), ({"postgres"}, "not run")):
         processes.dead = dead
         with pytest.raises(StackError, match=said):
@@ -170,7 +164,7 @@ def test_the_roles_are_changed_back_from_wherever_a_controller_was_killed(
     assert not servers["postgres"].standby
 
 
-def test_what_cannot_be_changed_back_is_told_with_what_to_do(
+def test_what_cannot_be_changed_back_is_shown_with_what_to_do(
     settings: Settings, processes: Processes, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(roles: PostgresRoles, name: str) -> None:

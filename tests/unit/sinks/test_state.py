@@ -21,7 +21,7 @@ from sinkbench.stack import Endpoint
 ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12, "waited_for": 0}
 
 
-def test_connections_of_jdbc_are_told_from_those_of_a_pooler_and_our_own() -> None:
+def test_connections_of_jdbc_are_distinguished_from_those_of_a_pooler_and_our_own() -> None:
     names = [*["PostgreSQL JDBC Driver"] * 3, "sinkbench", "psql"]
     sessions = [{"name": name, "port": port} for name, port in zip(names, (1, 2, 3, 4, -1), strict=True)]
     found = postgres.database_of(ASKED, sessions, pooled={3, 7})
@@ -78,9 +78,7 @@ def test_a_connection_that_cannot_be_tried_from_here_tells_nothing(config: dict[
         ({"index": {"translog": {"durability": "ASYNC"}}}, 1, 1, 1),
     ],
 )
-def test_an_index_is_known_by_its_file(
-    tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int
-) -> None:
+def test_an_index_file_is_read(tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int) -> None:
     file = tmp_path / "a.json"
     file.write_text(json.dumps({"settings": settings}))
     found = elasticsearch.target_of(file)

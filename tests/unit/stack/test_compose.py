@@ -184,6 +184,8 @@ def test_from_outside_services_are_reached_by_their_published_ports() -> None:
     assert found.connect_metrics == {"connect-1": "http://127.0.0.1:32901/metrics"}
     # A load generator runs among the containers, wherever the controller is.
     assert found.loadgen_kafka == "kafka:9092"
+    with pytest.raises(StackError, match=r"elasticsearch: its port 9200 is not published"):
+        endpoints_of([container("elasticsearch")], inside=False)
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -197,11 +199,6 @@ def test_workers_are_known_by_the_names_that_they_give_themselves(inside: bool) 
         assert found.connect == {"connect-1": "http://connect10000:8083", "connect-2": "http://connect20000:8083"}
         assert "host=pgbouncer" in found.sinks["pgbouncer"].address
         assert found.connect_metrics["connect-2"] == "http://connect20000:9404/metrics"
-
-
-def test_a_service_without_a_published_port_is_named() -> None:
-    with pytest.raises(StackError, match=r"elasticsearch: its port 9200 is not published"):
-        endpoints_of([container("elasticsearch")], inside=False)
 
 
 def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None:
@@ -221,8 +218,7 @@ def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None
 def test_a_node_that_is_gone_is_neither_asked_first_nor_waited_for() -> None:
     others = [each for each in CLUSTERS if each.service != "kafka"]
     found = endpoints_of(others, False, PUBLISHED, frozenset({"elasticsearch-3"}))
-    assert found.kafka == "127.0.0.1:19094,127.0.0.1:19096"
-    assert found.brokers["kafka"] == "127.0.0.1:0"
+    assert (found.kafka, found.brokers["kafka"]) == ("127.0.0.1:19094,127.0.0.1:19096", "127.0.0.1:0")
     assert {each.options["nodes"] for each in found.sinks["elasticsearch"].nodes.values()} == {"2"}
 
 
@@ -335,9 +331,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     return made
 
 
-def test_a_reading_is_given_out_once_so_that_no_difference_is_of_nothing(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reading_is_given_out_once(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     stack = opened([container("kafka"), container("postgres", state="exited", status="Exited (1)")])
     monkeypatch.setattr(composemeter, "LEAST_SECONDS", 600.0)
     first, again = stack.usage(), stack.usage()

@@ -125,8 +125,8 @@ def test_a_broker_is_ready_once_it_takes_part_in_its_cluster(
     ("user", "password", "problem"),
     [("bench", "hunter2-hunter2", None), ("bench", "wrong-wrong", "HTTP 401 "), (None, None, "HTTP 401 ")],
 )
-def test_a_load_generator_is_ready_for_users_that_it_lets_in(
-    tmp_path: Path, user: str | None, password: str | None, problem: str | None
+def test_a_load_generator_is_ready_for_users_that_it_lets_in_and_another_server_is_not_taken_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str | None, password: str | None, problem: str | None
 ) -> None:
     files = issue(tmp_path)
     with served(make_app(LoadService({}), users={"bench": "hunter2-hunter2"}), files) as port:
@@ -134,10 +134,6 @@ def test_a_load_generator_is_ready_for_users_that_it_lets_in(
         where = endpoints(loadgens={"loadgen-1": f"https://127.0.0.1:{port}"}, loadgen_access=access)
         found = checks(where, loadgens=True)["loadgen-1"]()
     assert found is None if problem is None else found is not None and found.startswith(problem)
-
-
-def test_another_server_is_not_taken_for_a_load_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="hello")))
     monkeypatch.setattr(pipeline, "shared_client", lambda *_: client)
-    where = endpoints(loadgens={"loadgen-1": "http://g:1"})
     assert checks(where, loadgens=True)["loadgen-1"]() == "it is no load generator of this version: hello"

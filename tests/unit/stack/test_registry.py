@@ -1,4 +1,4 @@
-"""Sinks as entry points: somebody's package brings one, and what is wrong with it is told in one line."""
+"""Sinks as entry points: another package brings one, and a mistake in it is one line."""
 
 from __future__ import annotations
 
@@ -82,10 +82,7 @@ def test_a_sink_of_another_package_has_its_section_its_check_and_is_opened(bring
     sink: Sink = open_sink("tiny", endpoints, tmp_path)
     assert sink.where == "over there"  # type: ignore[attr-defined]
     assert stamping_sinks() == ["postgres", "tiny"]
-
-
-def test_its_section_is_read_as_strictly_as_ours(bring: Bring, tmp_path: Path) -> None:
-    bring(tiny="tinysink:KIND")
+    # Its section is read as strictly as ours.
     (tmp_path / "mine.yaml").write_text(f"{LEAST}tiny: {{wher: over there}}\n")
     with pytest.raises(StackError, match=r"mine.yaml:3: unknown key 'wher' in tiny; did you mean 'where'"):
         load_stack_file(tmp_path / "mine.yaml")
@@ -125,7 +122,7 @@ def test_two_sinks_of_one_name_and_one_with_the_name_of_a_service_are_refused(br
         sink_kinds()
 
 
-def test_a_sink_that_there_is_not_is_told_with_those_that_there_are(tmp_path: Path) -> None:
+def test_a_sink_that_there_is_not_is_named_with_those_that_there_are(tmp_path: Path) -> None:
     nowhere = Endpoints("", {}, {})
     said = "connectors/oracle: no sink is called that; there are elasticsearch, postgres"
     with pytest.raises(StackError, match=said):

@@ -38,12 +38,9 @@ def started(service: str, **environment: str) -> list[str]:
 
 def kafka(folder: Path, **environment: str) -> list[str]:
     program(folder / "jdk" / "bin", "java", SAYS)
-    return started(
-        "kafka",
-        **{"JAVA_HOME": str(folder / "jdk"), "KAFKA_LIBS": "libs", "KAFKA_DATA": str(folder / "data of it")},
-        **{"KAFKA_LISTEN": "127.0.0.1", "KAFKA_ADVERTISED_HOST": "127.0.0.1", "KAFKA_HEAP": "512m"},
-        **{"KAFKA_PORT": "19092", "KAFKA_CONTROLLER_PORT": "19093", **environment},
-    )
+    given = {"JAVA_HOME": str(folder / "jdk"), "KAFKA_LIBS": "libs", "KAFKA_DATA": str(folder / "data of it")}
+    given |= {"KAFKA_LISTEN": "127.0.0.1", "KAFKA_ADVERTISED_HOST": "127.0.0.1", "KAFKA_HEAP": "512m"}
+    return started("kafka", **{**given, "KAFKA_PORT": "19092", "KAFKA_CONTROLLER_PORT": "19093", **environment})
 
 
 def test_one_broker_alone_is_its_own_only_controller_and_one_of_several_knows_the_others(tmp_path: Path) -> None:
@@ -62,11 +59,8 @@ def elasticsearch(folder: Path, **environment: str) -> str:
         program(home / "config", name, "")
     program(home / "bin", "elasticsearch", SAYS)
     data = folder / "data"
-    said = started(
-        "elasticsearch",
-        **{"ELASTICSEARCH_HOME": str(home), "ELASTICSEARCH_DATA": str(data), "ELASTICSEARCH_HEAP": "1g"},
-        **{"JAVA_OPTIONS": "-Xint", **environment},
-    )
+    given = {"ELASTICSEARCH_HOME": str(home), "ELASTICSEARCH_DATA": str(data), "ELASTICSEARCH_HEAP": "1g"}
+    said = started("elasticsearch", **{**given, "JAVA_OPTIONS": "-Xint", **environment})
     assert f"ELASTICSEARCH_NODE={environment.get('ELASTICSEARCH_NODE', 'elasticsearch')}" in said
     return (data / "config" / "elasticsearch.yml").read_text()
 
@@ -102,9 +96,7 @@ def test_a_file_of_secrets_wins_over_what_a_container_is_started_with(tmp_path: 
 
 
 @pytest.mark.parametrize("listen", ["", "172.18.0.5"])
-def test_a_secured_node_listens_for_others_where_it_is_told_and_trusts_their_authority(
-    tmp_path: Path, listen: str
-) -> None:
+def test_a_secured_node_listens_for_others_and_trusts_their_authority(tmp_path: Path, listen: str) -> None:
     further = {"ELASTICSEARCH_USERS": str(tmp_path / "secret" / "users"), "ELASTICSEARCH_TRANSPORT_LISTEN": listen}
     told = secured(tmp_path / "secret", ELASTICSEARCH_TLS="true", ELASTICSEARCH_USER="me", **further)
     text = elasticsearch(tmp_path, **told)
@@ -127,15 +119,11 @@ def postgres(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_postgresql_alone_is_started_with_the_files_of_the_checkout(postgres: dict[str, str]) -> None:
-    said = started("postgres", **postgres)
-    assert f"config_file={CHECKOUT}/postgres/postgresql.conf" in said[-1]
-    assert not (Path(postgres["POSTGRES_DATA"]) / "topology.conf").exists()
-
-
-def test_postgresql_takes_a_key_that_others_can_read_as_a_copy_of_its_own(
+def test_postgresql_alone_has_the_files_of_the_checkout_and_its_own_copy_of_a_key_that_others_can_read(
     postgres: dict[str, str], tmp_path: Path
 ) -> None:
+    assert f"config_file={CHECKOUT}/postgres/postgresql.conf" in started("postgres", **postgres)[-1]
+    assert not (Path(postgres["POSTGRES_DATA"]) / "topology.conf").exists()
     told = secured(tmp_path / "secret")
     said = started("postgres", **postgres, **told)
     own = Path(f"{postgres['POSTGRES_DATA']}.key")
@@ -238,13 +226,11 @@ def test_a_primary_that_was_replaced_comes_back_as_a_replica(replaced: dict[str,
     assert not any(line.startswith(("pg_rewind", "pg_basebackup")) for line in again)
 
 
-def test_one_that_cannot_be_rewound_or_was_rewound_by_half_is_copied_anew(
-    replaced: dict[str, str], tmp_path: Path
-) -> None:
+def test_one_that_cannot_be_rewound_or_was_by_half_is_copied_anew(replaced: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "broken").touch()
     said = started("postgres", **replaced)
-    assert any(line.startswith("pg_rewind") for line in said)
-    assert any(line.startswith("pg_basebackup") for line in said)
+    for name in ("pg_rewind", "pg_basebackup"):
+        assert any(line.startswith(name) for line in said)
     half = Path(f"{replaced['POSTGRES_DATA']}.rewinding")
     assert not half.exists()
     half.touch()

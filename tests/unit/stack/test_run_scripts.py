@@ -33,9 +33,7 @@ def start_worker(folder: Path, java: str, **environment: str) -> subprocess.Comp
 
 
 @pytest.mark.parametrize("locale", LOCALES, ids=str)
-def test_a_worker_finds_plugins_below_a_folder_of_any_name_in_any_locale(
-    locale: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_worker_finds_plugins_in_a_folder_of_any_name_in_any_locale(locale: dict[str, str], tmp_path: Path) -> None:
     plugins = f"{tmp_path}/büro test/\\x/😀/plugins"
     done = start_worker(tmp_path, JAVA, CONNECT_PLUGINS=plugins, **locale)
     assert done.returncode == 0, done.stderr.decode()
@@ -67,9 +65,7 @@ def of_archive(plugins: Path, kind: str) -> str:
 @pytest.mark.parametrize("kind", ["sha256", "sha512", "sha1"])
 @pytest.mark.parametrize("form", ["{}", "{}\n", "{}  vendor-1.0.zip\n", "SHA (vendor-1.0.zip) = {}\n"])
 @pytest.mark.parametrize("upper", [False, True])
-def test_an_archive_that_is_the_one_of_its_checksum_is_unpacked(
-    plugins: Path, tmp_path: Path, kind: str, form: str, upper: bool
-) -> None:
+def test_an_archive_that_matches_is_unpacked(plugins: Path, tmp_path: Path, kind: str, form: str, upper: bool) -> None:
     digest = of_archive(plugins, kind)
     (plugins / f"vendor-1.0.zip.{kind}").write_text(form.format(digest.upper() if upper else digest))
     done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
@@ -80,9 +76,7 @@ def test_an_archive_that_is_the_one_of_its_checksum_is_unpacked(
 
 
 @pytest.mark.parametrize("kind", ["sha256", "sha512", "sha1"])
-def test_another_archive_than_that_of_its_checksum_is_refused_with_both(
-    plugins: Path, tmp_path: Path, kind: str
-) -> None:
+def test_an_archive_of_another_checksum_is_refused_with_both(plugins: Path, tmp_path: Path, kind: str) -> None:
     digest, wanted = of_archive(plugins, kind), hashlib.new(kind, b"another").hexdigest()
     (plugins / f"vendor-1.0.zip.{kind}").write_text(f"{wanted}  vendor-1.0.zip\n")
     done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))

@@ -10,7 +10,6 @@ import pytest
 from sinkbench.errors import SettingsError
 from sinkbench.secrets import redacted
 from sinkbench.settings import load_settings
-from sinkbench.stack.local import LocalStack
 from sinkbench.stack.securing import secure_processes
 from sinkbench.stack.security import WITHOUT_SECURITY, kept_security
 
@@ -31,7 +30,7 @@ def test_a_second_start_keeps_the_passwords_which_stay_secret_and_issues_certifi
         assert password not in redacted(f"login of {password} failed")
 
 
-def test_camel_is_told_how_to_reach_elasticsearch_by_a_file_that_the_environment_names(tmp_path: Path) -> None:
+def test_camel_learns_how_to_reach_elasticsearch_from_a_file_that_the_environment_names(tmp_path: Path) -> None:
     security = secure_processes(tmp_path / "a \\ security", None)
     scheme, _, path = security.environment["CAMEL_COMPONENT_PROPERTIES_LOCATION"].partition(":")
     assert scheme == "file"
@@ -44,22 +43,6 @@ def test_camel_is_told_how_to_reach_elasticsearch_by_a_file_that_the_environment
     ]
     # Camel refuses empty ones.
     assert not any(name.startswith("CAMEL_") for name in WITHOUT_SECURITY)
-
-
-def test_clients_are_told_what_the_services_want(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path))
-    monkeypatch.setenv("SINKBENCH_SECURITY", "on")
-    assert LocalStack(load_settings()).endpoints.connect_access.password == ""
-    (tmp_path / "data-secure").mkdir()
-    security = secure_processes(tmp_path / "data-secure" / "security", None)
-    found = LocalStack(load_settings()).endpoints
-    assert all(url.startswith("https://127.0.0.1:") for url in found.connect.values())
-    assert found.sinks["elasticsearch"].address.startswith("https://")
-    assert found.sinks["elasticsearch"].access.password == security.passwords["elasticsearch"]
-    assert found.kafka_settings["sasl.password"] == security.passwords["kafka"]
-    for name in ("postgres", "pgbouncer"):
-        assert "sslmode=verify-full" in found.sinks[name].address
-        assert security.passwords["postgres"] not in found.sinks[name].shown
 
 
 def test_a_stack_listens_elsewhere_only_if_it_is_secured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,9 +77,7 @@ def test_go_on_path_goes_before_the_usual_folder(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(("version", "said"), [("go1.19.8", "found go1.19.8 at"), ("", "found one that does not run")])
-def test_a_go_that_is_too_old_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
-) -> None:
+def test_too_old_a_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StackError, match=f"Go 1.23 or newer builds toxiproxy.*{said}.*install the package golang-go"):
         find_go(go(tmp_path / "bin", version))
