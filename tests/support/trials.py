@@ -24,6 +24,7 @@ __all__ = [
     "JDBC",
     "OTHER",
     "a_cell",
+    "cell_in_blocks",
     "cell_summary",
     "connectors_in",
     "run_summary",
@@ -89,6 +90,14 @@ def cell_summary(
         "faults": [because(f"invalid: {invalid[0]}", ReasonCode.INVALID)] if invalid else [],
     }
     return CellSummary.model_validate({**bare, **fields})
+
+
+def cell_in_blocks(label: str, *rates: float, blocks: Sequence[int] = (), **fields: Any) -> CellSummary:
+    """A cell with these rates in the blocks from 1 on, or in those given."""
+    cell = cell_summary(label, *rates, **fields)
+    by_block = {"values": list(rates), "blocks": list(blocks or range(1, len(rates) + 1))}
+    rate = cell.records_per_second
+    return cell.model_copy(update={"records_per_second": rate and rate.model_copy(update=by_block)})
 
 
 def with_limits(cells: Sequence[CellSummary], limits: Sequence[Limit]) -> list[CellSummary]:

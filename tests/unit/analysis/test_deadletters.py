@@ -25,8 +25,9 @@ def letter(offset: int = 0, value: bytes | None = b"{}", **said: str) -> DeadLet
 
 def test_a_letter_says_where_it_is_from_and_why_it_failed() -> None:
     found = letter(7, exception_message="no JSON:\n  unexpected 'x'")
-    assert found.source == ("tides", 2, 7)
+    assert (found.source, found.own_headers) == (("tides", 2, 7), [("own", b"1")])
     assert found.reason == "DataException: no JSON: unexpected 'x'"
+    assert letter(partition="two").source is None
 
 
 def test_the_reason_is_the_innermost_cause_that_says_something_and_not_what_it_is_wrapped_in() -> None:
@@ -53,31 +54,15 @@ def test_a_letter_without_connects_headers_says_nothing() -> None:
     assert len(causes([found])) == 1
 
 
-def test_a_source_that_is_no_number_is_none() -> None:
-    assert letter(partition="two").source is None
-
-
 def test_reasons_that_differ_in_numbers_and_names_alone_are_one_cause() -> None:
-    found = causes(
-        [
-            letter(1, exception_message="too large"),
-            letter(2, exception_message="field 'v' at 17"),
-            letter(3, exception_message="field 'w' at 4"),
-        ]
-    )
+    messages = ("too large", "field 'v' at 17", "field 'w' at 4")
+    found = causes([letter(number, exception_message=message) for number, message in enumerate(messages)])
     assert [(cause.reason, len(cause.letters)) for cause in found] == [
         ("DataException: field 'v' at 17", 2),
         ("DataException: too large", 1),
     ]
-
-
-def test_connectors_and_stages_are_causes_of_their_own() -> None:
-    found = causes([letter(1), letter(2, stage="TASK_PUT"), letter(3, connector_name="es")])
-    assert len(found) == 3
-
-
-def test_headers_of_the_record_itself_stay() -> None:
-    assert letter().own_headers == [("own", b"1")]
+    # Connectors and stages have causes of their own.
+    assert len(causes([letter(1), letter(2, stage="TASK_PUT"), letter(3, connector_name="es")])) == 3
 
 
 def test_a_record_that_was_put_aside_twice_is_one_and_another_one_at_its_place_is_not() -> None:

@@ -15,6 +15,7 @@ from sinkbench.analysis.durability import (
     promise_in_words,
 )
 from sinkbench.analysis.replication import ReplicationState
+from tests.support.present import present
 
 SAFE = {
     **{"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"},
@@ -24,8 +25,7 @@ STANDBY = {**SAFE, "synchronous_standby_names": "FIRST 1 (postgres-2)"}
 
 
 def of_database(settings: dict[str, str], *, unlogged: bool = False) -> str:
-    promise = database_promise(settings, unlogged=unlogged)
-    assert promise is not None
+    promise = present(database_promise(settings, unlogged=unlogged))
     return promise_in_words(promise)
 
 
@@ -62,9 +62,7 @@ def test_of_a_server_that_keeps_a_setting_back_nothing_is_claimed(lacking: str) 
 
 
 def of_index(replicas: str, durability: str = "request", sync: float | None = 5.0) -> Promise:
-    found = index_promise({"index.translog.durability": durability, "index.number_of_replicas": replicas}, sync)
-    assert found is not None
-    return found
+    return present(index_promise({"index.translog.durability": durability, "index.number_of_replicas": replicas}, sync))
 
 
 def test_an_index_promises_all_copies_that_are_in_sync() -> None:
@@ -79,13 +77,12 @@ def test_an_index_promises_all_copies_that_are_in_sync() -> None:
     assert index_promise({"index.translog.durability": None, "index.number_of_replicas": "1"}, 5.0) is None
 
 
-def test_copies_that_nobody_has_looked_at_are_not_promised() -> None:
+def test_copies_that_were_not_read_are_not_promised() -> None:
     for held in (None, ReplicationState(unchecked=("not shown",))):
         promise = as_replicated(of_index("2"), held)
         assert (promise_in_words(promise), promise.nodes, promise.on_disk) == ("1 to 3 nodes, disk", None, None)
     # What asks for its copies by itself is sure of them.
-    database = database_promise(STANDBY)
-    assert database is not None
+    database = present(database_promise(STANDBY))
     assert as_replicated(database, ReplicationState(unchecked=("not shown",))) == database
 
 

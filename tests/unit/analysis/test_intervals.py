@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, relative_width, widened_level
 from tests.support.counts import count
+from tests.support.present import present
 from tests.support.rates import NORMAL, SKEWED, STALLS, Draw
 
 RATES = st.lists(st.floats(1, 1e6), min_size=5, max_size=12)
@@ -33,8 +34,7 @@ def test_the_interval_of_a_rate_holds_the_true_median_as_often_as_it_says(name: 
     draw = np.random.default_rng(count)
     held = 0
     for _ in range(DATA_SETS):
-        found = interval_of_median(data(draw, count).tolist())
-        assert found is not None
+        found = present(interval_of_median(data(draw, count).tolist()))
         held += found.low <= MEDIAN[name] <= found.high
     assert held / DATA_SETS >= (0.9375 if count == 5 else 0.95) - CHANCE
 
@@ -47,8 +47,7 @@ def test_the_interval_of_a_ratio_holds_the_true_ratio_as_often_as_it_says(data: 
     for _ in range(DATA_SETS):
         # What slows a whole block falls on both, and must not count.
         slow = draw.uniform(0.5, 1, count)
-        found = ratio_by_block("b", by_block(3 * slow * data(draw, count)), by_block(slow * data(draw, count)))
-        assert found is not None
+        found = present(ratio_by_block("b", by_block(3 * slow * data(draw, count)), by_block(slow * data(draw, count))))
         assert found.interval is not None
         held += found.interval.low <= 3 <= found.interval.high
     assert held / DATA_SETS >= (0.9375 if count == 5 else 0.95) - CHANCE
@@ -57,8 +56,7 @@ def test_the_interval_of_a_ratio_holds_the_true_ratio_as_often_as_it_says(data: 
 def test_a_slow_minute_of_the_machine_cancels_in_the_ratio() -> None:
     slow = np.array([1, 0.4, 0.9, 0.7, 1, 0.3])
     noise = np.array([1, 1.01, 0.99, 1.005, 0.995, 1])
-    found = ratio_by_block("b", by_block(2000 * slow * noise), by_block(1000 * slow))
-    assert found is not None
+    found = present(ratio_by_block("b", by_block(2000 * slow * noise), by_block(1000 * slow)))
     assert found.interval is not None
     assert found.estimate == pytest.approx(2, rel=0.01)
     assert found.interval.high / found.interval.low < 1.03
@@ -70,8 +68,7 @@ def test_fewer_than_five_values_have_no_interval(values: list[float]) -> None:
 
 
 def test_a_ratio_of_few_blocks_has_an_estimate_and_no_interval() -> None:
-    found = ratio_by_block("b", {1: 200.0, 2: 200.0, 9: 1.0}, {1: 100.0, 2: 100.0, 8: 7.0})
-    assert found is not None
+    found = present(ratio_by_block("b", {1: 200.0, 2: 200.0, 9: 1.0}, {1: 100.0, 2: 100.0, 8: 7.0}))
     assert (found.estimate, found.blocks, found.interval) == (pytest.approx(2), 2, None)
 
 
@@ -86,8 +83,7 @@ def test_without_a_common_block_or_with_a_rate_of_0_there_is_no_ratio(
 @settings(max_examples=count(30, 6))
 @given(RATES)
 def test_an_interval_lies_within_the_values_and_around_their_median(values: list[float]) -> None:
-    found = interval_of_median(values)
-    assert found is not None
+    found = present(interval_of_median(values))
     middle = float(np.median(values))
     assert min(values) <= found.low <= middle * (1 + 1e-9)
     assert middle * (1 - 1e-9) <= found.high <= max(values)
@@ -111,15 +107,12 @@ def test_a_ratio_and_its_inverse_are_equally_sure(values: list[float], factor: f
 
 
 def test_values_that_do_not_vary_have_an_interval_without_width() -> None:
-    found = interval_of_median([7.0] * 5)
-    assert found is not None
+    found = present(interval_of_median([7.0] * 5))
     assert (found.low, found.high) == (7.0, 7.0)
-    same = ratio_by_block("b", by_block([4.0] * 6), by_block([2.0] * 6))
-    assert same is not None
+    same = present(ratio_by_block("b", by_block([4.0] * 6), by_block([2.0] * 6)))
     assert same.interval is not None
     assert (same.interval.low, same.interval.high) == (pytest.approx(2), pytest.approx(2))
-    zero = interval_of_median([0.0] * 5)
-    assert zero is not None
+    zero = present(interval_of_median([0.0] * 5))
     assert relative_width(zero, 0.0) is None
 
 

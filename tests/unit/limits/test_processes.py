@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psutil
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from sinkbench.limits.clients import Writers
 from sinkbench.limits.process import MakeRecords
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination
 from sinkbench.stack import Endpoint
+from tests.support.tlsserver import served
 
 RECORDS = MakeRecords("r", 0, 300, 10, 512)
 
@@ -25,57 +28,37 @@ def bulk() -> Iterator[tuple[Destination, list[int]]]:
     """What answers bulk requests as Elasticsearch does, and the numbers of the records that it was sent."""
     seqs: list[int] = []
 
-    class Answer(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    async def answer(request: Request) -> Response:
+        seqs.extend(json.loads(line)["bench"]["seq"] for line in (await request.body()).splitlines()[1::2])
+        return JSONResponse({"errors": False}, headers={"X-Elastic-Product": "Elasticsearch"})
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            seqs.extend(json.loads(line)["bench"]["seq"] for line in body.splitlines()[1::2])
-            answer = b'{"errors":false}'
-            self.send_response(200)
-            self.send_header("X-Elastic-Product", "Elasticsearch")
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+    with served(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as port:
+        endpoint = Endpoint(f"http://127.0.0.1:{port}", options={"index": "tides"})
+        yield Destination("elasticsearch", "bulk", "t", endpoint), seqs
 
-        def log_message(self, format: str, *arguments: object) -> None:
-            return
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}", options={"index": "tides"})
-            yield Destination("elasticsearch", "bulk", "t", endpoint), seqs
-        finally:
-            server.shutdown()
-            thread.join()
+def worker() -> psutil.Process:
+    """The process that has started the clients."""
+    return next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
 
 
 def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
     with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
-        clients.open(to, 100, 3)
-        written = clients.write(3, 1.0)
-    assert len(written) == 3
-    assert sum(each.stored for each in written) == len(seqs) > 0
-    assert {seq // RECORDS.count for seq in seqs} == {0, 1, 2}
-    assert all(each.cpu_seconds > 0 for each in written)
-
-
-def test_more_clients_are_started_when_more_are_wanted() -> None:
-    with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
         for connections in (1, 3, 2):
+            seqs.clear()
             clients.open(to, 100, connections)
-            assert len(clients.write(connections, 0.1)) == connections
-    assert seqs
+            written = clients.write(connections, 0.5)
+            assert len(written) == connections
+            assert sum(each.stored for each in written) == len(seqs) > 0
+            assert {seq // RECORDS.count for seq in seqs} == set(range(connections))
+    assert all(each.cpu_seconds > 0 for each in written)
 
 
 def test_no_process_is_left_when_they_are_closed() -> None:
     with bulk() as (to, _):
         clients = Writers(RECORDS)
         clients.open(to, 100, 3)
-        parent = next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
+        parent = worker()
         processes = [parent, *parent.children()]
         assert len(processes) == 4
         clients.close()
@@ -85,11 +68,10 @@ def test_no_process_is_left_when_they_are_closed() -> None:
         clients.close()
 
 
-def test_a_client_that_was_killed_is_told_and_new_ones_can_be_started() -> None:
+def test_a_killed_client_is_reported_and_new_ones_can_be_started() -> None:
     with bulk() as (to, _), closing(Writers(RECORDS)) as clients:
         clients.open(to, 100, 1)
-        parent = next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
-        parent.children()[0].kill()
+        worker().children()[0].kill()
         with pytest.raises(WorkerFailed):
             clients.write(1, 0.1)
         clients.close()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -21,13 +21,14 @@ from sinkbench.load.loadgens import Loadgens, add, split
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
 from tests.support.endpoints import endpoints as made
+from tests.support.ports import free_ports
 from tests.support.summaries import summary
 
 RECORDS = 30_000
+IDLE = {"state": "idle", "load": None, "progress": None, "summary": None, "error": None}
 Body = dict[str, Any]
 Answer = tuple[int, Any]
 Look = Callable[[int, Body], Answer | None]
-Post = Callable[[Body], Answer]
 
 
 def state(name: str, body: Body, acknowledged: int = 0, **more: Any) -> Body:
@@ -43,7 +44,7 @@ def done(body: Body, failed: int = 0) -> Body:
 class Generator:
     """A real HTTP server that answers as a load generator does; what a GET is answered with is up to `look`."""
 
-    def __init__(self, look: Look, post: Callable[[Body], Answer] | None = None) -> None:
+    def __init__(self, look: Look, post: Answer | None = None) -> None:
         """`look` takes the number of the GET and the load; None drops the connection without an answer."""
         self.bodies: list[Body] = []
         self.gets = 0
@@ -56,7 +57,7 @@ class Generator:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 generator.bodies.append(body)
-                self.answer(post(body) if post is not None else (201, state("running", body)))
+                self.answer(post or (201, state("running", body)))
 
             def do_GET(self) -> None:
                 generator.gets += 1
@@ -133,18 +134,16 @@ def test_the_parts_of_a_load_have_no_gaps_no_overlap_and_about_the_same_length(r
         assert first_seq == at
         at += count
     assert at == records
-    counts = [count for _, count in parts]
-    assert not counts or (min(counts) > 0 and max(counts) - min(counts) <= 1)
+    counts = [count for _, count in parts] or [1]
+    assert 0 < min(counts) >= max(counts) - 1
 
 
 def test_what_can_be_added_up_is_and_the_longest_time_counts() -> None:
     body = {"run": "t", "topic": "t", "first_seq": 0, "count": 10}
     result = add([summary(body, failed=2, elapsed_seconds=3.0), summary(body), summary(body, failed=1)])
     assert (result.asked, result.sent, result.acknowledged, result.failed) == (30, 30, 27, 3)
-    assert result.errors == {"Broken": 3}
-    assert result.bytes == 3 * 5120
-    assert result.cpu_seconds == 0.75
-    assert result.elapsed_seconds == 3.0
+    assert (result.errors, result.bytes) == ({"Broken": 3}, 3 * 5120)
+    assert (result.cpu_seconds, result.elapsed_seconds) == (0.75, 3.0)
 
 
 def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None:
@@ -168,27 +167,20 @@ def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death
     assert generator.gets > 2
 
 
-def other(_get: int, body: Body) -> Answer:
-    return 200, state("running", {**body, "run": "else"})
-
-
-def restarted(get: int, body: Body) -> Answer:
-    idle = {"state": "idle", "load": None, "progress": None, "summary": None, "error": None}
-    return running(get, body) if get < 3 else (200, idle)
-
-
 @pytest.mark.parametrize(
     ("look", "words"),
     [
         (lambda get, body: running(get, body) if get < 3 else None, "loadgen-2 died at 2,000 of 10,000 records"),
-        (restarted, "loadgen-2 died at 2,000 of 10,000 records, and was started anew"),
-        (other, "loadgen-2 died at 0 of 10,000 records, and was started anew: it now loads run else"),
+        (lambda get, body: running(get, body) if get < 3 else (200, IDLE), "loadgen-2 died at 2,000 .* started anew"),
+        (
+            lambda get, body: running(get, {**body, "run": "else"}),
+            "loadgen-2 died at 0 of 10,000 records, and was started anew: it now loads run else",
+        ),
         (lambda _, body: (200, state("failed", body, error="bootstrap: no broker")), "loadgen-2 at 0 of .*no broker"),
         (lambda _, body: (200, state("cancelled", body, 5)), "loadgen-2 was stopped by another client at 5 of 10,000"),
         (lambda _, body: (200, done(body, failed=7)), "loadgen-2 ended at 9,993 of 10,000 records: Broken: 7"),
         (lambda _get, _body: (500, "Internal\nServer Error"), r"loadgen-2 at .* 500 \(Internal Server Error\)"),
         (lambda _get, _body: (200, "hello"), r"loadgen-2 at .* answers GET /load with 200 \(hello\)"),
-        (lambda _get, _body: (200, []), r"loadgen-2 at .* answers GET /load with 200"),
     ],
 )
 def test_one_that_fails_is_named_and_the_others_are_cancelled(start: Start, look: Look, words: str) -> None:
@@ -217,7 +209,6 @@ def test_one_that_does_not_answer_is_named(start: Start, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("status", "error", "words"),
     [
-        (409, "run x is being loaded", "loadgen-2 is busy: run x is being loaded"),
         (400, "keys: too many", "loadgen-2 refuses the load: keys: too many"),
         (503, "away", "loadgen-2 at .* answers POST /load with 503"),
     ],
@@ -225,7 +216,7 @@ def test_one_that_does_not_answer_is_named(start: Start, monkeypatch: pytest.Mon
 def test_one_that_does_not_take_its_part_is_named_and_left_alone(
     start: Start, status: int, error: str, words: str
 ) -> None:
-    generators = [start(running), start(running, lambda _body: (status, {"error": error}))]
+    generators = [start(running), start(running, (status, {"error": error}))]
     with pytest.raises(TrialFailed, match=words):
         run(endpoints(*generators))
     assert generators[0].cancelled == ["/load?run=t1"]
@@ -233,23 +224,17 @@ def test_one_that_does_not_take_its_part_is_named_and_left_alone(
 
 
 def test_one_that_is_not_there_is_named(start: Start) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        gone = start(running)
-        gone.url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        with pytest.raises(TrialFailed, match=r"loadgen-1 at http.* cannot be reached \(.*refused\)"):
-            run(endpoints(gone))
+    gone = start(running)
+    gone.url = f"http://127.0.0.1:{free_ports(1)[0]}"
+    with pytest.raises(TrialFailed, match=r"loadgen-1 at http.* cannot be reached \(.*refused\)"):
+        run(endpoints(gone))
 
 
-@pytest.mark.parametrize("error", [Interrupted, KeyboardInterrupt, ZeroDivisionError])
+@pytest.mark.parametrize("error", [Interrupted, ZeroDivisionError])
 def test_whatever_ends_the_controllers_wait_cancels_all_parts(start: Start, error: type[BaseException]) -> None:
     generators = [start(running), start(running)]
-
-    def interrupt(_acknowledged: int) -> None:
-        raise error
-
     with pytest.raises(error):
-        run(endpoints(*generators), progress=interrupt)
+        run(endpoints(*generators), progress=Mock(side_effect=error))
     assert all(each.cancelled == ["/load?run=t1"] for each in generators)
 
 
@@ -271,7 +256,7 @@ def test_a_child_that_cannot_reach_kafka_says_so_in_its_own_words() -> None:
         run(endpoints(kafka_settings={"sasl.nonsense": "hunter2"}))
 
 
-@pytest.mark.parametrize(("said", "topology", "asked"), [(None, 1, 1), (None, 3, 3), (2, 3, 2)])
+@pytest.mark.parametrize(("said", "topology", "asked"), [(None, 3, 3), (2, 3, 2)])
 def test_a_topic_has_as_many_replicas_as_the_plan_says_else_as_the_topology_does(
     start: Start, said: int | None, topology: int, asked: int
 ) -> None:

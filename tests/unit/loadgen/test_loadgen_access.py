@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
@@ -10,7 +9,8 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ from loadgen.serve import hosts_of, lacking
 from loadgen.server import make_app
 from loadgen.service import LoadService
 from loadgen.users import read_users
-from tests.support.tlsserver import Issued, issue, served
+from tests.support.asgi import ask
+from tests.support.tlsserver import Issued, issue
 
 USER, SECRET = "bench", "hunter2-hunter2"
 USERS = {USER: SECRET, "zoë": "pass:with:colons ü"}
@@ -42,13 +43,7 @@ def files(tmp_path: Path) -> Issued:
 
 def asked(path: str, *headers: tuple[str, str], method: str = "GET", **more: Any) -> httpx.Response:
     """What is answered in-process; `more` are options of the interface."""
-    app = make_app(LoadService({}), **more)
-
-    async def ask() -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
-            return await client.request(method, path, headers=list(headers), content=json.dumps(LOAD))
-
-    return asyncio.run(ask())
+    return ask(make_app(LoadService({}), **more), method, path, headers=list(headers), content=json.dumps(LOAD))
 
 
 def shown(credentials: str, scheme: str = "Basic") -> tuple[str, str]:
@@ -65,12 +60,10 @@ def test_a_user_with_the_password_is_answered(header: tuple[str, str]) -> None:
     "headers",
     [
         [],
-        [shown("bench:wrong-wrong")],
         [shown(f"bench:{SECRET}x")],
         [shown(f"other:{SECRET}")],
         [shown(f"zoë:{SECRET}")],
         [shown("bench")],
-        [shown("")],
         [shown(f"bench:{SECRET}", "Bearer")],
         [("Authorization", f"Basic bench:{SECRET}")],
         [("Authorization", "Basic")],
@@ -91,14 +84,17 @@ def test_whether_it_runs_is_open_to_everyone() -> None:
     assert asked("/load").status_code == 200
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:9", "LocalHost:18090", "[::1]:7", "gen1"])
-def test_a_name_of_the_machine_is_answered(host: str) -> None:
-    assert asked("/health", ("Host", host), hosts=[*hosts_of("0.0.0.0:1"), "gen1"]).status_code == 200
-
-
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "a@localhost", "[::1", "127.1"])
-def test_a_name_that_was_made_to_stand_for_the_machine_is_not(host: str) -> None:
-    assert asked("/health", ("Host", host), hosts=hosts_of("0.0.0.0:1")).status_code == 400
+@pytest.mark.parametrize(
+    ("status", "hosts"),
+    [
+        (200, ["127.0.0.1:9", "LocalHost:18090", "[::1]:7", "gen1"]),
+        (400, ["evil.example", "127.0.0.1.evil.example", "", "a@localhost", "[::1", "127.1"]),
+    ],
+)
+def test_only_a_name_of_the_machine_is_answered(status: int, hosts: list[str]) -> None:
+    for host in hosts:
+        known = [*hosts_of("0.0.0.0:1"), "gen1"]
+        assert asked("/health", ("Host", host), hosts=known).status_code == status, host
 
 
 def test_a_page_of_another_site_begins_no_load() -> None:
@@ -132,10 +128,19 @@ def test_users_may_come_through_a_pipe() -> None:
         os.close(reading)
 
 
+def refused(capsys: pytest.CaptureFixture[str], listen: str, *options: str | Path) -> str:
+    """The line that a command with exit code 2 has written."""
+    assert cli.main(["serve", "--listen", listen, *map(str, options)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
 @pytest.mark.parametrize(
     ("content", "mode", "words"),
     [
-        (b"# nobody\n", 0o600, "names no user"),
+        (b"# no user\n", 0o600, "names no user"),
         (b"\xff\xfe", 0o600, "is not UTF-8 text"),
         (f"bench:{SECRET}".encode(), 0o640, "which only its owner may use"),
         (SECRET.encode(), 0o600, "line 1: is not USER:PASSWORD"),
@@ -150,29 +155,10 @@ def test_a_file_of_users_that_cannot_be_used_is_one_line_and_exit_code_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, mode: int, words: str
 ) -> None:
     path = users_file(tmp_path, content, mode)
-    assert cli.main(["serve", "--listen", "127.0.0.1:0", "--users", str(path)]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"loadgen: users: {path}")
-    assert words in said.err
-    assert said.err.count("\n") == 1
-    assert "hunter2" not in said.err
-
-
-def trusting(files: Issued) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=files.ca)
-
-
-def test_a_client_that_trusts_another_authority_or_speaks_plain_text_gets_no_answer(
-    files: Issued, tmp_path: Path
-) -> None:
-    foreign = issue(tmp_path, "foreign")
-    with served(make_app(LoadService({})), files) as port:
-        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-            httpx.get(f"https://127.0.0.1:{port}/load", verify=trusting(foreign))
-        with httpx.Client(trust_env=False) as client, pytest.raises(httpx.TransportError):
-            client.get(f"http://127.0.0.1:{port}/health")
-        assert httpx.get(f"https://127.0.0.1:{port}/load", verify=trusting(files)).status_code == 200
+    said = refused(capsys, "127.0.0.1:0", "--users", path)
+    assert said.startswith(f"loadgen: users: {path}")
+    assert words in said
+    assert "hunter2" not in said
 
 
 def encrypt(files: Issued) -> None:
@@ -186,31 +172,29 @@ def encrypt(files: Issued) -> None:
         (lambda files: files.certificate.unlink(), "tls-certificate: {certificate}: there is no such file; "),
         (lambda files: files.key.unlink(), "tls-key: {key}: there is no such file; "),
         (lambda files: files.certificate.write_text("x"), "{certificate} and {key} are no certificate and its key"),
-        (lambda files: files.key.write_bytes(files.ca.read_bytes()), "{certificate} and {key} are no certificate"),
-        (
-            lambda files: issue(files.key.parent, "o").key.replace(files.key),
-            "{certificate} and {key} are no certificate and its key",
-        ),
+        (lambda files: issue(files.key.parent, "o").key.replace(files.key), "{certificate} and {key} are no certifi"),
         (encrypt, "tls-key: {key}: is encrypted; "),
         (lambda files: files.key.chmod(0o640), "tls-key: {key}: has a secret, which only its owner may use"),
     ],
 )
 def test_files_for_tls_that_cannot_be_used_are_one_line_and_exit_code_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Issued], object], words: str
+    files: Issued, capsys: pytest.CaptureFixture[str], damage: Callable[[Issued], object], words: str
 ) -> None:
-    files = issue(tmp_path)
     damage(files)
-    options = ["--tls-certificate", str(files.certificate), "--tls-key", str(files.key)]
-    assert cli.main(["serve", "--listen", "127.0.0.1:0", *options]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert words.format(certificate=files.certificate, key=files.key) in said.err
-    assert said.err.count("\n") == 1
+    said = refused(capsys, "127.0.0.1:0", "--tls-certificate", files.certificate, "--tls-key", files.key)
+    assert words.format(certificate=files.certificate, key=files.key) in said
 
 
 def test_a_certificate_without_its_key_is_refused(files: Issued, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["serve", "--listen", "127.0.0.1:0", "--tls-certificate", str(files.certificate)]) == 2
-    assert capsys.readouterr().err == "loadgen: tls-certificate, tls-key: found one without the other; give both\n"
+    said = refused(capsys, "127.0.0.1:0", "--tls-certificate", files.certificate)
+    assert said == "loadgen: tls-certificate, tls-key: found one without the other; give both\n"
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:18090"])
+def test_it_listens_only_on_loopback_without(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, listen)
+    assert said.startswith(f"loadgen: listen: {listen} can be reached from other machines")
+    assert "; add --tls-certificate, --tls-key, --users, or --private-network" in said
 
 
 @pytest.mark.parametrize(
@@ -226,22 +210,19 @@ def test_a_network_needs_tls_and_users(tls: bool, users: bool, private_network: 
     assert lacking(tls=tls, users=users, private_network=private_network) == options
 
 
-@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:18090", "[2001:db8::1]:18090"])
-def test_it_listens_only_on_loopback_without(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["serve", "--listen", listen]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"loadgen: listen: {listen} can be reached from other machines")
-    assert "; add --tls-certificate, --tls-key, --users, or --private-network" in said.err
-
-
-@pytest.mark.parametrize(
-    ("listen", "private"), [("127.0.0.1:0", False), ("127.8.7.6:0", False), ("localhost:0", False), ("0.0.0.0:0", True)]
-)
-def test_on_loopback_and_on_a_private_network_it_listens_until_a_signal(listen: str, private: bool) -> None:
-    with serving("--listen", listen, *(["--private-network"] if private else [])) as process:
+@contextmanager
+def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process, and the line that it writes first."""
+    command = [sys.executable, "-m", "loadgen", "serve", "--listen", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().strip().removeprefix("loadgen: listening on ")
+        yield process, process.stdout.readline()
+
+
+@pytest.mark.parametrize("options", [["127.8.7.6:0"], ["localhost:0"], ["0.0.0.0:0", "--private-network"]])
+def test_on_loopback_and_on_a_private_network_it_listens_until_a_signal(options: list[str]) -> None:
+    with serving(*options) as (process, said):
+        url = said.strip().removeprefix("loadgen: listening on ")
         assert httpx.get(url.replace("0.0.0.0", "127.0.0.1") + "/health", trust_env=False).is_success  # noqa: S104
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=60) == ("", "")
@@ -251,19 +232,13 @@ def test_on_loopback_and_on_a_private_network_it_listens_until_a_signal(listen: 
 def test_with_a_certificate_and_a_user_it_listens_everywhere_and_shows_no_secret(files: Issued, tmp_path: Path) -> None:
     users = users_file(tmp_path, f"{USER}:{SECRET}\n".encode())
     options = ["--tls-certificate", str(files.certificate), "--tls-key", str(files.key), "--users", str(users)]
-    with serving("--listen", "0.0.0.0:0", *options) as process:
-        assert process.stdout is not None
-        said = process.stdout.readline()
+    with serving("0.0.0.0:0", *options) as (process, said):
+        trusting = ssl.create_default_context(cafile=files.ca)
         url = f"https://127.0.0.1:{said.rpartition(':')[2].strip()}/load"
         for auth, status in (((USER, SECRET), 200), ((USER, "wrong-wrong"), 401), (None, 401)):
-            assert httpx.get(url, verify=trusting(files), auth=auth, trust_env=False).status_code == status
+            assert httpx.get(url, verify=trusting, auth=auth, trust_env=False).status_code == status
         shown = Path(f"/proc/{process.pid}/cmdline").read_text() + Path(f"/proc/{process.pid}/environ").read_text()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "hunter2" not in shown + said + out + err
-
-
-def serving(*options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "loadgen", "serve", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -36,9 +36,8 @@ def drawn(of: Changes, keys: int, records: int) -> list[tuple[int, bool]]:
     return pairs[:records]
 
 
-@given(any_changes(), st.integers(1, 50))
-def test_only_keys_that_are_there_are_deleted_and_what_is_left_is_known(of: Changes, keys: int) -> None:
-    records = DRAWN_AT_ONCE + 7
+@given(any_changes(), st.integers(1, 50), st.integers(0, 2 * DRAWN_AT_ONCE))
+def test_only_keys_that_are_there_are_deleted_and_what_is_left_is_known(of: Changes, keys: int, records: int) -> None:
     state: dict[int, tuple[int, bool]] = {}
     for seq, (key, deletes) in enumerate(drawn(of, keys, records)):
         assert 0 <= key < keys
@@ -46,14 +45,6 @@ def test_only_keys_that_are_there_are_deleted_and_what_is_left_is_known(of: Chan
         state[key] = (seq, not deletes)
     left = zip(*(found.tolist() for found in last_versions(of, keys, records)), strict=True)
     assert {key: found for key, found in enumerate(left) if found[0] >= 0} == state
-
-
-@given(st.integers(0, 3 * DRAWN_AT_ONCE))
-def test_what_is_left_of_fewer_records_is_what_they_say(records: int) -> None:
-    last, there = last_versions(EVEN, 20, records)
-    state = dict(zip((key for key, _ in drawn(EVEN, 20, records)), range(records), strict=True))
-    assert [state.get(key, -1) for key in range(20)] == last.tolist()
-    assert not there[last < 0].any()
 
 
 def test_the_same_seed_gives_the_same_changes_and_another_one_others() -> None:
@@ -106,13 +97,11 @@ def test_records_bear_the_keys_that_were_drawn_whatever_the_batches(record_bytes
             maker.batch(seq, count, NOW_US, NOW_US), expected[seq : seq + count], strict=True
         ):
             assert record["key"] == names[key]
-            if deletes:
-                assert record["value"] is None
-            else:
-                value = str(record["value"])
-                assert json.loads(value)["bench"]["seq"] == seq
-                assert json.loads(value)["metadata"]["id"] == names[key]
-                assert len(value) == record_bytes or not record_bytes
+            assert (record["value"] is None) == deletes
+            if not deletes:
+                value = json.loads(str(record["value"]))
+                assert (value["bench"]["seq"], value["metadata"]["id"]) == (seq, names[key])
+                assert len(str(record["value"])) == record_bytes or not record_bytes
             seq += 1
 
 
@@ -128,7 +117,6 @@ def test_records_are_made_in_their_order_alone() -> None:
         ('{"inserts": 0.5, "updates": 0.4}', "add up to 0.9; make that 1"),
         ('{"inserts": 0, "updates": 1}', "inserts is 0"),
         ('{"inserts": 1, "updates": 0, "upserts": 1}', "changes.upserts: no option has this name"),
-        ("{", "changes"),
     ],
 )
 def test_changes_that_cannot_be_are_refused(changes: str, said: str) -> None:

@@ -62,14 +62,6 @@ def test_a_record_of_changes_bears_its_checksum() -> None:
     assert all(each["bench"]["sum"] == checksum(each) for each in records)
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if is_row(form)])
-def test_a_row_bears_none(form: Form) -> None:
-    maker = RecordMaker(load_from({"bootstrap": "b", "topic": "t", "count": 10, "form": form}))
-    record = record_in(json.loads(str(maker.batch(0, 1, DUE_US, SENT_US)[0]["value"])), form)
-    assert "bench_seq" in record
-    assert "bench_sum" not in record
-
-
 @given(MEMBERS, st.randoms(use_true_random=False))
 def test_what_a_sink_does_to_a_text_does_not_change_the_checksum(members: dict[str, Any], draw: Any) -> None:
     text = json.dumps(record_of(members))
@@ -84,43 +76,34 @@ def test_another_value_has_another_checksum(one: dict[str, Any], other: dict[str
     assert checksum(record_of(first)) != checksum(record_of(second))
 
 
+def checksums(*texts: str) -> list[str]:
+    """Of records that have these JSON texts as a member."""
+    return [checksum(parse(f'{{"x": {text}, "bench": {{"seq": 1}}}}')) for text in texts]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
         ("1.0", "1"),
         ("1e2", "100"),
         ("-0.0", "0"),
-        ("1.50", "1.5"),
         ("1E-7", "0.0000001"),
-        ("1.2345678901234567890e19", "12345678901234567890"),
         ("1e23", "100000000000000000000000"),
         ('"\\u0041\\/"', '"A/"'),
         ('{"a": 1, "b": 2, "a": 3}', '{"b":2,"a":3}'),
     ],
 )
 def test_a_value_that_is_spelled_otherwise_is_the_same(one: str, other: str) -> None:
-    first, second = (checksum(parse(f'{{"x": {text}, "bench": {{"seq": 1}}}}')) for text in (one, other))
+    first, second = checksums(one, other)
     assert first == second
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("9007199254740993", "9007199254740992"),
-        ("1", "true"),
-        ("1", '"1"'),
-        ("1.5", '"1.5"'),
-        ("null", "{}"),
-        ('{"a": null}', "{}"),
-        ('["a", "b"]', '["b", "a"]'),
-        ('{"a": "b", "c": "d"}', '{"a": "d", "c": "b"}'),
-        ('"a"', '"a "'),
-        ('"\\u00e9"', '"e\\u0301"'),
-    ],
-)
-def test_a_value_that_is_another_is_not(one: str, other: str) -> None:
-    first, second = (checksum(parse(f'{{"x": {text}, "bench": {{"seq": 1}}}}')) for text in (one, other))
-    assert first != second
+def test_a_value_that_is_another_is_not() -> None:
+    numbers = ["9007199254740993", "9007199254740992", "1", "true", '"1"', "1.5", '"1.5"']
+    texts = ['"a"', '"a "', '"\\u00e9"', '"e\\u0301"']
+    parts = ["null", "{}", '{"a": null}', '["a", "b"]', '["b", "a"]', '{"a": "b", "c": "d"}', '{"a": "d", "c": "b"}']
+    each = [*numbers, *texts, *parts]
+    assert len(set(checksums(*each))) == len(each)
 
 
 def test_the_checksum_is_of_bench_too_but_not_of_itself() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from loadgen.checksum import checksum, parse
 from loadgen.dataset.maker import DatasetMaker
-from loadgen.dataset.record import closed, key_at, opening, parse_record, steps_of
+from loadgen.dataset.record import closed, key_at, opening, steps_of
 from loadgen.dataset.source import open_dataset
 from loadgen.dataset.store import Builder, Dataset
 from loadgen.errors import DatasetError, OptionsError
@@ -57,31 +57,8 @@ def test_only_bench_is_added_to_a_record(value: dict[str, Any], blanks: str, asc
 
 @pytest.mark.parametrize("text", UNUSUAL)
 def test_every_byte_of_a_record_stays(text: bytes) -> None:
-    found = spliced(text)
-    added = b'"bench": {"seq": 7}}'
-    assert found.endswith(added)
-    body = found.removesuffix(added)
+    body = spliced(text).removesuffix(b'"bench": {"seq": 7}}')
     assert body.removesuffix(b", ") + b"}" == text.strip()
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        (b"[1]", "is a list, not a JSON object"),
-        (b'"a"', "is a text"),
-        (b"null", "is null"),
-        (b'{"a": NaN}', "NaN is no JSON"),
-        (b'{"a": 1', "is no JSON"),
-        (b'{"a": 1} {"b": 2}', "is no JSON"),
-        (b'{"a": "\xff"}', "is not UTF-8 (byte 8)"),
-        (b'{"bench": 1}', 'has a member "bench", which'),
-        (b'{"a":' * 100_000, "nested too deeply"),
-    ],
-)
-def test_what_is_no_record_is_refused(text: bytes, why: str) -> None:
-    with pytest.raises(ValueError, match=r".") as refused:
-        parse_record(text)
-    assert why in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +66,16 @@ def test_what_is_no_record_is_refused(text: bytes, why: str) -> None:
     [
         ("customer.id", b"c-1"),
         ("number", b"7"),
-        ("yes", b"true"),
         ("list.1.x", b"2"),
         ("/with.dot", b"d"),
         ("/a~1b/c", b"s"),
         ("null", None),
         ("customer", None),
-        ("absent.id", None),
         ("list.9", None),
     ],
 )
 def test_a_path_leads_to_the_key(path: str, key: bytes | None) -> None:
-    record = {"customer": {"id": "c-1"}, "number": 7, "yes": True, "null": None, "with.dot": "d", "a/b": {"c": "s"},
+    record = {"customer": {"id": "c-1"}, "number": 7, "null": None, "with.dot": "d", "a/b": {"c": "s"},
               "list": [{"x": 1}, {"x": 2}]}  # fmt: skip
     assert key_at(record, steps_of(path)) == key
 
@@ -159,7 +134,6 @@ def test_a_table_gives_objects_with_the_types_of_its_columns(tmp_path: Path) -> 
     [
         (b'station;"level, in m, above MLLW"\n8461490;1.204\n', {"station": 8461490, "level, in m, above MLLW": 1.204}),
         (b'station,"low; mean; high"\n1,"0.11; 0.84; 1.62"\n', {"station": 1, "low; mean; high": "0.11; 0.84; 1.62"}),
-        (b'"a, b, c"\n"1, 2, 3"\n', {"a, b, c": "1, 2, 3"}),
         (b'"a ""\n"" b",c\n1,2\n', {'a "\n" b': 1, "c": 2}),
         (b"a\tb\n1\tx\n", {"a": 1, "b": "x"}),
         (b"a|b\r\n1|2;3\r\n\r\n", {"a": 1, "b": "2;3"}),
@@ -186,27 +160,23 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
         ("a.ndjson", b'{"a": 1}\n{"a": 2', "line 2: is no JSON .*, or the file ends in the middle of it"),
         ("a.ndjson", b'{"a": 1}\n\n[3]\n', "line 3: is a list, not a JSON object; correct it"),
         ("a.ndjson", b'{"a": 1}\n{"bench": {}}\n', 'line 2: has a member "bench", which'),
+        ("a.ndjson", b"null", "line 1: is null"),
+        ("a.ndjson", b'{"a": NaN}', "line 1: NaN is no JSON"),
+        ("a.ndjson", b'{"a": 1} {"b": 2}', "line 1: is no JSON"),
+        ("a.ndjson", b'{"a": "\xff"}', r"line 1: is not UTF-8 \(byte 8\)"),
+        ("a.ndjson", b'{"a":' * 100_000, "line 1: .*nested too deeply"),
         ("a.ndjson", b" \n", "has no record"),
         ("a.ndjson.gz", gzip.compress(TEXT * 99, mtime=0)[:-20], "ends in the middle of what gzip has packed"),
         ("a.ndjson.zst", zstandard.compress(TEXT * 99)[:-2], "ends in the middle of what zstd has packed"),
-        *(
-            ("a.json", content, "is no JSON array that DuckDB can read .*|ends in the middle of its array")
-            for content in (
-                b'[{"a": 1},\n {"a": 2',
-                b'[{"a": 1},\n',
-                b'[{"a": 1}\n',
-                b'[{"a": 1} {"b": 2}]',
-                b'[{"a": 1}]\n[]',
-            )
-        ),
+        ("a.json", b'[{"a": 1},\n {"a": 2', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
+        ("a.json", b'[{"a": 1},\n', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
+        ("a.json", b'[{"a": 1}]\n[]', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
         ("a.json", b'[{"a": 1},\n\n 3]', "element 2: is a number, not a JSON object"),
         ("a.json", b'[{"a": NaN}]', "element 1: is no JSON|NaN is no JSON"),
-        ("a.json.gz", gzip.compress(b"[" + TEXT * 99, mtime=0)[:-20], "ends in the middle of what gzip has packed"),
         ("a.json", b"[]", "has no record"),
         ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3: is no row .*, or the file ends in the middle of it"),
         ("a.csv", b"a,b\n1,2\n3\n", "line 3: has 1 columns, the first line has 2"),
         ("a.csv", b"a,a\n1,2\n", "line 1: a column has no name, or two have the same"),
-        ("a.csv", b"a,bench\n1,2\n", 'line 2: has a member "bench", which'),
         ("a.parquet", b"PAR1nothing", "is no Parquet file that DuckDB can read"),
     ],
 )
@@ -284,12 +254,10 @@ def test_the_file_of_a_data_set_hands_it_on(tmp_path: Path) -> None:
     whole = (tmp_path / "set").read_bytes()
     (tmp_path / "set").write_bytes(whole.replace(b'"id": 2', b'"id": 3'))
     assert not Dataset.read(tmp_path / "set").is_intact
-    (tmp_path / "set").write_bytes(whole[:-1])
-    with pytest.raises(DatasetError, match="is not whole"):
-        Dataset.read(tmp_path / "set")
-    (tmp_path / "set").write_bytes(b"{}\n")
-    with pytest.raises(DatasetError, match="has no data set"):
-        Dataset.read(tmp_path / "set")
+    for content, why in ((whole[:-1], "is not whole"), (b"{}\n", "has no data set")):
+        (tmp_path / "set").write_bytes(content)
+        with pytest.raises(DatasetError, match=why):
+            Dataset.read(tmp_path / "set")
 
 
 def test_the_same_records_have_the_same_digest_whatever_the_file(tmp_path: Path) -> None:

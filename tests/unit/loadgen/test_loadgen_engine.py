@@ -4,67 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
 
 import loadgen.engine as engine
 from loadgen import Load, Progress, Summary, load_from
-from loadgen.records import Message
-
-
-class Broken:
-    """The error of a record that timed out."""
-
-    def name(self) -> str:
-        return "_MSG_TIMED_OUT"
-
-    def str(self) -> str:
-        return "Local: Message timed out"
-
-
-class Broker:
-    """Stands in for producer and broker: acknowledges at each poll, or fails all, or says nothing at all."""
-
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
-        self.values: list[str] = []
-        self.polls_seconds: list[float] = []
-        self.waiting: list[Any] = []
-
-    def produce_batch(self, _topic: str, messages: list[Message], *, on_delivery: Any) -> int:
-        self.values += [str(message["value"]) for message in messages]
-        self.waiting += [message.get("callback", on_delivery) for message in messages]
-        return len(messages)
-
-    def poll(self, timeout: float) -> int:
-        self.polls_seconds.append(timeout)
-        if self.waiting and self.answer != "silence":
-            self.answer_all(fail=self.answer == "failure")
-        else:
-            time.sleep(timeout)
-        return 0
-
-    def flush(self, timeout: float) -> int:
-        self.poll(timeout)
-        return len(self.waiting)
-
-    def purge(self) -> None:
-        self.answer_all(fail=True)
-
-    def answer_all(self, fail: bool) -> None:
-        callbacks, self.waiting = self.waiting, []
-        if fail:
-            for callback in callbacks:
-                callback(Broken(), None)
-
-    def __len__(self) -> int:
-        return len(self.waiting)
+from tests.support.fakeproducer import FakeProducer
 
 
 def run(
-    monkeypatch: pytest.MonkeyPatch, broker: Broker, stop: threading.Event | None = None, **options: Any
+    monkeypatch: pytest.MonkeyPatch, broker: FakeProducer, stop: threading.Event | None = None, **options: Any
 ) -> tuple[Summary, list[Progress]]:
     monkeypatch.setattr(engine, "prepare_topic", lambda *_: None)
     monkeypatch.setattr(engine, "open_producer", lambda *_: broker)
@@ -74,23 +24,23 @@ def run(
     return engine.run(load, shown.append, stop), shown
 
 
-def benches(broker: Broker) -> list[dict[str, int]]:
-    return [json.loads(value)["bench"] for value in broker.values]
+def benches(broker: FakeProducer) -> list[dict[str, int]]:
+    return [json.loads(str(message["value"]))["bench"] for message in broker.taken]
 
 
 def test_a_count_is_sent_to_the_last_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker("acknowledgement")
+    broker = FakeProducer()
     summary, shown = run(monkeypatch, broker, count=1234, first_seq=95)
     assert [bench["seq"] for bench in benches(broker)] == list(range(95, 95 + 1234))
     assert (summary.asked, summary.sent, summary.acknowledged, summary.failed) == (1234, 1234, 1234, 0)
-    assert summary.bytes == sum(map(len, broker.values))
+    assert summary.bytes == sum(len(str(message["value"])) for message in broker.taken)
     assert summary.behind is None
     assert summary.stopped is None
     assert [each.acknowledged for each in shown] == sorted(each.acknowledged for each in shown)
 
 
 def test_with_a_rate_no_record_is_sent_before_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker("acknowledgement")
+    broker = FakeProducer()
     summary, _ = run(monkeypatch, broker, rate=1000, duration_seconds=0.2)
     lateness_us = [bench["sent_us"] - bench["due_us"] for bench in benches(broker)]
     assert summary.asked == summary.acknowledged == 200
@@ -100,7 +50,7 @@ def test_with_a_rate_no_record_is_sent_before_it_is_due(monkeypatch: pytest.Monk
 
 
 def test_waiting_for_the_next_record_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker("acknowledgement")
+    broker = FakeProducer()
     run(monkeypatch, broker, rate=2000, duration_seconds=0.2)
     # A poll of less than a millisecond returns at once. One such poll goes with each batch, no more.
     short = sum(1 for seconds in broker.polls_seconds if seconds < 0.001)
@@ -110,12 +60,11 @@ def test_waiting_for_the_next_record_does_not_spin(monkeypatch: pytest.MonkeyPat
 def test_a_slow_broker_moves_no_due_time_and_what_stays_unsent_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MOST_IN_FLIGHT", 100)
     monkeypatch.setattr(engine, "GRACE_SECONDS", 0.1)
-    broker = Broker("silence")
+    monkeypatch.setattr(engine, "INTERRUPTED_FLUSH_SECONDS", 0.1)
     stop = threading.Event()
     stopper = threading.Timer(0.6, stop.set)
-    monkeypatch.setattr(engine, "INTERRUPTED_FLUSH_SECONDS", 0.1)
     stopper.start()
-    summary, _ = run(monkeypatch, broker, stop, rate=1000, duration_seconds=0.3)
+    summary, _ = run(monkeypatch, FakeProducer(silent=True), stop, rate=1000, duration_seconds=0.3)
     stopper.join()
     assert summary.asked == 300
     assert summary.sent < 300
@@ -127,16 +76,16 @@ def test_a_slow_broker_moves_no_due_time_and_what_stays_unsent_is_counted(monkey
 def test_a_stopped_load_says_so_and_accounts_for_what_it_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
     stop.set()
-    summary, _ = run(monkeypatch, Broker("acknowledgement"), stop, count=10)
+    summary, _ = run(monkeypatch, FakeProducer(), stop, count=10)
     assert summary.interrupted
     assert (summary.sent, summary.acknowledged, summary.failed) == (0, 0, 0)
     assert summary.records_per_second == 0
 
 
 def test_a_load_gives_up_when_records_fail_and_none_is_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker("failure")
+    broker = FakeProducer(fails=lambda _: True)
     summary, _ = run(monkeypatch, broker, duration_seconds=60, delivery_timeout_seconds=1)
     assert summary.stopped == "records fail, and none was acknowledged for 1 s"
     assert not summary.interrupted
-    assert summary.failed == summary.sent == len(broker.values) > 0
-    assert summary.errors == {"Local: Message timed out": summary.failed}
+    assert summary.failed == summary.sent == len(broker.taken) > 0
+    assert summary.errors == {"Local: _MSG_TIMED_OUT": summary.failed}

@@ -14,6 +14,7 @@ from loadgen.dataset.store import Builder, Dataset
 from loadgen.schedule import LATE_MS, EvenSchedule, Lateness, RecordedSchedule, schedule_of
 
 START_US = 1_769_879_160_000_000
+Times = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 rates = st.floats(0.01, 1e7)
 USUAL = {"bootstrap": "b", "topic": "t", "count": 10, "records": "kafka://b:1/t"}
 TIMES = st.lists(st.integers(0, 10_000), min_size=1, max_size=20).map(lambda gaps: np.cumsum([0, *gaps, 7]) + 10**12)
@@ -23,6 +24,7 @@ def test_record_i_is_due_i_over_rate_after_the_start() -> None:
     schedule = EvenSchedule(1000, START_US)
     assert [due - START_US for due in schedule.due_us(0, 4)] == [0, 1000, 2000, 3000]
     assert schedule.due_us(60_000, 1) == [START_US + 60_000_000]
+    assert schedule.wait_seconds(1, START_US + 400) == 0.0006
 
 
 @given(rate=rates, first=st.integers(0, 10**9), count=st.integers(1, 50))
@@ -35,19 +37,11 @@ def test_due_times_are_in_order_and_do_not_depend_on_what_was_asked_before(rate:
 
 @given(rate=rates, after_us=st.integers(0, 10**11))
 def test_exactly_the_records_due_until_now_are_due(rate: float, after_us: int) -> None:
-    schedule = EvenSchedule(rate, START_US)
-    count = schedule.due_count(START_US + after_us)
-    assert schedule.due_us(count - 1, 1)[0] <= START_US + after_us < schedule.due_us(count, 1)[0]
-
-
-def test_nothing_is_due_before_the_start() -> None:
-    assert EvenSchedule(1000, START_US).due_count(START_US - 1) == 0
-
-
-def test_the_wait_is_until_the_record_is_due() -> None:
-    schedule = EvenSchedule(10, START_US)
-    assert schedule.wait_seconds(1, START_US) == 0.1
-    assert schedule.wait_seconds(1, START_US + 200_000) == 0
+    schedule, now_us = EvenSchedule(rate, START_US), START_US + after_us
+    count = schedule.due_count(now_us)
+    assert schedule.due_count(START_US - 1) == 0
+    assert schedule.wait_seconds(count - 1, now_us) == 0 < schedule.wait_seconds(count, now_us)
+    assert schedule.due_us(count - 1, 1)[0] <= now_us < schedule.due_us(count, 1)[0]
 
 
 def test_records_are_in_time_until_the_last_one_was_due() -> None:
@@ -74,22 +68,20 @@ def dataset(times_ms: list[int] | None) -> Dataset:
     return builder.build("here", whole=True, times_ms=times_ms)
 
 
+GAPS = np.array([5, 5, 9, 25])
+
+
 def test_without_a_rate_the_gaps_are_as_they_were() -> None:
-    schedule = RecordedSchedule(np.array([5, 5, 9, 25]), None, START_US)
+    schedule = RecordedSchedule(GAPS, None, START_US)
     # The mean gap of 20 ms / 3 stands between the last record and the first one of the next round.
     due = [START_US + offset for offset in (0, 0, 4_000, 20_000, 26_667, 26_667, 30_667)]
     assert schedule.due_us(0, 7) == due
-
-
-def test_a_part_of_a_load_begins_with_its_own_record() -> None:
-    schedule = RecordedSchedule(np.array([5, 5, 9, 25]), None, START_US, first_seq=6)
-    assert schedule.due_us(0, 2) == [START_US, START_US + 16_000]
+    # A part of a load begins with its own record.
+    assert RecordedSchedule(GAPS, None, START_US, first_seq=6).due_us(0, 2) == [START_US, START_US + 16_000]
 
 
 @given(TIMES, st.floats(0.5, 1e6), st.integers(0, 50))
-def test_a_rate_is_kept_on_average(
-    times: np.ndarray[tuple[int, ...], np.dtype[np.int64]], rate: float, first: int
-) -> None:
+def test_a_rate_is_kept_on_average(times: Times, rate: float, first: int) -> None:
     schedule = RecordedSchedule(times, rate, START_US, first)
     whole_rounds = 10 * len(times)
     assert schedule.one_due_us(0) == pytest.approx(START_US, abs=1)
@@ -99,7 +91,7 @@ def test_a_rate_is_kept_on_average(
 
 @given(TIMES, st.none() | st.floats(0.5, 1e6), st.integers(0, 50), st.integers(0, 200))
 def test_as_many_are_due_as_have_their_time_behind_them(
-    times: np.ndarray[tuple[int, ...], np.dtype[np.int64]], rate: float | None, first: int, record: int
+    times: Times, rate: float | None, first: int, record: int
 ) -> None:
     schedule = RecordedSchedule(times, rate, START_US, first)
     due = schedule.due_us(0, 300)

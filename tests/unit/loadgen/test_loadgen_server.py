@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 import time
@@ -15,9 +14,9 @@ import pytest
 
 from loadgen import BrokerError, Load, Progress, Summary
 from loadgen.dataset.store import Builder, Dataset
-from loadgen.progress import Show
 from loadgen.server import make_app
 from loadgen.service import LoadService
+from tests.support.asgi import ask
 from tests.support.summaries import summary
 
 BODY = {"bootstrap": "127.0.0.1:9", "topic": "tides", "count": 50, "run": "r1", "first_seq": 7}
@@ -29,22 +28,13 @@ class Engine:
 
     def __init__(self) -> None:
         self.loads: list[Load] = []
-        self.settings: list[Mapping[str, str] | None] = []
-        self.datasets: list[Dataset | None] = []
+        self.settings: list[Mapping[str, str]] = []
+        self.datasets: list[Dataset] = []
         self.let_go = threading.Event()
         self.deaf = False
         self.error: BaseException | None = None
 
-    def __call__(
-        self,
-        load: Load,
-        on_progress: Show | None,
-        stop: threading.Event | None,
-        client_settings: Mapping[str, str] | None,
-        dataset: Dataset | None,
-    ) -> Summary:
-        assert on_progress is not None
-        assert stop is not None
+    def __call__(self, load: Load, on_progress: Any, stop: Any, client_settings: Any, dataset: Any) -> Summary:
         self.loads.append(load)
         self.settings.append(client_settings)
         self.datasets.append(dataset)
@@ -65,13 +55,7 @@ class Server:
         self.app = make_app(LoadService({"sasl.password": "hunter2-hunter2"}, engine), "default:1", cancel_seconds)
 
     def ask(self, method: str, path: str = "/load", **more: Any) -> httpx.Response:
-        async def ask() -> httpx.Response:
-            async with httpx.AsyncClient(
-                transport=httpx.ASGITransport(self.app), base_url="http://127.0.0.1"
-            ) as client:
-                return await client.request(method, path, **more)
-
-        return asyncio.run(ask())
+        return ask(self.app, method, path, **more)
 
     def wait_for(self, state: str) -> dict[str, Any]:
         give_up = time.monotonic() + 30
@@ -96,10 +80,7 @@ def server(engine: Engine) -> Server:
 
 
 def test_it_says_that_it_is_there_and_idle(server: Server) -> None:
-    health = server.ask("GET", "/health")
-    assert health.status_code == 200
-    assert health.json()["status"] == "ok"
-    assert health.json()["version"]
+    assert server.ask("GET", "/health").json()["version"]
     idle = {"state": "idle", "load": None, "progress": None, "summary": None, "error": None}
     assert server.ask("GET").json() == idle
     assert server.ask("DELETE").json() == idle
@@ -125,9 +106,6 @@ def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> No
     ("content", "status", "words"),
     [
         (json.dumps({**BODY, "acks": "2"}), 400, "acks: found '2'"),
-        (json.dumps({**BODY, "akcs": "1"}), 400, "akcs: no option has this name"),
-        (json.dumps({**BODY, "duration_seconds": 3}), 400, "found both"),
-        ("{", 400, "body: is not JSON"),
         ("\xff\xfe", 400, "body: is not JSON"),
         ("[" * 60_000, 400, "body: is not JSON"),
         ('{"a":' * 500 + "1" + "}" * 500, 400, "body: is not JSON"),
@@ -137,7 +115,6 @@ def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> No
         (json.dumps({**BODY, "count": True}), 400, "count: found True"),
         (json.dumps({**BODY, "count": "5"}), 400, "count: found '5'"),
         (json.dumps({**BODY, "run": "\ud800"}), 400, "half a character"),
-        ("", 400, "body: is not JSON"),
         ("[1]", 400, "body: found a JSON list"),
         (json.dumps({**BODY, "topic": "t" * 60_000}), 400, "topic: found 'ttt"),
         (json.dumps({**BODY, "topic": "t" * 70_000}), 413, "more than 65,536 bytes"),
@@ -167,10 +144,11 @@ def test_a_second_load_is_refused_while_one_is_going_on_and_taken_after_it(serve
     assert server.wait_for("done")["load"]["run"] == "r2"
 
 
-def test_a_cancelled_load_has_ended_when_the_answer_comes_and_can_be_cancelled_again(server: Server) -> None:
+def test_a_load_cancelled_by_its_run_has_ended_when_the_answer_comes_and_can_be_cancelled_again(server: Server) -> None:
     server.ask("POST", json=BODY)
     server.wait_for("running")
-    first = server.ask("DELETE").json()
+    assert server.ask("DELETE", params={"run": "r2"}).json()["state"] == "running"
+    first = server.ask("DELETE", params={"run": "r1"}).json()
     assert first["state"] == "cancelled"
     assert first["summary"]["acknowledged"] == 20
     assert server.ask("DELETE").json() == first
@@ -185,12 +163,6 @@ def test_a_load_that_does_not_end_at_once_is_still_running_when_the_answer_comes
     assert server.ask("POST", json=BODY).status_code == 409
     engine.let_go.set()
     server.wait_for("cancelled")
-
-
-def test_a_load_of_another_run_is_not_stopped(server: Server) -> None:
-    server.ask("POST", json=BODY)
-    assert server.ask("DELETE", params={"run": "r2"}).json()["state"] == "running"
-    assert server.ask("DELETE", params={"run": "r1"}).json()["state"] == "cancelled"
 
 
 @pytest.mark.parametrize(
@@ -226,16 +198,20 @@ def packed(folder: Path) -> tuple[bytes, str]:
 def test_the_users_own_records_are_sent_before_their_load(server: Server, engine: Engine, tmp_path: Path) -> None:
     body, sha256 = packed(tmp_path)
     assert server.ask("GET", "/records").json() is None
-    refused = server.ask("POST", "/load", json={**BODY, "records": sha256})
-    assert refused.status_code == 400
-    assert "send them by PUT /records" in refused.json()["error"]
+    # No file of the load generator's machine is read either.
+    for records, words in (
+        (sha256, "send them by PUT /records"),
+        ("/etc/hostname", "neither noaa nor those"),
+    ):
+        refused = server.ask("POST", "/load", json={**BODY, "records": records})
+        assert refused.status_code == 400
+        assert words in refused.json()["error"]
     assert server.ask("PUT", "/records", content=body).status_code == 201
     assert server.ask("GET", "/records").json()["records"] == 2
     assert server.ask("POST", "/load", json={**BODY, "records": sha256}).status_code == 201
     engine.let_go.set()
     server.wait_for("done")
     (dataset,) = engine.datasets
-    assert dataset is not None
     assert dataset.facts.sha256 == sha256
 
 
@@ -247,9 +223,3 @@ def test_records_that_are_damaged_are_refused(server: Server, tmp_path: Path, ch
     body, _ = packed(tmp_path)
     assert server.ask("PUT", "/records", content=change(body)).status_code == 400
     assert server.ask("GET", "/records").json() is None
-
-
-def test_a_file_of_the_servers_machine_is_not_read(server: Server) -> None:
-    refused = server.ask("POST", "/load", json={**BODY, "records": "/etc/hostname"})
-    assert refused.status_code == 400
-    assert "neither noaa nor those that were sent last" in refused.json()["error"]

@@ -54,12 +54,6 @@ def test_high_water_at_san_francisco_is_when_the_moon_makes_it() -> None:
     assert abs(20 * 24 / int(spectrum.argmax()) - 12.42) < 0.3
 
 
-def test_levels_do_not_depend_on_where_a_block_starts() -> None:
-    tide = Tide(load_stations(), NEW_YEAR)
-    assert (tide.levels_mm(100, 50) == tide.levels_mm(0, 150)[100:]).all()
-    assert tide.times(100, 50) == tide.times(0, 150)[100:]
-
-
 def test_the_year_keeps_four_digits_however_long_the_load() -> None:
     tide = Tide(load_stations()[:1], "2200-12-31 23:54")
     assert len(tide.times(STEPS_BEFORE_REPEAT - 1, 1)[0]) == 16

@@ -16,7 +16,6 @@ SECRET = "swordfish"  # noqa: S105
     ("access", "words"),
     [
         (Access(), []),
-        (Access(user="bench", password=SECRET, ca=Path("/ca.pem")), ["--cacert", "/ca.pem", "-u", "bench"]),
         (
             Access(user="o'neil $HOME", password=SECRET, ca=Path("/a b.pem")),
             ["--cacert", "/a b.pem", "-u", "o'neil $HOME"],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.services.kafka_release import OLDER, SINCE, kafka_refusal, release_of
+from sinkbench.services.kafka_release import OLDER, kafka_refusal, release_of
 from sinkbench.services.versions import Supported, numbers_of
 from sinkbench.sinks.elasticsearch.service import SERVICE as ELASTICSEARCH
 from sinkbench.sinks.elasticsearch.service import other_product
@@ -20,22 +20,16 @@ from sinkbench.stack.registry import SinkService
     [
         (ELASTICSEARCH, "8.18.8", "8.18.8"),
         (ELASTICSEARCH, "8.19.0", None),
-        (ELASTICSEARCH, "9.0.0", None),
-        (ELASTICSEARCH, "9.5.3-SNAPSHOT", None),
         (ELASTICSEARCH, "10.0.0", "10.0.0"),
         (POSTGRES, "12.22 (Debian 12.22-1.pgdg120+1)", "12.22"),
         (POSTGRES, "13.0", None),
         (POSTGRES, "18beta1", None),
-        (POSTGRES, "18.1", None),
         (POSTGRES, "19devel", "19"),
-        (PGBOUNCER, "PgBouncer 1.17.0", "1.17.0"),
         # As the console says at its door.
         (PGBOUNCER, "1.9.0/bouncer", "1.9.0"),
         (PGBOUNCER, "PgBouncer 1.18.0", None),
-        (PGBOUNCER, "PgBouncer 2.0.0", None),
-        # It is not known.
-        (ELASTICSEARCH, None, None),
         (POSTGRES, "devel", None),
+        (ELASTICSEARCH, None, None),
     ],
 )
 def test_a_version_that_is_not_supported_is_refused_by_its_number(
@@ -64,7 +58,6 @@ def test_what_is_supported_ends_where_the_next_begins(least: list[int], version:
         # OpenSearch with compatibility.override_main_response_version, or the Elasticsearch that it came from.
         ({"version": {"number": "7.10.2"}}, "and calls itself 7.10.2: it is OpenSearch, or an Elasticsearch before"),
         ({}, "bear no x-elastic-product: it is OpenSearch, or an Elasticsearch before 7.14"),
-        ({"version": "7"}, "it is OpenSearch, or"),
     ],
 )
 def test_opensearch_is_called_so(main: dict[str, object], said: str) -> None:
@@ -82,24 +75,12 @@ KAFKA_4_3 = {0: 13, 1: 18, 2: 11, 35: 5}
         (KAFKA_3_6, OLDER, True),
         ({**KAFKA_4_3, 0: 10, 1: 16}, "3.7", False),
         (KAFKA_4_3, "4.3 or later", False),
-        ({**KAFKA_4_3, 0: 14, 99: 1}, "4.3 or later", False),
         # Another program, which has learnt one request of a later release.
         ({**KAFKA_3_6, 1: 17}, OLDER, True),
-        ({0: 3}, OLDER, True),
         ({}, None, False),
     ],
 )
-def test_a_broker_is_of_the_release_whose_protocol_it_speaks(
-    highest: dict[int, int], release: str | None, refused: bool
-) -> None:
+def test_a_broker_has_the_release_of_its_protocol(highest: dict[int, int], release: str | None, refused: bool) -> None:
     assert release_of(highest) == release
     expected = f"its protocol is that of Kafka {release}; sinkbench supports Kafka 3.7 and later"
     assert kafka_refusal(release) == (expected if refused else None)
-
-
-@given(st.dictionaries(st.sampled_from([request for _, request, _ in SINCE]), st.integers(0, 20)))
-def test_a_broker_that_takes_more_is_of_no_older_release(highest: dict[int, int]) -> None:
-    names = [OLDER, *(name for name, _, _ in SINCE)]
-    more = {request: highest.get(request, 0) + 1 for _, request, _ in SINCE}
-    before = release_of(highest)
-    assert before is None or names.index(before) <= names.index(str(release_of(more)))

@@ -90,9 +90,7 @@ def test_a_setting_of_the_database_is_taken_away_again_and_what_was_there_before
 
 
 @given(before=st.sampled_from([None, "local"]), at=st.integers(0, 4), again=st.integers(0, 4))
-def test_a_controller_that_is_killed_in_between_leaves_nothing_that_cannot_be_undone(
-    before: str | None, at: int, again: int
-) -> None:
+def test_a_killed_controller_leaves_nothing_that_cannot_be_undone(before: str | None, at: int, again: int) -> None:
     usual = {} if before is None else {COMMIT: before}
     database: Any = Database(at, **usual)
     with pytest.raises(psycopg.OperationalError) if at < 2 else nullcontext():
@@ -118,13 +116,9 @@ def test_pgbouncer_is_set_by_its_console_and_back_by_its_file() -> None:
 def test_a_setting_that_this_pgbouncer_lacks_is_told_with_its_version_and_what_to_do() -> None:
     console: Any = Console("1.18.0/bouncer")
     assert refusal_of_pooler(console, {"pool_mode": "session"}) is None
-    assert refusal_of_pooler(console, {"max_prepared_statements": "100"}) == (
-        "PgBouncer 1.18.0 has no setting max_prepared_statements; that came with 1.21: use a later one, or leave it out"
-        " of the plan"
-    )
-    assert refusal_of_pooler(console, {"other": "1"}) == (
-        "PgBouncer 1.18.0 has no setting other: use a later one, or leave it out of the plan"
-    )
+    for name, since in (("max_prepared_statements", "; that came with 1.21"), ("other", "")):
+        said = f"PgBouncer 1.18.0 has no setting {name}{since}: use a later one, or leave it out of the plan"
+        assert refusal_of_pooler(console, {name: "100"}) == said
 
 
 def test_a_user_who_is_no_admin_of_pgbouncer_is_refused_and_sets_nothing() -> None:

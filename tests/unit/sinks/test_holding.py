@@ -39,10 +39,10 @@ def test_an_index_that_chooses_its_nodes_is_not_judged_by_all_of_them() -> None:
     assert is_kept_from_some({"index.routing.allocation.exclude._name": "es-3"})
 
 
-def test_a_server_that_nobody_follows_has_no_standby() -> None:
-    nobody = {"follows": False, "names": "", "pid": None, "name": None, "state": None, "sync_state": None}
-    assert standbys_of([nobody]) == []
-    hidden = {**nobody, "pid": 7}
+def test_a_server_that_no_other_follows_has_no_standby() -> None:
+    none = {"follows": False, "names": "", "pid": None, "name": None, "state": None, "sync_state": None}
+    assert standbys_of([none]) == []
+    hidden = {**none, "pid": 7}
     seen = {**hidden, "name": "postgres-2", "state": "streaming", "sync_state": "sync"}
     assert standbys_of([hidden, seen]) == [Standby(None, None, None), Standby("postgres-2", "streaming", "sync")]
     assert standbys_of([seen], {7}) == [Standby("postgres-2", "streaming", "sync", applies=False)]

@@ -11,7 +11,6 @@ import pytest
 
 from sinkbench.errors import TargetError
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import DataNode
 from sinkbench.sinks.elasticsearch import state as elasticsearch
 from sinkbench.sinks.elasticsearch.audited import stored_bytes
 from sinkbench.sinks.elasticsearch.client import connect
@@ -20,27 +19,19 @@ from sinkbench.sinks.postgres.jdbc import read_only
 from sinkbench.stack import Endpoint
 
 ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12, "waited_for": 0}
-SESSIONS = [
-    {"name": "PostgreSQL JDBC Driver", "port": 1},
-    {"name": "PostgreSQL JDBC Driver", "port": 2},
-    {"name": "PostgreSQL JDBC Driver", "port": 3},
-    {"name": "sinkbench", "port": 4},
-    {"name": "psql", "port": -1},
-]
 
 
 def test_connections_of_jdbc_are_told_from_those_of_a_pooler_and_our_own() -> None:
-    found = postgres.database_of(ASKED, SESSIONS, pooled={3, 7})
+    names = [*["PostgreSQL JDBC Driver"] * 3, "sinkbench", "psql"]
+    sessions = [{"name": name, "port": port} for name, port in zip(names, (1, 2, 3, 4, -1), strict=True)]
+    found = postgres.database_of(ASKED, sessions, pooled={3, 7})
     assert (found.used, found.by_jdbc) == (4, 2)
     hidden = postgres.database_of({**ASKED, "sees": False}, [], pooled=())
     assert (hidden.used, hidden.by_jdbc) == (12, None)
 
 
 POOLS = [
-    {
-        **{"database": "bench", "cl_active": "4", "cl_waiting": "2"},
-        **dict.fromkeys(postgres.SERVERS, "1"),
-    },
+    {"database": "bench", "cl_active": "4", "cl_waiting": "2", **dict.fromkeys(postgres.SERVERS, "1")},
     {"database": "pgbouncer", "cl_active": "1", "cl_waiting": "0"},
 ]
 CONFIG = {"pool_mode": "transaction", "default_pool_size": "10", "max_client_conn": "2000"}
@@ -74,24 +65,20 @@ def test_a_table_that_is_not_logged_is_known_by_its_file(tmp_path: Path) -> None
         postgres.target_of(tmp_path / "b.sql")
 
 
-def test_a_connection_that_cannot_be_tried_from_here_tells_nothing() -> None:
-    assert read_only({"connection.url": "jdbc:postgresql://${env:HOST}/a"}) is None
-    assert read_only({"connection.url": "jdbc:postgresql://no.such.host.invalid/a"}) is None
-    assert read_only({}) is None
+@pytest.mark.parametrize("config", [{}, {"connection.url": "jdbc:postgresql://no.such.host.invalid/a"}])
+def test_a_connection_that_cannot_be_tried_from_here_tells_nothing(config: dict[str, str]) -> None:
+    assert read_only(config) is None
 
 
 @pytest.mark.parametrize(
     ("settings", "shards", "replicas", "unsafe"),
     [
         ({}, 1, 1, 0),
-        ({"number_of_shards": 3}, 3, 1, 0),
         ({"index.number_of_replicas": "0"}, 1, 0, 0),
         ({"index": {"translog": {"durability": "ASYNC"}}}, 1, 1, 1),
     ],
 )
-def test_an_index_is_known_by_its_file(
-    tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int
-) -> None:
+def test_an_index_file_is_read(tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int) -> None:
     file = tmp_path / "a.json"
     file.write_text(json.dumps({"settings": settings}))
     found = elasticsearch.target_of(file)
@@ -110,10 +97,6 @@ def test_watermarks_that_are_switched_off_are_none() -> None:
     assert elasticsearch.watermarks_of(changed) == {"low": "5gb", "flood": "95%"}
     off = {"defaults": {**defaults, f"{prefix}threshold_enabled": "false"}}
     assert elasticsearch.watermarks_of(off) == {}
-
-
-def test_a_node_that_tells_little_is_read_as_far_as_it_does() -> None:
-    assert elasticsearch.node_of({"name": "a"}) == DataNode("a", None, None)
 
 
 def test_a_commit_waits_for_some_of_a_quorum() -> None:

@@ -28,12 +28,9 @@ def test_a_certificate_is_for_its_names_and_for_about_a_year_and_its_authority_h
         root.verify_directly_issued_by(node)
 
 
-def test_a_key_is_shown_in_no_message() -> None:
-    assert "PRIVATE" not in repr(NODE)
-
-
-def test_java_programs_find_key_and_authority_in_their_stores() -> None:
+def test_java_programs_find_key_and_authority_in_their_stores_and_no_message_shows_the_key() -> None:
     assert NODE.key.startswith(b"-----BEGIN PRIVATE KEY-----")
+    assert "PRIVATE" not in repr(NODE)
     key, certificate, more = pkcs12.load_key_and_certificates(keystore(NODE, ROOT.certificate, "hush"), b"hush")
     assert key is not None
     assert certificate is not None

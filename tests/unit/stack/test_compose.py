@@ -19,9 +19,8 @@ from sinkbench.stack.assembly import checks, shared_variables
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.composecli import ComposeCli, end_of_build, too_old
 from sinkbench.stack.composeendpoints import Reach
-from sinkbench.stack.containers import SERVICES, by_service, check_nodes, names_of, state_of
+from sinkbench.stack.containers import SERVICES, check_nodes, names_of, state_of
 from sinkbench.stack.engine import Container
-from sinkbench.stack.protocol import Allowance
 from sinkbench.stack.security import OF_CONTAINERS, Security
 from sinkbench.stack.spec import Place
 from sinkbench.topology import Topology, load_topology
@@ -70,15 +69,9 @@ STACK = [
 ]
 CLUSTERS = [
     *(container("connect", number, p8083=18082 + number) for number in range(1, 7)),
-    container("elasticsearch", p9200=19200),
-    container("elasticsearch-2", p9200=19201),
-    container("elasticsearch-3", p9200=19202),
-    container("kafka", p19092=19092),
-    container("kafka-2", p19094=19094),
-    container("kafka-3", p19096=19096),
-    container("loadgen", 1, p8090=32768),
-    container("pgbouncer", p6432=16432),
-    container("postgres", p5432=15432),
+    *(each for each in STACK if each.service not in ("connect", "controller")),
+    *(container(f"elasticsearch-{number}", p9200=19199 + number) for number in (2, 3)),
+    *(container("kafka-2", p19094=19094), container("kafka-3", p19096=19096)),
     container("postgres-2", p5432=15433),
 ]
 
@@ -136,9 +129,7 @@ def test_settings_choose_the_files_unless_the_user_names_them(
     cli(**given).run("down")
     named = [part for file in files for part in ("--file", file)]
     assert ran[-1][0] == ["docker", "compose", *named, "--progress", "plain", "down"]
-
-
-def test_files_that_env_names_count_too(cli: Made, ran: Ran, tmp_path: Path) -> None:
+    # What .env names counts, too.
     (tmp_path / ".env").write_text("SINKBENCH_SECURITY=on\nCOMPOSE_FILE=docker-compose.yml:docker-compose.secure.yml\n")
     cli().run("down")
     assert "--file" not in ran[-1][0]
@@ -155,16 +146,11 @@ def test_the_settings_in_force_reach_compose_with_the_ports_of_further_nodes(cli
     assert environment["SINKBENCH_POSTGRES_MEMORY"] == "5g"
 
 
-@pytest.mark.parametrize(
-    ("version", "old"), [("2.26.1-4\n", False), ("v2.24.4", False), ("2.24.3", True), ("1.29.2", True), ("5.1", False)]
-)
+@pytest.mark.parametrize(("version", "old"), [("v2.24.4-4\n", False), ("2.24.3", True), ("5.1", False)])
 def test_a_version_of_compose_that_cannot_override_is_too_old(version: str, old: bool, cli: Made, ran: Ran) -> None:
     assert too_old(version) is old
-    ran.version = version
-    if old:
-        with pytest.raises(StackError, match=r"docker compose is .*, 2\.24\.4 or newer is needed"):
-            cli()
-    else:
+    ran.version = "2.24.3"
+    with pytest.raises(StackError, match=r"docker compose is .*, 2\.24\.4 or newer is needed"):
         cli()
 
 
@@ -193,20 +179,13 @@ def test_from_outside_services_are_reached_by_their_published_ports() -> None:
     assert found.kafka == "127.0.0.1:19092"
     assert found.connect == {"connect-1": "http://127.0.0.1:18083", "connect-2": "http://127.0.0.1:18084"}
     assert found.sinks["elasticsearch"].address == "http://127.0.0.1:19200"
-    assert "host=127.0.0.1" in found.sinks["postgres"].address
-    assert "port=15432" in found.sinks["postgres"].address
     assert "port=16432" in found.sinks["pgbouncer"].address
     assert found.loadgens == {"loadgen-1": "http://127.0.0.1:32768"}
     assert found.connect_metrics == {"connect-1": "http://127.0.0.1:32901/metrics"}
     # A load generator runs among the containers, wherever the controller is.
     assert found.loadgen_kafka == "kafka:9092"
-
-
-def test_from_inside_they_are_reached_by_their_names() -> None:
-    found = endpoints_of(STACK, inside=True)
-    assert found.connect == {"connect-1": "http://connect10000:8083", "connect-2": "http://connect20000:8083"}
-    assert "host=pgbouncer" in found.sinks["pgbouncer"].address
-    assert found.connect_metrics["connect-2"] == "http://connect20000:9404/metrics"
+    with pytest.raises(StackError, match=r"elasticsearch: its port 9200 is not published"):
+        endpoints_of([container("elasticsearch")], inside=False)
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -216,11 +195,10 @@ def test_workers_are_known_by_the_names_that_they_give_themselves(inside: bool) 
     # As the certificate has it.
     secured = endpoints_of(STACK, inside, security=SECURITY)
     assert secured.worker_ids == {"ours-connect-1:8083": "connect-1", "ours-connect-2:8083": "connect-2"}
-
-
-def test_a_service_without_a_published_port_is_named() -> None:
-    with pytest.raises(StackError, match=r"elasticsearch: its port 9200 is not published"):
-        endpoints_of([container("elasticsearch")], inside=False)
+    if inside:
+        assert found.connect == {"connect-1": "http://connect10000:8083", "connect-2": "http://connect20000:8083"}
+        assert "host=pgbouncer" in found.sinks["pgbouncer"].address
+        assert found.connect_metrics["connect-2"] == "http://connect20000:9404/metrics"
 
 
 def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None:
@@ -228,17 +206,11 @@ def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None
     assert found.kafka == "127.0.0.1:19092,127.0.0.1:19094,127.0.0.1:19096"
     assert inside.kafka == found.loadgen_kafka == "kafka:9092,kafka-2:9092,kafka-3:9092"
     assert found.brokers["kafka-3"] == "127.0.0.1:19096"
-    assert found.replication == 3
-    elasticsearch, postgres = found.sinks["elasticsearch"], found.sinks["postgres"]
-    assert [each.address for each in elasticsearch.nodes.values()] == [f"http://127.0.0.1:1920{n}" for n in range(3)]
+    elastic = found.sinks["elasticsearch"].nodes.values()
+    assert [each.address for each in elastic] == [f"http://127.0.0.1:1920{n}" for n in range(3)]
     assert inside.sinks["elasticsearch"].nodes["elasticsearch-2"].address == "http://elasticsearch-2:9200"
-    assert elasticsearch.options == {"index": "tides", "shards": "3", "replicas": "1"}
-    assert "port=15433" in postgres.nodes["postgres-2"].address
-    assert postgres.nodes["postgres-2"].options == {"role": "replica"}
-    names = [
-        *("kafka", "kafka-2", "kafka-3", "elasticsearch", "elasticsearch-2", "elasticsearch-3"),
-        *("postgres", "postgres-2", "pgbouncer", *(f"connect-{n}" for n in range(1, 7))),
-    ]
+    assert "port=15433" in found.sinks["postgres"].nodes["postgres-2"].address
+    names = [node.name for node in PUBLISHED.nodes]
     assert list(checks(found)) == names
     assert list(names_of(CLUSTERS)) == [*names, "loadgen-1"]
 
@@ -253,11 +225,9 @@ def test_a_node_that_is_gone_is_neither_asked_first_nor_waited_for() -> None:
 
 def test_clients_of_secured_containers_use_tls_and_passwords() -> None:
     found = endpoints_of(STACK, inside=False, security=SECURITY)
-    for address in (found.sinks["elasticsearch"].address, found.connect["connect-1"], found.loadgens["loadgen-1"]):
-        assert address.startswith("https://127.0.0.1:")
-    assert found.kafka_settings["sasl.password"] == "password of kafka"
+    addresses = (found.sinks["elasticsearch"].address, found.connect["connect-1"], found.loadgens["loadgen-1"])
+    assert all(address.startswith("https://127.0.0.1:") for address in addresses)
     assert found.loadgen_access == SECURITY.access("loadgen")
-    assert "sslmode=verify-full" in found.sinks["pgbouncer"].address
     assert "password" not in found.sinks["pgbouncer"].shown
 
 
@@ -267,16 +237,9 @@ def test_clients_of_secured_containers_use_tls_and_passwords() -> None:
 def test_any_number_of_workers_and_services_that_are_not_there_are_no_other_nodes() -> None:
     check_nodes(names_of(STACK), Topology(), "here", "do")
     check_nodes(["elasticsearch", "postgres", "loadgen-7"], Topology(), "here", "do")
-    with pytest.raises(
-        StackError, match=r"^here there are kafka, kafka-2, kafka-3, and the topology small has kafka; d"
-    ):
+    said = r"^here there are kafka, kafka-2, kafka-3, and the topology small has kafka; d"
+    with pytest.raises(StackError, match=said):
         check_nodes(names_of(CLUSTERS), Topology(), "here", "do")
-
-
-def test_an_allowance_that_all_containers_of_a_service_have_is_given_once() -> None:
-    little, much = Allowance(1.0, 2**30), Allowance(2.0, 2**30)
-    found = by_service({"kafka": little, "kafka-east-1": little, "connect-1": little, "connect-2": much})
-    assert found == {"kafka": little, "connect-1": little, "connect-2": much}
 
 
 @pytest.mark.parametrize(
@@ -288,7 +251,6 @@ def test_an_allowance_that_all_containers_of_a_service_have_is_given_once() -> N
         ("exited", "Exited (0) 3 seconds ago", "stopped"),
         ("exited", "Exited (143) 3 seconds ago", "stopped"),
         ("exited", "Exited (137) 3 seconds ago", "dead"),
-        ("exited", "Exited (1) 3 seconds ago", "dead"),
         ("created", "Created", "stopped"),
         ("paused", "Up 5 minutes (Paused)", "dead"),
     ],
@@ -370,9 +332,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     return made
 
 
-def test_a_reading_is_given_out_once_so_that_no_difference_is_of_nothing(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reading_is_given_out_once(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     stack = opened([container("kafka"), container("postgres", state="exited", status="Exited (1)")])
     monkeypatch.setattr(composemeter, "LEAST_SECONDS", 600.0)
     first, again = stack.usage(), stack.usage()

@@ -9,27 +9,7 @@ import pytest
 
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.composecli import LEAST_COMPOSE
-from sinkbench.stack.engine import LEAST_ENGINE, Container, refusal, too_old, used_by
-
-
-def container(status: str) -> Container:
-    return Container(id="0123456789abcdef", service="kafka", number=1, state="", status=status, ports={})
-
-
-@pytest.mark.parametrize(
-    ("status", "health", "exit_code"),
-    [
-        ("Up 3 minutes (healthy)", "healthy", None),
-        ("Up 3 minutes (unhealthy)", "unhealthy", None),
-        ("Up 2 seconds (health: starting)", "starting", None),
-        ("Up 2 seconds", None, None),
-        ("Exited (137) 4 seconds ago", None, 137),
-        ("Created", None, None),
-    ],
-)
-def test_health_and_exit_code_are_read_from_the_status(status: str, health: str | None, exit_code: int | None) -> None:
-    assert container(status).health == health
-    assert container(status).exit_code == exit_code
+from sinkbench.stack.engine import LEAST_ENGINE, refusal, too_old, used_by
 
 
 def test_an_engine_that_is_too_old_is_named_with_its_version_and_the_reason() -> None:
@@ -63,9 +43,7 @@ OLDER = {"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "
     [
         (STATS, (2.5, 540.0)),
         (OLDER, (None, 540.0)),
-        # One that does not run.
         ({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}, (None, None)),
-        ({}, (None, None)),
     ],
 )
 def test_one_answer_has_cpu_time_and_memory(stats: dict[str, Any], used: tuple[float | None, float | None]) -> None:

@@ -64,10 +64,8 @@ def test_too_few_maps_are_refused_in_one_line_with_the_hosts_command(tmp_path: P
     proc = machine(tmp_path, maps="65530", dockerd=ENOUGH)
     with pytest.raises(StackError) as refused:
         check_host(PUBLISHED, proc)
-    said = str(refused.value)
+    (said,) = str(refused.value).splitlines()
     assert said.startswith("the topology published has 3 Elasticsearch nodes")
     assert "vm.max_map_count is 65530, 262144 is needed (sudo sysctl -w vm.max_map_count=262144" in said
-    assert "/etc/sysctl.d/" in said
     assert "files" not in said
-    assert "\n" not in said
     check_host(Topology(), proc)

@@ -20,13 +20,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
         ("C1 CompilerThre\n", COMPILER),
         ("GC Thread#1", GC),
         ("G1 Conc#0", GC),
-        ("G1 Refine#0", GC),
-        ("G1 Main Marker", GC),
         ("ZWorkerYoung#0", GC),
         ("prometheus-http", MONITORING),
         ("VM Thread", None),
         ("task-thread-G1 ", None),
-        ("java", None),
     ],
 )
 def test_threads_are_told_apart_by_their_names(thread: str, part: str | None) -> None:

@@ -18,14 +18,11 @@ THEN, NOW = ["2026-11-22T10:00:00Z", "2026-11-22T10:00:05Z"], ["2026-11-22T11:00
         pytest.param({"since": [THEN[0], NOW[1]], "plan": ""}, "", False, id="one service was made anew"),
         pytest.param({"since": "2026-11-22T11:00:00Z", "plan": ""}, "", True, id="as it was kept before"),
         pytest.param({"since": NOW, "plan": ""}, "plans/x.yaml", True, id="another plan"),
-        pytest.param({"since": NOW, "plan": "plans/x.yaml"}, "plans/x.yaml", False, id="the same plan"),
         pytest.param({"since": NOW, "plan": "plans/x.yaml"}, "", False, id="no plan any more"),
     ],
 )
 def test_an_up_asks_for_a_race(last: dict[str, object], plan: str, asked: bool) -> None:
     assert asked_for(last, NOW, plan) is asked
-
-
-def test_without_an_engine_that_tells_only_the_first_asks() -> None:
+    # Without an engine that tells only the first asks.
     assert asked_for({}, [], "")
     assert not asked_for({"since": [], "plan": ""}, [], "")

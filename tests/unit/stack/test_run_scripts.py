@@ -23,27 +23,17 @@ def start_worker(folder: Path, java: str, **environment: str) -> subprocess.Comp
     program.write_text(java)
     program.chmod(0o755)
     bare = {
-        "PATH": "/usr/bin:/bin",
-        "JAVA_HOME": str(program.parent.parent),
-        "CONNECT_PLUGINS": "/opt/plugins",
-        "CONNECT_USER_PLUGINS": str(CHECKOUT / "connect" / "plugins"),
-        "CONNECT_DATA": str(folder / "data"),
-        "CONNECT_BASE_PORT": "1",
-        "CONNECT_METRICS_BASE_PORT": "1",
-        "CONNECT_WORKER": "1",
-        "CONNECT_HEAP": "1m",
-        "JAVA_OPTIONS": "-XX:CompileThresholdScaling=1 -Xlog:disable",
-        "CONNECT_LISTEN": "127.0.0.1",
-        "CONNECT_METRICS_AGENT": "agent.jar",
-        "KAFKA_LIBS": "libs",
+        **{"PATH": "/usr/bin:/bin", "JAVA_HOME": str(program.parent.parent), "JAVA_OPTIONS": "-Xlog:disable"},
+        **{"CONNECT_PLUGINS": "/opt/plugins", "CONNECT_USER_PLUGINS": str(CHECKOUT / "connect" / "plugins")},
+        **{"CONNECT_BASE_PORT": "1", "CONNECT_METRICS_BASE_PORT": "1", "CONNECT_WORKER": "1"},
+        **{"CONNECT_HEAP": "1m", "CONNECT_LISTEN": "127.0.0.1", "CONNECT_METRICS_AGENT": "agent.jar"},
+        **{"CONNECT_DATA": str(folder / "data"), "KAFKA_LIBS": "libs"},
     }
     return subprocess.run([CHECKOUT / "connect" / "run"], env={**bare, **environment}, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("locale", LOCALES, ids=str)
-def test_a_worker_finds_plugins_below_a_folder_of_any_name_in_any_locale(
-    locale: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_worker_finds_plugins_in_a_folder_of_any_name_in_any_locale(locale: dict[str, str], tmp_path: Path) -> None:
     plugins = f"{tmp_path}/büro test/\\x/😀/plugins"
     done = start_worker(tmp_path, JAVA, CONNECT_PLUGINS=plugins, **locale)
     assert done.returncode == 0, done.stderr.decode()
@@ -75,9 +65,7 @@ def of_archive(plugins: Path, kind: str) -> str:
 @pytest.mark.parametrize("kind", ["sha256", "sha512", "sha1"])
 @pytest.mark.parametrize("form", ["{}", "{}\n", "{}  vendor-1.0.zip\n", "SHA (vendor-1.0.zip) = {}\n"])
 @pytest.mark.parametrize("upper", [False, True])
-def test_an_archive_that_is_the_one_of_its_checksum_is_unpacked(
-    plugins: Path, tmp_path: Path, kind: str, form: str, upper: bool
-) -> None:
+def test_an_archive_that_matches_is_unpacked(plugins: Path, tmp_path: Path, kind: str, form: str, upper: bool) -> None:
     digest = of_archive(plugins, kind)
     (plugins / f"vendor-1.0.zip.{kind}").write_text(form.format(digest.upper() if upper else digest))
     done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
@@ -88,9 +76,7 @@ def test_an_archive_that_is_the_one_of_its_checksum_is_unpacked(
 
 
 @pytest.mark.parametrize("kind", ["sha256", "sha512", "sha1"])
-def test_another_archive_than_that_of_its_checksum_is_refused_with_both(
-    plugins: Path, tmp_path: Path, kind: str
-) -> None:
+def test_an_archive_of_another_checksum_is_refused_with_both(plugins: Path, tmp_path: Path, kind: str) -> None:
     digest, wanted = of_archive(plugins, kind), hashlib.new(kind, b"another").hexdigest()
     (plugins / f"vendor-1.0.zip.{kind}").write_text(f"{wanted}  vendor-1.0.zip\n")
     done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
@@ -101,29 +87,36 @@ def test_another_archive_than_that_of_its_checksum_is_refused_with_both(
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("content", ["", "<html>not found</html>", "abc", f"{'0' * 65}"])
-def test_a_file_without_a_checksum_is_named(plugins: Path, tmp_path: Path, content: str) -> None:
-    (plugins / "vendor-1.0.zip.sha256").write_text(content)
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("vendor-1.0.zip", "", "holds no SHA-256; put the vendor's there"),
+        ("vendor-1.0.zip", f"{'0' * 65}", "holds no SHA-256; put the vendor's there"),
+        ("vendor-2.0.zip", "0" * 64, "there is no vendor-2.0.zip beside it"),
+    ],
+)
+def test_a_file_without_a_checksum_or_without_its_archive_is_named(
+    plugins: Path, tmp_path: Path, name: str, content: str, said: str
+) -> None:
+    (plugins / f"{name}.sha256").write_text(content)
     done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
-    assert (done.returncode, done.stderr.decode()) == (
-        2,
-        "connect/run: vendor-1.0.zip.sha256: holds no SHA-256; put the vendor's there\n",
-    )
+    assert (done.returncode, done.stderr.decode()) == (2, f"connect/run: {name}.sha256: {said}\n")
 
 
-def test_a_checksum_of_an_archive_that_is_not_there_is_named(plugins: Path, tmp_path: Path) -> None:
-    (plugins / "vendor-2.0.zip.sha256").write_text(of_archive(plugins, "sha256"))
-    done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
-    assert (done.returncode, done.stderr.decode()) == (
-        2,
-        "connect/run: vendor-2.0.zip.sha256: there is no vendor-2.0.zip beside it\n",
-    )
+def start_loadgen(folder: Path, **environment: str) -> list[str]:
+    """The arguments that the load generator's script starts Python with."""
+    python = folder / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    bare = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LOADGEN_LISTEN": "127.0.0.1", "LOADGEN_PORT": "0"}
+    given = {**bare, "TMPDIR": str(folder), "KAFKA_BOOTSTRAP": "k:1", **environment}
+    command = [CHECKOUT / "loadgen" / "run"]
+    return subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 @pytest.mark.parametrize(
     ("environment", "options"),
     [
-        ({}, []),
         ({"LOADGEN_PRIVATE_NETWORK": "false"}, []),
         ({"LOADGEN_PRIVATE_NETWORK": "true"}, ["--private-network"]),
         (
@@ -132,28 +125,14 @@ def test_a_checksum_of_an_archive_that_is_not_there_is_named(plugins: Path, tmp_
         ),
     ],
 )
-def test_a_load_generator_is_told_by_its_environment_who_may_ask_it(
+def test_a_load_generator_learns_from_its_environment_who_may_ask_it(
     tmp_path: Path, environment: dict[str, str], options: list[str]
 ) -> None:
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
-    bare = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LOADGEN_LISTEN": "127.0.0.1", "LOADGEN_PORT": "0"}
-    done = subprocess.run(
-        [CHECKOUT / "loadgen" / "run"],
-        env={**bare, "KAFKA_BOOTSTRAP": "k:1", **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
     whole = ["-m", "loadgen", "serve", "--listen", "127.0.0.1:0", "--bootstrap", "k:1"]
-    assert done.stdout.splitlines() == [*whole, *options]
+    assert start_loadgen(tmp_path, **environment) == [*whole, *options]
 
 
 def test_a_load_generator_in_a_container_gets_secrets_in_files_of_its_own(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
     for name in ("node.key", "users"):
         (tmp_path / name).write_text(f"{name} of it")
         (tmp_path / name).chmod(0o644)
@@ -161,16 +140,7 @@ def test_a_load_generator_in_a_container_gets_secrets_in_files_of_its_own(tmp_pa
         f"LOADGEN_TLS_CERTIFICATE=c\nLOADGEN_TLS_KEY='{tmp_path}/node.key'\nLOADGEN_USERS='{tmp_path}/users'\n"
         "LOADGEN_PRIVATE_NETWORK=\nLOADGEN_HOSTS='one two'\n"
     )
-    bare = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LOADGEN_LISTEN": "0.0.0.0", "LOADGEN_PORT": "0"}  # noqa: S104
-    told = {"KAFKA_BOOTSTRAP": "k:1", "LOADGEN_PRIVATE_NETWORK": "true", "SECRETS": str(tmp_path / "environment")}
-    done = subprocess.run(
-        [CHECKOUT / "loadgen" / "run"],
-        env={**bare, **told, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    words = done.stdout.splitlines()
+    words = start_loadgen(tmp_path, LOADGEN_PRIVATE_NETWORK="true", SECRETS=str(tmp_path / "environment"))
     assert words.count("--host") == 2
     assert "--private-network" not in words
     for option, name in (("--tls-key", "node.key"), ("--users", "users")):

@@ -75,19 +75,16 @@ def test_one_that_a_service_still_knows_of_stays(place: Path) -> None:
     unmount_small_disk(place)
     assert not place.is_mount()
     assert place.exists()
+    with pytest.raises(StackError, match=r"no small disk at .*: there is no account no-such-account"):
+        small_disk(place, MEGABYTE, "no-such-account").__enter__()
 
 
-def test_an_open_file_keeps_it_from_nobody(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_file_does_not_keep_it_mounted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sinkbench.stack.smalldisk.UNMOUNT_SECONDS", 0.2)
     with (place.parent / "open").open("w"), small_disk(place, MEGABYTE, getpass.getuser()) as disk:
         file = (disk.path / "open").open("w")
     assert not place.is_mount()
     file.close()
-
-
-def test_without_such_an_account_there_is_none(place: Path) -> None:
-    with pytest.raises(StackError, match=r"no small disk at .*: there is no account nobody-here"):
-        small_disk(place, MEGABYTE, "nobody-here").__enter__()
 
 
 def test_down_takes_it_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,26 +90,15 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     ca = folder / "ca.pem"
     assert file.workers == 3
     assert found.kafka_settings == {
-        "security.protocol": "SASL_SSL",
-        "sasl.username": "bench",
-        "sasl.password": SECRET,
-        "ssl.ca.location": str(ca),
-        "socket.timeout.ms": "5000",
-        "socket.keepalive.enable": "true",
+        **{"security.protocol": "SASL_SSL", "sasl.username": "bench", "sasl.password": SECRET},
+        **{"ssl.ca.location": str(ca), "socket.timeout.ms": "5000", "socket.keepalive.enable": "true"},
     }
     assert found.connect == {"connect-1": "https://connect:8083/rest"}
     assert found.connect_access == Access(user="bench", password="from-a-file", ca=ca)  # noqa: S106
-    assert found.connect_metrics == {
-        "connect-1": "http://connect1:9404/metrics",
-        "connect-2": "http://connect2:9404/metrics",
-    }
+    assert found.connect_metrics == {f"connect-{number}": f"http://connect{number}:9404/metrics" for number in (1, 2)}
     assert found.connect_variables == {
-        "ELASTICSEARCH_INDEX": "others",
-        "POSTGRES_HOST": "db.internal",
-        "POSTGRES_PORT": "5432",
-        "POSTGRES_PASSWORD": SECRET,
-        "POSTGRES_SSLMODE": "prefer",
-        "POSTGRES_CA": "",
+        **{"ELASTICSEARCH_INDEX": "others", "POSTGRES_HOST": "db.internal", "POSTGRES_PORT": "5432"},
+        **{"POSTGRES_PASSWORD": SECRET, "POSTGRES_SSLMODE": "prefer", "POSTGRES_CA": ""},
     }
     assert found.sinks["elasticsearch"].access == Access(api_key=SECRET, ca=ca)
     assert found.sinks["elasticsearch"].options == {"index": "others"}
@@ -118,30 +107,25 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     assert found.loadgens == {"loadgen-1": "http://gen1:18090", "loadgen-2": "http://gen2:18090"}
     assert found.loadgen_access == Access()
     assert file.loadgen_lines["loadgen-2"] == f"{folder / 'mine.yaml'}:32"
-
-
-def test_load_generators_may_want_a_user_and_have_a_certificate(folder: Path) -> None:
-    section = "loadgen:\n  urls: [https://gen1:18090/]\n  user: bench\n  password: {file: password}\n  ca: ca.pem\n"
-    (folder / "mine.yaml").write_text(LEAST + section)
-    file = load_stack_file(folder / "mine.yaml")
-    found = file.endpoints()
-    assert found.loadgens == {"loadgen-1": "https://gen1:18090"}
-    assert found.loadgen_access == Access(user="bench", password="from-a-file", ca=folder / "ca.pem")  # noqa: S106
-    assert file.loadgen_lines == {"loadgen-1": f"{folder / 'mine.yaml'}:4"}
-    assert "from-a-file" not in repr(file) + repr(found)
-    assert secrets.redacted("from-a-file") == "***"
-
-
-def test_neither_the_file_nor_its_endpoints_print_a_secret(folder: Path) -> None:
-    (folder / "mine.yaml").write_text(WHOLE)
-    file = load_stack_file(folder / "mine.yaml")
-    printed = repr(file) + str(file) + repr(file.endpoints())
+    # Neither the file nor its endpoints print a secret.
+    printed = repr(file) + str(file) + repr(found)
     assert SECRET not in printed
     assert "from-a-file" not in printed
     assert secrets.redacted(f"{SECRET} from-a-file") == "*** ***"
 
 
+def test_load_generators_may_want_a_user_and_have_a_certificate(folder: Path) -> None:
+    section = "loadgen:\n  urls: [https://gen1:18090/]\n  user: bench\n  password: {file: password}\n  ca: ca.pem\n"
+    (folder / "mine.yaml").write_text(LEAST + section)
+    found = load_stack_file(folder / "mine.yaml").endpoints()
+    assert found.loadgens == {"loadgen-1": "https://gen1:18090"}
+    assert found.loadgen_access == Access(user="bench", password="from-a-file", ca=folder / "ca.pem")  # noqa: S106
+    assert "from-a-file" not in repr(found)
+
+
 AS_REFERENCE = r"write it as \{env: NAME\} or \{file: PATH\}"
+CONNECT = "kafka: {bootstrap: b}\nconnect:\n  urls: 'http://c:1'\n"
+ELASTIC = "elasticsearch:\n  url: http://e:1\n"
 SASL = "kafka:\n  bootstrap: b:1\n  settings:\n    {}\nconnect: {{urls: ['http://c:1']}}\n"
 POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
 
@@ -151,28 +135,16 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
     [
         ("", r"^mine.yaml:1: a stack file must be a mapping"),
         ("connect: {urls: ['http://c:1']}", r"^mine.yaml:1: stack file has no 'kafka', which it needs"),
-        ("kafka: {}\nconnect: {urls: ['http://c:1']}", r"mine.yaml:1: kafka has no 'bootstrap'"),
         (LEAST + "postgress: {}\n", r"^mine.yaml:3: unknown key 'postgress' in stack file; did you mean 'postgres'\?"),
-        (LEAST + "elasticsearch:\n  url: http://e:1\n  usr: x\n", r"mine.yaml:5: unknown key 'usr' in elasticsearch"),
         (LEAST + f"elasticsearch: https://me:{SECRET}@e\n", r"mine.yaml:3: elasticsearch must be a mapping"),
         (LEAST.replace("http://c1:8083", "c1:8083"), r"mine.yaml:2: connect.urls must be an address like"),
-        (LEAST.replace("http://c1", "http://c1:x"), r"mine.yaml:2: connect.urls must be an address like"),
         (LEAST.replace("http://c1", f"http://me:{SECRET}@c1"), rf"mine.yaml:2: connect.urls must not .*{AS_REFERENCE}"),
         (LEAST.replace("http://c1", f"me:{SECRET}@c1"), rf"mine.yaml:2: connect.urls must not .*{AS_REFERENCE}"),
         (LEAST.replace("c2:8083/", "c1:8083"), r"mine.yaml:2: urls lists http://c1:8083 twice"),
         ("kafka: {bootstrap: b}\nconnect: {urls: []}", r"mine.yaml:2: connect.urls must not be empty"),
-        (
-            "kafka: {bootstrap: b}\nconnect: {urls: 'http://c:1', workers: 0}",
-            r"connect.workers must be at least 1, found 0",
-        ),
-        (
-            "kafka: {bootstrap: b}\nconnect:\n  urls: 'http://c:1'\n  user: x",
-            r"mine.yaml:4: connect has 'user' and no 'pass",
-        ),
-        (
-            "kafka: {bootstrap: b}\nconnect:\n  urls: 'http://c:1'\n  password: {env: KAFKA_PASSWORD}",
-            r"mine.yaml:4: connect has 'password' and no 'user'",
-        ),
+        (CONNECT + "  workers: 0", r"mine.yaml:4: connect.workers must be at least 1, found 0"),
+        (CONNECT + "  user: x", r"mine.yaml:4: connect has 'user' and no 'pass"),
+        (CONNECT + "  password: {env: KAFKA_PASSWORD}", r"mine.yaml:4: connect has 'password' and no 'user'"),
         (LEAST + POSTGRES.format(SECRET), rf"^mine.yaml:5: postgres.password must not stand .*; {AS_REFERENCE}"),
         (LEAST + POSTGRES.format("{env: UNSET}"), r"mine.yaml:5: .*environment variable UNSET is not set; set it"),
         (LEAST + POSTGRES.format("{env: EMPTY}"), r"mine.yaml:5: .*environment variable EMPTY is empty; set it"),
@@ -180,56 +152,39 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
         (LEAST + POSTGRES.format("{file: nothing}"), r"mine.yaml:5: postgres.password: nothing: is empty"),
         (LEAST + POSTGRES.format("{file: bytes}"), r"mine.yaml:5: postgres.password: bytes:1: is not UTF-8"),
         (LEAST + POSTGRES.format("{file: 3}"), r"mine.yaml:5: postgres.password.file must be text, found 3"),
-        (
-            LEAST + f"postgres: {{dsn: 'host=db password={SECRET}'}}",
-            rf"mine.yaml:3: postgres.dsn must .*{AS_REFERENCE}",
-        ),
+        (LEAST + f"postgres: {{dsn: 'host=db password={SECRET}'}}", rf"yaml:3: postgres.dsn must .*{AS_REFERENCE}"),
         (LEAST + f"postgres: {{dsn: 'postgresql://me:{SECRET}@db/x'}}", r"mine.yaml:3: postgres.dsn must not hold a"),
         (LEAST + f"postgres: {{dsn: 'host=db pasword={SECRET}'}}", r"mine.yaml:3: postgres.dsn must be a connection"),
         (LEAST + f"postgres: {{dsn: 'db {SECRET}'}}", r"mine.yaml:3: postgres.dsn must be a connection string like"),
-        (
-            LEAST + "postgres: {dsn: 'host=db sslrootcert=nope.pem'}",
-            r"mine.yaml:3: postgres.dsn: nope.pem: there is no",
-        ),
+        (LEAST + "postgres: {dsn: 'host=db sslrootcert=nope.pem'}", r"yaml:3: postgres.dsn: nope.pem: there is no"),
         (LEAST + "pgbouncer: {dsn: 'host=db dbname=x'}", r"mine.yaml:3: pgbouncer.dsn must name dbname=pgbouncer"),
+        (LEAST + ELASTIC + "  ca: password", r"mine.yaml:5: elasticsearch.ca: password: holds no cert"),
         (
-            LEAST + "elasticsearch:\n  url: http://e:1\n  ca: password",
-            r"mine.yaml:5: elasticsearch.ca: password: holds no cert",
-        ),
-        (
-            LEAST + "elasticsearch:\n  url: http://e:1\n  user: x\n  password: {env: KAFKA_PASSWORD}\n"
-            "  api_key: {env: KAFKA_PASSWORD}",
+            LEAST + ELASTIC + "  user: x\n  password: {env: KAFKA_PASSWORD}\n  api_key: {env: KAFKA_PASSWORD}",
             r"mine.yaml:7: elasticsearch has both 'user' and 'api_key'",
         ),
         (LEAST + "elasticsearch: {url: 'http://e:1', index: Tides}", r"mine.yaml:3: elasticsearch.index must match"),
         (
             LEAST + "loadgen: {urls: 'http://g:1'}\nloadgens: ['http://g:2']\n",
-            r"mine.yaml:4: stack file has both 'loadgens' and 'loadgen'",
+            r"yaml:4: .* both 'loadgens' and 'loadgen'",
         ),
         (SASL.format("acks: 1"), r"mine.yaml:4: kafka.settings.acks is not a setting for SASL, TLS or addresses"),
-        (SASL.format("sasl.pasword: x"), r"mine.yaml:4: .*sasl.pasword must not"),
         (SASL.format("ssl_ca_location: x"), r"mine.yaml:4: .*; did you mean 'ssl.ca.location'\?"),
-        (
-            SASL.format(f"sasl.password: {SECRET}"),
-            rf"mine.yaml:4: kafka.settings.sasl.password must not .*{AS_REFERENCE}",
+        *(
+            (SASL.format(f"{name}: {SECRET}"), rf"mine.yaml:4: kafka.settings.{name} must not .*{AS_REFERENCE}")
+            for name in ("sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret")
         ),
-        (SASL.format(f"ssl.key.password: {SECRET}"), rf"mine.yaml:4: .*ssl.key.password must not .*{AS_REFERENCE}"),
-        (
-            SASL.format(f"sasl.oauthbearer.client.secret: {SECRET}"),
-            rf"mine.yaml:4: .*client.secret must not .*{AS_REFERENCE}",
-        ),
-        (SASL.format("ssl.ca.location: nope.pem"), r"mine.yaml:4: .*: nope.pem: there is no such file"),
         (SASL.format("security.protocol: [SSL]"), r"mine.yaml:4: .*security.protocol must be text.*found a list"),
         (
             SASL.format(f"sasl.password: {SECRET}\n    sasl.password: x"),
             r'mine.yaml:5: .*duplicate key "sasl.password"$',
         ),
         (
-            "kafka: {bootstrap: b}\nconnect:\n  urls: 'http://c:1'\n  variables:\n    PGPASSWORD: " + SECRET,
+            f"{CONNECT}  variables:\n    PGPASSWORD: {SECRET}",
             rf"mine.yaml:5: connect.variables.PGPASSWORD must not .*{AS_REFERENCE}",
         ),
         (
-            f"kafka: {{bootstrap: b}}\nconnect:\n  urls: 'http://c:1'\n  variables:\n    URL: jdbc:x://me:{SECRET}@db",
+            f"{CONNECT}  variables:\n    URL: jdbc:x://me:{SECRET}@db",
             rf"mine.yaml:5: connect.variables.URL holds a password; {AS_REFERENCE}",
         ),
     ],
@@ -244,8 +199,5 @@ def test_a_mistake_is_named_with_its_line_and_no_secret_is_shown(folder: Path, t
 def test_several_mistakes_are_told_at_once_in_the_files_order(folder: Path) -> None:
     said = refusal(folder, "kafka: {bootstrap: b, x: 1}\nconnect: {urls: ['c']}\npgbouncer: {}\n").splitlines()
     assert [line.split(":")[1] for line in said] == ["1", "2", "3"]
-
-
-def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(StackError, match=r"mine.yaml: there is no such stack file"):
-        load_stack_file(tmp_path / "mine.yaml")
+    with pytest.raises(StackError, match=r"other.yaml: there is no such stack file"):
+        load_stack_file(folder / "other.yaml")

@@ -19,34 +19,24 @@ def jdk(home: Path, version: str, modules: str = MODULES) -> Path:
     return home
 
 
-def test_the_newest_jdk_is_taken(tmp_path: Path) -> None:
-    jdk(tmp_path / "a-17", "17.0.15")
-    newest = jdk(tmp_path / "b-25", "25.0.3")
-    jdk(tmp_path / "c-21", "21.0.1")
-    assert find_java({}, tmp_path) == newest
-
-
-def test_java_home_goes_first_if_it_is_new_enough(tmp_path: Path) -> None:
-    mine = jdk(tmp_path / "mine", "21")
-    jdk(tmp_path / "jvm" / "other", "25")
-    assert find_java({"JAVA_HOME": str(mine)}, tmp_path / "jvm") == mine
-
-
-def test_a_java_home_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
-    old = jdk(tmp_path / "old", "17")
-    other = jdk(tmp_path / "jvm" / "other", "25")
-    assert find_java({"JAVA_HOME": str(old)}, tmp_path / "jvm") == other
-
-
-def test_the_one_on_path_is_the_last_resort(tmp_path: Path) -> None:
-    mine = jdk(tmp_path / "mine", "22")
-    assert find_java({"PATH": str(mine / "bin")}, tmp_path / "jvm") == mine
-
-
-def test_a_jdk_without_the_vector_module_is_passed_over(tmp_path: Path) -> None:
-    jdk(tmp_path / "small", "25", modules="java.base")
-    whole = jdk(tmp_path / "whole", "21")
-    assert find_java({}, tmp_path) == whole
+@pytest.mark.parametrize(
+    ("version", "installed", "variable", "taken"),
+    [
+        # The newest that is installed, unless JAVA_HOME has one that is new enough; at last the one on PATH.
+        ("20", {"a": "17.0.15", "b": "25.0.3", "c": "21.0.1"}, "JAVA_HOME", "b"),
+        ("21", {"a": "25"}, "JAVA_HOME", "mine"),
+        ("22", {}, "PATH", "mine"),
+    ],
+)
+def test_one_jdk_of_several_is_taken(
+    tmp_path: Path, version: str, installed: dict[str, str], variable: str, taken: str
+) -> None:
+    mine = jdk(tmp_path / "mine", version)
+    homes = {name: jdk(tmp_path / "jvm" / name, each) for name, each in installed.items()}
+    # One without the vector module is passed over.
+    jdk(tmp_path / "jvm" / "small", "26", modules="java.base")
+    value = mine / "bin" if variable == "PATH" else mine
+    assert find_java({variable: str(value)}, tmp_path / "jvm") == {**homes, "mine": mine}[taken]
 
 
 def test_no_usable_jdk_is_an_error_that_lists_what_was_found(tmp_path: Path) -> None:
@@ -63,17 +53,12 @@ def postgres(root: Path, version: str) -> Path:
     return folder
 
 
-def test_the_newest_postgresql_is_taken(tmp_path: Path) -> None:
-    postgres(tmp_path, "9")
-    newest = postgres(tmp_path, "17")
-    postgres(tmp_path, "15")
-    assert find_postgres(tmp_path) == newest
-
-
-def test_a_postgresql_that_is_too_old_is_an_error(tmp_path: Path) -> None:
+def test_the_newest_postgresql_is_taken_unless_it_is_too_old(tmp_path: Path) -> None:
     postgres(tmp_path, "12")
     with pytest.raises(StackError, match=r"PostgreSQL 13.*found 12"):
         find_postgres(tmp_path)
+    folders = {version: postgres(tmp_path, version) for version in ("9", "17", "15")}
+    assert find_postgres(tmp_path) == folders["17"]
 
 
 def go(folder: Path, version: str) -> Path:
@@ -92,9 +77,7 @@ def test_go_on_path_goes_before_the_usual_folder(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(("version", "said"), [("go1.19.8", "found go1.19.8 at"), ("", "found one that does not run")])
-def test_a_go_that_is_too_old_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
-) -> None:
+def test_too_old_a_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StackError, match=f"Go 1.23 or newer builds toxiproxy.*{said}.*install the package golang-go"):
         find_go(go(tmp_path / "bin", version))

@@ -7,7 +7,7 @@ import pytest
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Reason
 from sinkbench.summary.answers import BEST, ENDS, PUBLISHED, answers_of, left_out
-from tests.support.trials import cell_summary, run_summary
+from tests.support.trials import cell_in_blocks, cell_summary, run_summary
 
 INDEX, BULK = "elasticsearch/camel-index", "elasticsearch/camel-bulk"
 JDBC, POOLED = "postgres/jdbc", "postgres/jdbc-pgbouncer"
@@ -59,17 +59,8 @@ def test_a_sink_all_of_whose_cells_are_missing_is_not_replaced_by_another_pair()
     assert pairs(warming(INDEX, 476), cell_summary(JDBC, 60_000), cell_summary(POOLED, 70_000)) == []
 
 
-def in_blocks(label: str, *rates: float, **fields: object) -> CellSummary:
-    """A cell with a rate in each block from 1 on."""
-    cell = cell_summary(label, *rates, **fields)
-    known = cell.records_per_second
-    assert known is not None
-    blocks = {"blocks": list(range(1, len(rates) + 1))}
-    return cell.model_copy(update={"records_per_second": known.model_copy(update=blocks)})
-
-
 def test_a_ratio_is_paired_by_block() -> None:
-    slow, fast = in_blocks(BULK, 100, 110, 120, 130, 140), in_blocks(JDBC, 200, 220, 240, 260, 280)
+    slow, fast = cell_in_blocks(BULK, 100, 110, 120, 130, 140), cell_in_blocks(JDBC, 200, 220, 240, 260, 280)
     (found,) = answers_of(run_summary(slow, fast))
     assert found.ratio is not None
     assert found.ratio.interval is not None
@@ -78,7 +69,7 @@ def test_a_ratio_is_paired_by_block() -> None:
 
 
 def test_capacities_have_no_interval_since_the_rates_that_confirm_them_do_not_scatter() -> None:
-    slow, fast = (in_blocks(label, *[rate] * 5, mode="capacity") for label, rate in ((BULK, 100.0), (JDBC, 200.0)))
+    slow, fast = (cell_in_blocks(label, *[rate] * 5, mode="capacity") for label, rate in ((BULK, 100.0), (JDBC, 200.0)))
     (found,) = answers_of(run_summary(slow, fast))
     assert found.ratio is None
     assert found.of_medians == 2

@@ -7,7 +7,8 @@ import pytest
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Reason
 from sinkbench.summary.attribution import attributions_of, unattributed
-from tests.support.trials import cell_summary, run_summary
+from tests.support.present import present
+from tests.support.trials import cell_in_blocks, run_summary
 
 INDEX, BULK = "elasticsearch/camel-index", "elasticsearch/camel-bulk"
 SQL, BATCH, JDBC = "postgres/camel-sql", "postgres/camel-sql-batch", "postgres/jdbc"
@@ -15,14 +16,8 @@ CAMEL, DEBEZIUM = "org.apache.camel.CamelSinkConnector", "io.debezium.JdbcSinkCo
 
 
 def cell(label: str, *rates: float, per_write: float | None = 500.0, **fields: object) -> CellSummary:
-    """A cell with a rate in each block from 1 on."""
     connector = DEBEZIUM if "jdbc" in label else CAMEL
-    found = cell_summary(label, *rates, connector=connector, records_per_write=per_write, **fields)
-    known = found.records_per_second
-    if known is None:
-        return found
-    blocks = {"values": list(rates), "blocks": list(range(1, len(rates) + 1))}
-    return found.model_copy(update={"records_per_second": known.model_copy(update=blocks)})
+    return cell_in_blocks(label, *rates, connector=connector, records_per_write=per_write, **fields)
 
 
 def warming(found: CellSummary) -> CellSummary:
@@ -55,8 +50,7 @@ def test_a_connector_of_the_faster_one_on_the_sink_of_the_slower_does_too() -> N
     (found,) = attributions_of(run_summary(cell(BULK, 10_000), other, cell(JDBC, 80_000)))
     assert [each.label for each in found.cells] == [BULK, "elasticsearch/jdbc", JDBC]
     assert not found.sink_first
-    assert found.share is not None
-    assert found.share.estimate == pytest.approx(1 / 3)
+    assert present(found.share).estimate == pytest.approx(1 / 3)
 
 
 def test_from_five_blocks_on_ratios_and_share_have_intervals() -> None:
@@ -65,10 +59,8 @@ def test_from_five_blocks_on_ratios_and_share_have_intervals() -> None:
     assert found.share is not None
     assert found.share.interval is not None
     assert found.share.estimate == 0
-    assert found.first.ratio is not None
-    assert found.first.ratio.interval is not None
-    assert found.second.ratio is not None
-    assert found.second.ratio.estimate == pytest.approx(4)
+    assert present(found.first.ratio).interval is not None
+    assert present(found.second.ratio).estimate == pytest.approx(4)
 
 
 def test_records_one_by_one_and_in_batches_are_not_mixed() -> None:
@@ -115,6 +107,6 @@ def test_a_cell_that_may_not_be_quoted_is_no_step_but_named_as_missing() -> None
     assert (batched, sorted(missing)) == (False, [INDEX, SQL])
 
 
-def test_a_cell_without_a_valid_trial_is_missed_though_nobody_knows_how_it_writes() -> None:
+def test_a_cell_without_a_valid_trial_is_missed_though_how_it_writes_is_not_known() -> None:
     broken = cell(BATCH, per_write=None, passed=False, verdict="invalid: x", invalid=["x"])
     assert lacking(cell(BULK, 10_000), broken, cell(JDBC, 80_000)) == [(True, [BATCH])]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.cost import cost_of, with_prices
 from sinkbench.results import CellSummary, Prices, Spread
+from tests.support.present import present
 from tests.support.reasons import because
 from tests.support.trials import cell_summary, run_summary
 
@@ -30,8 +31,7 @@ def cell(rate: float = 1_000.0, **fields: object) -> CellSummary:
 
 
 def test_each_part_is_its_price_times_what_a_million_records_take() -> None:
-    found = cost_of(cell(), PRICES)
-    assert found is not None
+    found = present(cost_of(cell(), PRICES))
     assert found.cpu == pytest.approx(0.001)
     # A million records take 1,000 s.
     assert found.memory == pytest.approx(0.002)
@@ -40,35 +40,32 @@ def test_each_part_is_its_price_times_what_a_million_records_take() -> None:
 
 
 def test_records_that_are_kept_longer_cost_more_disk() -> None:
-    found = cost_of(cell(), PRICES.model_copy(update={"kept_months": 12.0}))
-    assert found is not None
-    assert found.disk == pytest.approx(0.6)
+    assert present(cost_of(cell(), PRICES.model_copy(update={"kept_months": 12.0}))).disk == pytest.approx(0.6)
 
 
 def test_what_has_no_price_is_left_out_of_the_sum() -> None:
-    found = cost_of(cell(disk_bytes_per_record=None), PRICES.model_copy(update={"disk_gb_month": None}))
-    assert found is not None
+    found = present(cost_of(cell(disk_bytes_per_record=None), PRICES.model_copy(update={"disk_gb_month": None})))
     assert found.disk is None
     assert found.per_million == pytest.approx(0.003)
 
 
 def test_what_has_a_price_and_was_not_measured_leaves_no_sum() -> None:
-    found = cost_of(cell(total_peak_memory_bytes=None), PRICES)
-    assert found is not None
+    found = present(cost_of(cell(total_peak_memory_bytes=None), PRICES))
     assert (found.memory, found.per_million) == (None, None)
     assert found.cpu == pytest.approx(0.001)
 
 
 @pytest.mark.parametrize(
     "fields",
-    [{"invalid": ["so"]}, {"at_least": because("still warming", ReasonCode.NOT_WARM)}, {"records_per_second": None}],
+    [
+        {"invalid": ["so"]},
+        {"at_least": because("still warming", ReasonCode.NOT_WARM)},
+        {"records_per_second": None},
+        {"passed": False},
+        {"rescale": {"tasks_before": 1}},
+    ],
 )
-def test_a_cell_whose_rate_may_not_be_quoted_has_no_cost(fields: dict[str, object]) -> None:
-    assert cost_of(cell(**fields), PRICES) is None
-
-
-@pytest.mark.parametrize("fields", [{"passed": False}, {"rescale": {"tasks_before": 1}}])
-def test_a_cell_that_did_not_pass_or_was_re_scaled_has_no_cost(fields: dict[str, object]) -> None:
+def test_a_cell_that_did_not_pass_was_re_scaled_or_has_no_rate_to_quote_has_no_cost(fields: dict[str, object]) -> None:
     assert cost_of(cell(**fields), PRICES) is None
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.limits import best, with_block
+from sinkbench.analysis.limits import with_block
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.limit import Stages, efficiency_and_spread, stages_of
-from sinkbench.results import CellSummary, Limit, LimitInBlock, RunSummary
+from sinkbench.results import CellSummary, Limit, LimitInBlock
 from sinkbench.tables.cells import render
 from sinkbench.tables.stages import limit_line, stage_table
-from tests.support.trials import cell_summary, run_summary, with_limits
+from tests.support.present import present
+from tests.support.trials import cell_in_blocks, cell_summary, run_summary, with_limits
 
 
 def cell(label: str, rate: float | None, **fields: object) -> CellSummary:
@@ -55,12 +57,8 @@ def in_blocks(*rates: float | None, way: str = "COPY") -> Limit:
     return reduce(with_block, found, limit("postgres", 500_000, way))
 
 
-def rated(*rates: float, blocks: list[int] | None = None, **fields: object) -> CellSummary:
-    """A cell with these rates in the blocks from 1 on, or in those given."""
-    shown = cell_summary("postgres/jdbc", *rates, **fields)  # type: ignore[arg-type]
-    assert shown.records_per_second is not None
-    by_block = {"values": list(rates), "blocks": blocks or list(range(1, len(rates) + 1))}
-    return shown.model_copy(update={"records_per_second": shown.records_per_second.model_copy(update=by_block)})
+def rated(*rates: float, **fields: Any) -> CellSummary:
+    return cell_in_blocks("postgres/jdbc", *rates, **fields)
 
 
 def test_efficiency_is_made_of_rate_and_limit_in_the_same_block() -> None:
@@ -69,8 +67,7 @@ def test_efficiency_is_made_of_rate_and_limit_in_the_same_block() -> None:
     (found,) = with_limits([rated(60_000, 30_000, 60_000, 30_000, 60_000)], limits)
     assert found.efficiency == 0.6
     assert found.limit_records_per_second == 100_000
-    shares = found.efficiency_by_block
-    assert shares is not None
+    shares = present(found.efficiency_by_block)
     assert shares.values == pytest.approx([0.6] * 5)
     assert shares.interval is not None
     assert (shares.interval.low, shares.interval.high) == pytest.approx((0.6, 0.6))
@@ -80,8 +77,7 @@ def test_efficiency_is_made_of_rate_and_limit_in_the_same_block() -> None:
 def test_efficiency_lies_between_its_lowest_and_highest_block(pairs: list[tuple[float, float]]) -> None:
     rates, limits = zip(*pairs, strict=True)
     (found,) = with_limits([rated(*rates)], [in_blocks(*limits)])
-    shares = found.efficiency_by_block
-    assert shares is not None
+    shares = present(found.efficiency_by_block)
     assert shares.low <= shares.median * (1 + 1e-9)
     assert shares.median <= shares.high * (1 + 1e-9)
     assert (shares.interval is None) == (len(pairs) < 5)
@@ -89,8 +85,7 @@ def test_efficiency_lies_between_its_lowest_and_highest_block(pairs: list[tuple[
 
 def test_a_block_without_a_limit_gives_no_pair() -> None:
     (found,) = with_limits([rated(60.0, 60.0, 60.0, 60.0, 60.0)], [in_blocks(100.0, None, 120.0, 100.0, 100.0)])
-    shares = found.efficiency_by_block
-    assert shares is not None
+    shares = present(found.efficiency_by_block)
     assert (sorted(shares.blocks), shares.interval) == ([1, 3, 4, 5], None)
 
 
@@ -105,10 +100,9 @@ def test_a_cell_that_was_not_warm_or_steady_has_no_efficiency() -> None:
     assert (found.efficiency, found.efficiency_by_block) == (None, None)
 
 
-def test_the_fastest_way_is_that_of_the_highest_median_over_the_blocks() -> None:
-    limits = [in_blocks(100.0, 100.0, 900.0), in_blocks(200.0, 200.0, 200.0, way="INSERT")]
-    (found,) = with_limits([rated(50.0, 50.0, 50.0)], limits)
-    assert (found.limit_records_per_second, found.efficiency) == (200.0, 0.25)
+def test_a_cell_without_a_rate_to_use_has_a_limit_but_no_efficiency() -> None:
+    (found,) = with_limits([cell("postgres/jdbc", 80_000, invalid=["died"])], [limit("postgres", 100_000)])
+    assert (found.limit_records_per_second, found.efficiency) == (100_000, None)
 
 
 @pytest.mark.parametrize("limits", [[], [limit("postgres", None)], [limit("elasticsearch", 50_000)]])
@@ -117,20 +111,8 @@ def test_without_a_limit_of_its_sink_a_cell_has_neither_limit_nor_efficiency(lim
     assert (found.limit_records_per_second, found.efficiency) == (None, None)
 
 
-@pytest.mark.parametrize("unusable", [cell("postgres/jdbc", None), cell("postgres/jdbc", 80_000, invalid=["died"])])
-def test_a_cell_without_a_rate_to_use_has_a_limit_but_no_efficiency(unusable: CellSummary) -> None:
-    (found,) = with_limits([unusable], [limit("postgres", 100_000)])
-    assert (found.limit_records_per_second, found.efficiency) == (100_000, None)
-
-
-def test_the_best_of_what_was_not_measured_is_none() -> None:
-    assert best([limit("postgres", None), limit("postgres", 0.0)], "postgres") is None
-
-
 def stages(label: str, rate: float | None, *limits: Limit) -> Stages:
-    found = stages_of(cell(label, rate), limits)
-    assert found is not None
-    return found
+    return present(stages_of(cell(label, rate), limits))
 
 
 def test_the_stages_share_out_the_time_of_one_record() -> None:
@@ -138,12 +120,6 @@ def test_the_stages_share_out_the_time_of_one_record() -> None:
     assert found.before == pytest.approx({"kafka": 1.0, "connect": 1.0})
     assert (found.whole, found.sink, found.connector) == pytest.approx((10.0, 5.0, 3.0))
     assert found.most == "sink"
-
-
-def test_a_slow_connector_takes_most() -> None:
-    found = stages("elasticsearch/camel-index", 500, limit("elasticsearch", 100_000), KAFKA, CONNECT)
-    assert found.connector == pytest.approx(1_988)
-    assert found.most == "connector"
 
 
 def test_stages_that_overlap_leave_nothing_to_the_connector() -> None:
@@ -158,23 +134,27 @@ def test_where_connect_is_no_slower_than_the_plain_consumers_the_two_are_not_tol
     }
 
 
-def test_without_the_sinks_limit_nothing_is_said_of_the_stages() -> None:
-    assert stages_of(cell("postgres/jdbc", 100_000), [KAFKA, CONNECT]) is None
-    assert stages_of(cell("postgres/jdbc", None), [limit("postgres", 200_000)]) is None
-
-
-def test_of_a_cell_whose_tasks_change_nothing_is_said_of_the_stages() -> None:
-    changing = cell("postgres/jdbc", 100_000, rescale={"tasks_before": 3, "asked_at_seconds": 1.0})
-    assert stages_of(changing, [limit("postgres", 200_000)]) is None
+@pytest.mark.parametrize(
+    ("rated_cell", "limits"),
+    [
+        (cell("postgres/jdbc", 100_000), [KAFKA, CONNECT]),
+        (cell("postgres/jdbc", None), [limit("postgres", 200_000)]),
+        (
+            cell("postgres/jdbc", 1_000, rescale={"tasks_before": 3, "asked_at_seconds": 1.0}),
+            [limit("postgres", 2_000)],
+        ),
+    ],
+)
+def test_without_a_rate_a_limit_or_a_fixed_number_of_tasks_nothing_is_said_of_the_stages(
+    rated_cell: CellSummary, limits: list[Limit]
+) -> None:
+    assert stages_of(rated_cell, limits) is None
+    assert stage_table(run_summary(rated_cell, limits=limits)) is None
 
 
 @pytest.mark.parametrize(
     ("measured", "says"),
     [
-        (
-            limit("postgres", 163_000.4),
-            "limit of postgres: 163,000 records/s by COPY of 1,024 records over 2 connections",
-        ),
         (
             limit("elasticsearch", 9_000, "bulk", connections=1),
             "limit of elasticsearch: 9,000 records/s by bulk of 1,024 records over 1 connection",
@@ -214,30 +194,3 @@ def test_the_table_shows_the_span_of_an_efficiency_if_there_is_one(blocks: int, 
     text = render(run_summary(found))
     assert all(part in text for part in shown)
     assert ("A share of a limit has no interval" in text) == (0 < blocks < 5)
-
-
-def run(limits: list[Limit]) -> RunSummary:
-    cells = with_limits([cell("postgres/jdbc", 100_000), cell("elasticsearch/camel-bulk", 9_000)], limits)
-    return run_summary(*cells, limits=limits)
-
-
-def test_the_table_shows_the_share_of_the_limit_and_the_limits_below() -> None:
-    text = render(run([limit("postgres", 200_000), limit("elasticsearch", None, "bulk", note="429")]))
-    assert " limit " in "".join(text.splitlines()[2:6])
-    assert " 50 % " in next(line for line in text.splitlines() if line.startswith("postgres/jdbc "))
-    assert "limit of postgres: 200,000 records/s by COPY" in text
-    assert "limit of elasticsearch by bulk: not measured: 429" in text
-
-
-def test_the_stages_have_a_table_of_the_cells_whose_limit_is_known() -> None:
-    lines = render(run([limit("postgres", 200_000), KAFKA, CONNECT])).splitlines()
-    first = next(place for place, line in enumerate(lines) if line.startswith("time of one record"))
-    assert lines[first - 1].split() == ["all", "kafka", "connect", "sink", "connector", "most", "is"]
-    row = " ".join(lines[first + 2].split())
-    assert row == "postgres/jdbc 3 10 1.0 (10 %) 1.0 (10 %) 5.0 (50 %) 3.0 (30 %) sink"
-    assert not lines[first + 3]
-
-
-def test_a_run_without_limits_says_nothing_of_them() -> None:
-    assert "limit" not in render(run([]))
-    assert stage_table(run([])) is None

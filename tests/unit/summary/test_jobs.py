@@ -6,6 +6,7 @@ from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.queries import by_index, query_lines, query_table, shown
+from tests.support.present import present
 from tests.support.trials import CELL, cell_summary, run_summary, trial
 
 
@@ -36,7 +37,7 @@ def test_a_job_is_what_is_answered_rightly_and_by_an_index() -> None:
     assert job_of(failed) == {"a"}
 
 
-def test_a_job_that_nobody_can_tell_is_none() -> None:
+def test_a_job_that_is_not_known_is_none() -> None:
     assert job_of(cell_summary()) is None
     assert job_of(cell_summary(queries=[asked("a"), asked("b", right=None)])) is None
     assert job_of(cell_summary(queries=[asked("a", index=None)])) is None
@@ -52,8 +53,7 @@ def test_the_table_says_what_is_slow_wrong_or_failed() -> None:
         cell_summary("postgres/a", 1.0, queries=[asked("x"), asked("y", right=False)]),
         cell_summary("postgres/b", 1.0, queries=[asked("y", right=False, problem="no such column")]),
     )
-    table = query_table(summary)
-    assert table is not None
+    table = present(query_table(summary))
     assert table.row_count == 2
     assert query_lines(summary)[:2] == [
         "postgres/a: cannot answer y rightly.",

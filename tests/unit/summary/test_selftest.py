@@ -20,6 +20,7 @@ from sinkbench.summary.selftest import (
     overhead_plan,
 )
 from tests.support.counts import count
+from tests.support.present import present
 from tests.support.reasons import because
 from tests.support.trials import watched_and_not
 
@@ -33,9 +34,7 @@ def blocks(count: int, seed: int, noise: float = 0.05) -> tuple[dict[int, float]
 
 @cache
 def noise(count: int = 12, seed: int = 1, spread: float = 0.05) -> Noise:
-    found = noise_of(*blocks(count, seed, spread))
-    assert found is not None
-    return found
+    return present(noise_of(*blocks(count, seed, spread)))
 
 
 def test_the_plan_lists_the_pipeline_twice_and_has_blocks_for_all_the_time() -> None:
@@ -73,7 +72,7 @@ def test_the_outcome_in_words() -> None:
     assert lines[1].startswith("The smallest difference found in as long a run: about ")
 
 
-def test_what_cpu_time_would_find_stands_beside_what_rates_would() -> None:
+def test_what_cpu_time_would_find_is_shown_with_what_rates_would() -> None:
     first, second = blocks(12, 3, noise=0.001)
     found = noise().model_copy(update={"by_cpu": noise_of(first, second)})
     line = noise_lines(found, "postgres/jdbc")[2]
@@ -95,9 +94,8 @@ def test_the_plan_of_overhead_has_the_pipeline_with_probes_and_without() -> None
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.05, 0.2])
-def test_the_cost_of_looking_is_found_behind_the_machines_slow_minutes(lost: float) -> None:
-    found = overhead_of(watched_and_not(20, lost))
-    assert found is not None
+def test_the_cost_of_probes_is_found_behind_the_machines_slow_minutes(lost: float) -> None:
+    found = present(overhead_of(watched_and_not(20, lost)))
     assert found.interval_percent.low <= 100 * lost <= found.interval_percent.high
     assert found.lost_percent == pytest.approx(100 * lost, abs=1.5)
     (line, verdict) = overhead_lines(found, "postgres/jdbc")
@@ -105,13 +103,12 @@ def test_the_cost_of_looking_is_found_behind_the_machines_slow_minutes(lost: flo
     assert ("contains 0" in verdict) is (lost == 0)
 
 
-def test_invalid_trials_and_pilots_have_no_part_in_the_cost_of_looking() -> None:
+def test_invalid_trials_and_pilots_have_no_part_in_the_cost_of_probes() -> None:
     trials = watched_and_not(8, 0.0)
     spoilt = [
         each.model_copy(update={"stamped_records_per_second": 1.0, "reasons": [because("x")]}) for each in trials[:2]
     ]
     pilot = trials[0].model_copy(update={"stamped_records_per_second": 1.0, "pilot": True})
-    found = overhead_of([*spoilt, *trials[2:], pilot])
-    assert found is not None
+    found = present(overhead_of([*spoilt, *trials[2:], pilot]))
     assert found.blocks == 7
     assert overhead_of(trials[:8]) is None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.standing import at_least, rated
 from sinkbench.results import Audit, TrialRecord
+from tests.support.present import present
 from tests.support.trials import trial
 
 
@@ -16,18 +17,33 @@ def taken(*rates: float, **fields: object) -> list[TrialRecord]:
     return [trial(rate, block=block, **fields) for block, rate in enumerate(rates, start=1)]
 
 
-def test_warm_and_steady_trials_may_be_quoted() -> None:
-    assert at_least(taken(1_000, 1_100, 990, warm=True, steady=True, compiling_share=0.02)) is None
+@pytest.mark.parametrize(
+    "trials",
+    [
+        taken(1_000, 1_100, 990, warm=True, steady=True, compiling_share=0.02),
+        # Whether they were warm and steady is not known.
+        taken(1_000, 1_100, 990),
+        [],
+        # They rise by little, not each time, or once.
+        taken(1_000, 1_100, 1_200),
+        taken(229, 476, 343),
+        taken(229, 476),
+        taken(229, 343, 476, offered_records_per_second=500.0),
+    ],
+)
+def test_what_is_warm_steady_or_not_known_may_be_quoted(trials: list[TrialRecord]) -> None:
+    assert at_least(trials) is None
 
 
-def test_what_nobody_can_tell_may_be_quoted() -> None:
-    assert at_least(taken(1_000, 1_100, 990)) is None
-    assert at_least([]) is None
+@pytest.mark.parametrize("unfit", [{"warm": False}, {"others": ["another connector"]}])
+def test_a_single_trial_that_was_not_warm_or_not_alone_is_left_out(unfit: dict[str, object]) -> None:
+    trials = [*taken(300, **unfit), *taken(476, 480, warm=True)]
+    assert at_least(trials) is None
+    assert [each.records_per_second for each in rated(trials)] == [476, 480]
 
 
 def test_a_cell_most_of_whose_trials_were_not_warm_is_still_warming() -> None:
-    found = at_least([*taken(229, 343, warm=False, compiling_share=0.44), *taken(476, warm=True)])
-    assert found is not None
+    found = present(at_least([*taken(229, 343, warm=False, compiling_share=0.44), *taken(476, warm=True)]))
     assert (found.code, found.figures) == (ReasonCode.NOT_WARM, {"records_per_second": 476})
     assert found.text == "still warming: compilers took up to 44 % of the CPU time in 2 of 3 trials"
 
@@ -37,26 +53,17 @@ BY_HAND = "another connector, by-hand, ran 3 tasks on these workers"
 
 def test_a_cell_most_of_whose_trials_were_not_alone_surely_reaches_its_best_rate() -> None:
     trials = [*taken(900, 800, others=[BY_HAND]), *taken(1_000)]
-    found = at_least(trials)
-    assert found is not None
+    found = present(at_least(trials))
     assert (found.code, found.figures) == (ReasonCode.SHARED, {"records_per_second": 1_000})
     assert found.text == f"not alone in 2 of 3 trials: {BY_HAND}"
     assert at_least(taken(900, mode="capacity", offered_records_per_second=900, others=[BY_HAND])) is not None
 
 
-def test_a_single_trial_that_was_not_alone_is_left_out() -> None:
-    trials = [*taken(300, others=[BY_HAND]), *taken(476, 480)]
-    assert at_least(trials) is None
-    assert [each.records_per_second for each in rated(trials)] == [476, 480]
-
-
-def test_content_that_nobody_has_checked_may_not_be_quoted_and_is_told_where_there_is_no_rate_either() -> None:
+def test_content_that_was_not_checked_may_not_be_quoted_and_is_named_where_there_is_no_rate_either() -> None:
     unchecked = Audit(produced=100, stored=100, lost=0, duplicates=0, checked=0)
-    found = at_least([*taken(900), *taken(1_000, audit=unchecked)])
-    assert found is not None
+    found = present(at_least([*taken(900), *taken(1_000, audit=unchecked)]))
     assert (found.code, found.figures) == (ReasonCode.CONTENT_NOT_CHECKED, {"records_per_second": 900})
-    found = at_least([trial(None, audit=unchecked)])
-    assert found is not None
+    found = present(at_least([trial(None, audit=unchecked)]))
     assert (found.code, found.figures) == (ReasonCode.CONTENT_NOT_CHECKED, {})
 
 
@@ -66,35 +73,17 @@ def test_a_constant_load_is_the_same_for_who_is_not_alone() -> None:
     assert rated(trials) == trials
 
 
-def test_a_single_trial_that_was_not_warm_is_left_out() -> None:
-    trials = [*taken(229, warm=False), *taken(476, 480, warm=True)]
-    assert at_least(trials) is None
-    assert [each.records_per_second for each in rated(trials)] == [476, 480]
-
-
 @pytest.mark.parametrize("warm", [True, None])
 def test_trials_that_rise_are_still_warming_whatever_the_jvms_say(warm: bool | None) -> None:
-    found = at_least(taken(229, 343, 476, warm=warm))
-    assert found is not None
+    found = present(at_least(taken(229, 343, 476, warm=warm)))
     assert (found.code, found.figures) == (ReasonCode.RISING, {"records_per_second": 476})
     assert found.text == "still warming: each trial was faster than the one before, 229 to 476 records/s"
 
 
-def test_trials_that_rise_by_little_or_not_each_time_are_noise() -> None:
-    assert at_least(taken(1_000, 1_100, 1_200)) is None
-    assert at_least(taken(229, 476, 343)) is None
-    assert at_least(taken(229, 476)) is None
-
-
 def test_a_cell_that_was_not_steady_has_at_least_its_lowest_rate() -> None:
-    found = at_least(taken(900, 400, 800, warm=True, steady=False))
-    assert found is not None
+    found = present(at_least(taken(900, 400, 800, warm=True, steady=False)))
     assert (found.code, found.figures) == (ReasonCode.NOT_STEADY, {"records_per_second": 400})
     assert at_least([*taken(900, steady=False), *taken(400, 800, steady=True)]) is None
-
-
-def test_of_a_constant_load_nothing_is_said() -> None:
-    assert at_least(taken(229, 343, 476, offered_records_per_second=500.0)) is None
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.sampled_from([True, False, None])), min_size=1, max_size=8))

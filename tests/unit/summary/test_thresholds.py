@@ -77,10 +77,6 @@ def test_the_file_that_comes_with_sinkbench_asks_only_what_holds_on_any_machine(
             "mine.yaml:2: the plan plan.yaml has no pipeline 'postgres/jdbcs'; did you mean 'postgres/jdbc'?",
         ),
         (
-            "plan: plan.yaml\ncells:\n- cell: postgres/jdbc\n  ratio: {to: mysql, at_least: 1}",
-            "mine.yaml:4: the plan plan.yaml has no pipeline 'mysql'",
-        ),
-        (
             "plan: plan.yaml\ncells: [{cell: postgres/jdbc, efficency: {at_least: 1}}]",
             "mine.yaml:2: unknown key 'efficency' in cells; did you mean 'efficiency'?",
         ),
@@ -96,13 +92,13 @@ def test_the_file_that_comes_with_sinkbench_asks_only_what_holds_on_any_machine(
         ("plan: none.yaml\ncells: [{cell: postgres/jdbc, lost: {at_most: 0}}]", "none.yaml: there is no such plan"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(connectors: Path, text: str, said: str) -> None:
+def test_a_mistake_is_named_with_its_line(connectors: Path, text: str, said: str) -> None:
     refused = refusal(connectors, text)
     assert said in refused
     assert "\n" not in refused
 
 
-def test_a_ratio_is_told_with_its_interval_and_what_was_asked() -> None:
+def test_a_ratio_is_shown_with_its_interval_and_what_was_asked() -> None:
     found = check("ratio", RatioBound(to=SLOW.label, at_least=1.5))
     assert found == Outcome(
         True,
@@ -154,12 +150,10 @@ def test_too_few_trials_for_an_interval_show_their_span() -> None:
     [
         ("efficiency", Bound(at_least=0.25), True),
         ("efficiency", Bound(at_least=0.26), False),
-        ("p50_ms", Bound(at_most=5.1), True),
         ("p99_ms", Bound(at_most=4), False),
         ("connections", Bound(at_most=18), True),
         ("connections", Bound(at_most=17), False),
         ("lost", Bound(at_most=0), True),
-        ("duplicates", Bound(at_least=0, at_most=0), True),
     ],
 )
 def test_each_figure_is_compared_with_its_bound(figure: str, bound: Bound, passed: bool) -> None:
@@ -190,12 +184,6 @@ def test_a_trial_that_was_not_audited_leaves_a_count_unmeasured(figure: str) -> 
     assert "measured" in check(figure, Bound(at_most=0), [*trials(), died, lossy]).line.replace("not measured", "")
 
 
-def test_a_lost_record_fails_also_where_its_trial_is_invalid() -> None:
-    lossy = Audit(produced=100, stored=97, lost=3, duplicates=0)
-    taken = [each.model_copy(update={"audit": lossy, "reasons": [because("x")]}) for each in trials()]
-    assert check("lost", Bound(at_most=0), taken).line == "postgres/jdbc: lost: measured 15, asked at most 0"
-
-
 @pytest.mark.parametrize("figure", ["records_per_second", "efficiency", "ratio"])
 def test_what_was_not_measured_does_not_hold_and_says_why(figure: str) -> None:
     taken = [each.model_copy(update={"reasons": [because("the machine slept")]}) for each in trials()]
@@ -205,7 +193,7 @@ def test_what_was_not_measured_does_not_hold_and_says_why(figure: str) -> None:
     assert "not measured, asked at least 0; the verdict of postgres/jdbc@3x1: invalid: the machine slept" in found.line
 
 
-def test_a_cell_that_the_run_has_not_is_told_with_those_that_it_has() -> None:
+def test_a_cell_that_the_run_has_not_is_named_with_those_that_it_has() -> None:
     found = check("lost", Bound(at_most=0), cell="postgres/jdbc@6x1")
     assert not found.passed
     assert "name one of postgres/jdbc@3x1, elasticsearch/camel-bulk@3x1" in found.line

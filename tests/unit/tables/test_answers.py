@@ -32,43 +32,14 @@ def test_the_best_of_each_sink_come_first_then_the_published_pair() -> None:
     ]
 
 
-def test_what_is_missing_is_named_with_what_to_do_and_the_rest_is_not_called_the_best() -> None:
-    first, last = said(warming(INDEX, 476), cell_summary(BULK, 27_000, 28_000), cell_summary(JDBC, 84_000, 90_000))
-    assert first.startswith("Of what can be compared: postgres/jdbc stored 3.2 times")
-    assert last.startswith(
-        "Not in the answer: elasticsearch/camel-index (at least 476 records/s, warming)."
-        " To have it: raise drain.warm_up_seconds"
-    )
-
-
-def test_a_cell_that_did_not_pass_is_missing_with_its_verdict() -> None:
-    lossy = cell_summary("postgres/jdbc-pgbouncer", 95_000, passed=False, verdict="LOST 1")
-    _, last = said(cell_summary(BULK, 27_000), cell_summary(JDBC, 90_000), lossy)
-    assert last == "Not in the answer: postgres/jdbc-pgbouncer (LOST 1)."
-
-
-def test_a_load_of_others_beside_one_of_the_two_is_in_the_sentence() -> None:
-    index = cell_summary(INDEX, 2_000).model_copy(update={"foreign_cores": 0.4})
-    summary = run_summary(index, cell_summary(JDBC, 90_000).model_copy(update={"foreign_cores": 0.1}))
-    summary = summary.model_copy(update={"environment": {"cpu_count": 2}})
-    (only,) = answer_lines(summary)
+@pytest.mark.parametrize(("environment", "is_said"), [({"cpu_count": 2}, True), ({"cpu_count": 8}, False), ({}, False)])
+def test_a_load_of_others_is_in_the_sentence_if_it_is_much_of_the_machine(
+    environment: dict[str, object], is_said: bool
+) -> None:
+    cells = [cell_summary(INDEX, 2_000, foreign_cores=0.4), cell_summary(JDBC, 90_000, foreign_cores=0.1)]
+    (only,) = answer_lines(run_summary(*cells, environment=environment))
     taken = "others took up to 0.4 cores during elasticsearch/camel-index, which may be faster"
-    assert only.endswith(f" But {taken}: race on a quieter machine.")
-    # Of a machine with more cores it is little; of one that is not known nobody can tell.
-    for environment in ({"cpu_count": 8}, {}):
-        (only,) = answer_lines(summary.model_copy(update={"environment": environment}))
-        assert "others took" not in only
-
-
-def test_cells_of_one_pipeline_are_told_apart_by_their_tasks() -> None:
-    assert said(cell_summary("a/b", 100, tasks=3), cell_summary("a/b", 400, tasks=6)) == [
-        "a/b with 6 tasks stored 4.0 times as many records/s as a/b with 3 tasks (lowest trial against highest: 4.0)."
-    ]
-
-
-def test_trials_that_overlap_are_not_called_a_difference() -> None:
-    (only,) = said(cell_summary("a/b", 90, 100, 120), cell_summary("c/d", 110, 115, 130))
-    assert only.endswith("but their trials overlap: this run cannot tell them apart." + UNCHECKED)
+    assert only.endswith(f" But {taken}: race on a quieter machine.") is is_said
 
 
 @pytest.mark.parametrize("cells", [[], [cell_summary("a/b", 5)]])
@@ -90,26 +61,11 @@ def test_without_two_cells_that_can_be_compared_only_what_is_missing_is_said(oth
     assert only.startswith("No answer. Not in the answer: c/d (")
 
 
-def sure(low: float, high: float) -> dict[str, object]:
-    return {"low": low, "high": high, "confidence": 0.95, "method": "m", "blocks": 5}
-
-
-def compared(low: float, high: float) -> list[CellSummary]:
-    """Two cells of a run that kept its rates without their blocks."""
-    slow = cell_summary("a/b", 90, 95, 100, 105, 130)
-    ratio = {"to": slow.cell, "estimate": 171.7, "blocks": 5, "interval": sure(low, high)}
-    return [slow, cell_summary("c/d", 15_000, 17_000, 19_000, ratio=ratio)]
-
-
-def test_the_answer_says_how_sure_it_is() -> None:
-    assert said(*compared(150.2, 190.4)) == [
-        "Best of each sink: c/d stored 172 times as many records/s as a/b (between 150 and 190 times, 95 %, 5 blocks)."
-        + UNCHECKED
-    ]
-
-
 def test_an_interval_that_holds_1_is_no_difference() -> None:
-    assert said(*compared(0.97, 1.0349)) == [
+    interval = {"low": 0.97, "high": 1.0349, "confidence": 0.95, "method": "m", "blocks": 5}
+    slow = cell_summary("a/b", 90, 95, 100, 105, 130)
+    ratio = {"to": slow.cell, "estimate": 171.7, "blocks": 5, "interval": interval}
+    assert said(slow, cell_summary("c/d", 15_000, 17_000, 19_000, ratio=ratio)) == [
         "Best of each sink: No difference found between c/d and a/b (between 0.97 and 1.03 times, 95 %, 5 blocks)."
         + UNCHECKED
     ]
@@ -129,16 +85,6 @@ def answering(cell: CellSummary, **queries: tuple[bool | None, bool | None]) -> 
 
 
 BOTH, NEITHER = {"day": (True, True), "near": (True, True)}, {"day": (True, False), "near": (True, False)}
-
-
-def test_only_cells_that_do_the_same_job_are_set_against_each_other() -> None:
-    bulk = answering(cell_summary(BULK, 27_000, 28_000), **BOTH)
-    bare = answering(cell_summary(JDBC, 84_000, 90_000), **NEITHER)
-    indexed = answering(cell_summary("postgres/jdbc-indexed", 13_000, 14_000), **BOTH)
-    assert said(bulk, bare, indexed) == [
-        "Equal jobs (both answer all 2 queries by an index): elasticsearch/camel-bulk stored 2.0 times as many"
-        " records/s as postgres/jdbc-indexed (lowest trial against highest: 1.9)."
-    ]
 
 
 def test_each_job_that_both_sinks_do_has_its_answer_the_largest_first() -> None:
@@ -198,13 +144,9 @@ def test_what_is_the_sinks_and_what_the_connectors_is_said_after_the_answers() -
     )
 
 
-@pytest.mark.parametrize(
-    ("between", "said_of_it"),
-    [(5_000, "One makes up for the other, so neither has a share"), (90_000, "One makes up for the other")],
-)
-def test_steps_in_opposite_directions_have_no_shares(between: float, said_of_it: str) -> None:
-    found = said(step(BULK, 10_000), step(BATCH, between), step(JDBC, 80_000, connector=DEBEZIUM))
-    assert said_of_it in found[-1]
+def test_steps_in_opposite_directions_have_no_shares() -> None:
+    found = said(step(BULK, 10_000), step(BATCH, 5_000), step(JDBC, 80_000, connector=DEBEZIUM))
+    assert "One makes up for the other, so neither has a share" in found[-1]
     assert "%" not in found[-1]
 
 
@@ -220,7 +162,7 @@ def test_a_cell_that_is_missing_from_a_way_is_named() -> None:
     assert found[-1].endswith("Sink or connector, in batches: not known without postgres/camel-sql-batch.")
 
 
-def test_a_job_that_a_cell_does_which_may_not_be_quoted_is_not_called_nobodys() -> None:
+def test_a_job_that_a_cell_does_which_may_not_be_quoted_is_not_overlooked() -> None:
     bulk, bare = answering(cell_summary(BULK, 15_000), **BOTH), answering(cell_summary(JDBC, 56_000), **NEITHER)
     (only,) = said(bulk, bare, answering(warming("postgres/jdbc-indexed", 26_000), **BOTH))
     assert only.startswith("No answer. Not in the answer: postgres/jdbc-indexed (at least 26,000 records/s, warming).")

@@ -7,12 +7,10 @@ import io
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, CellSummary, Connections, PlanRef, Reason, RunSummary
+from sinkbench.results import Audit, CellSummary, Connections, PlanRef, RunSummary
 from sinkbench.tables.cells import render, show
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
-
-TOO_MANY = "FATAL: sorry, too many clients already"
 
 
 def cell(label: str, *rates: float, **fields: object) -> CellSummary:
@@ -32,45 +30,11 @@ def line_of(text: str, start: str) -> list[str]:
     return next(line for line in text.splitlines() if line.startswith(start)).split()
 
 
-def test_an_invalid_cell_shows_its_reason_and_no_rate() -> None:
-    text = render(
-        summary(
-            cell(
-                "postgres/jdbc",
-                5,
-                invalid=["redis fell over", "so did we"],
-                passed=False,
-                verdict="invalid: redis fell over",
-            )
-        )
-    )
-    assert line_of(text, "postgres/jdbc")[3:6] == ["-", "-", "-"]
-    assert line_of(text, "postgres/jdbc")[-1] == "invalid"
-    assert "postgres/jdbc: invalid: redis fell over\n" in text
-    assert "postgres/jdbc: so did we\n" in text
-
-
 def test_reasons_that_differ_only_in_their_numbers_are_said_once() -> None:
     stalls = [because(f"no progress for {seconds} s", ReasonCode.NO_PROGRESS) for seconds in (30, 31, 32)]
     reasons = [because("connect-1 died"), *stalls, because("it slept", ReasonCode.UNKNOWN)]
     text = render(summary(cell("a/b", reasons=reasons, passed=False, verdict="invalid: connect-1 died")))
     assert "a/b: invalid: connect-1 died\na/b: no progress for 30 s (and 2 more like it)\na/b: it slept\n" in text
-
-
-def test_failed_tasks_are_counted_with_their_cause_below_the_table() -> None:
-    failed = cell(
-        "postgres/jdbc",
-        tasks=24,
-        failed_tasks=16,
-        failure=TOO_MANY,
-        invalid=["16 of 24 tasks FAILED"],
-        passed=False,
-        verdict=f"16 of 24 tasks FAILED: {TOO_MANY}",
-    )
-    text = render(summary(cell("postgres/jdbc", 5), failed))
-    assert line_of(text, "postgres/jdbc ")[-1] == "ok"
-    assert f"postgres/jdbc with 24 tasks: 16 of 24 tasks FAILED: {TOO_MANY}\n" in text
-    assert " FAILED\n" in text
 
 
 def test_lost_and_duplicated_records_are_loud() -> None:
@@ -93,7 +57,7 @@ def test_who_else_was_there_stands_below_the_table() -> None:
     assert "Also there when the run began: connector by-hand (3 tasks)." in text
 
 
-def test_beside_a_zero_stands_how_many_trials_were_not_audited() -> None:
+def test_next_to_a_zero_stands_how_many_trials_were_not_audited() -> None:
     text = render(summary(cell("postgres/jdbc", 1_000, 2_000, not_audited=1)))
     row = [line.split() for line in text.splitlines()]
     start = next(place for place, words in enumerate(row) if words[:1] == ["postgres/jdbc"])
@@ -105,7 +69,7 @@ def test_beside_a_zero_stands_how_many_trials_were_not_audited() -> None:
     ]
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 132, 140])
+@pytest.mark.parametrize("width", [80, 99, 100, 140])
 def test_the_table_fits_its_width_and_no_number_is_cut(width: int) -> None:
     cells = [
         cell(
@@ -147,18 +111,8 @@ def test_into_a_pipe_there_is_no_colour_and_letters_it_lacks_are_replaced() -> N
     assert "a/?" in ascii_only.read()
 
 
-RATE = {"median": 100, "low": 90, "high": 130, "values": [90, 95, 100, 105, 130]}
-
-
 def sure(low: float, high: float) -> dict[str, object]:
     return {"low": low, "high": high, "confidence": 0.95, "method": "m", "blocks": 5}
-
-
-def compared(low: float, high: float) -> list[CellSummary]:
-    slow = cell("a/b", records_per_second={**RATE, "interval": sure(92, 118)})
-    ratio = {"to": slow.cell, "estimate": 171.7, "blocks": 5, "interval": sure(low, high)}
-    fast = {"median": 17_000, "low": 1, "high": 2, "values": [1, 2], "interval": sure(15_000, 19_000)}
-    return [slow, cell("c/d", records_per_second=fast, ratio=ratio)]
 
 
 def test_scaling_is_shown_below_with_its_peak_or_why_there_is_no_fit() -> None:
@@ -182,15 +136,3 @@ def test_scaling_is_shown_below_with_its_peak_or_why_there_is_no_fit() -> None:
     assert "c/d: the data do not support a fit: too few\n" in text
     flat = {**law, "peak_tasks": None, "coherency": {"estimate": 0}}
     assert "no peak within the data (too few trials for an interval)" in render(summary(scaling=[flat]))
-
-
-def test_a_cell_that_is_not_warm_shows_what_it_surely_reaches_and_is_in_no_ratio() -> None:
-    reason = Reason(code=ReasonCode.NOT_WARM, text="still warming: x", figures={"records_per_second": 476})
-    cold = cell("elasticsearch/camel-index", 229, 343, 476, at_least=reason)
-    text = render(summary(cold, cell("postgres/jdbc", 60_000, 61_000)))
-    row = next(line for line in text.splitlines() if line.startswith("elasticsearch/camel-index"))
-    assert "at least 476" in row
-    assert "343" not in row
-    assert row.endswith("warming")
-    assert "elasticsearch/camel-index: at least 476 records/s, still warming: x" in text
-    assert line_of(text, "postgres/jdbc")[5] == "x1.0"

@@ -1,6 +1,8 @@
-"""Durability beside the rate: a table where it is worth one, and a sentence where unlike cells are compared."""
+"""Durability in a table of its own, and in a sentence where unlike cells are compared."""
 
 from __future__ import annotations
+
+import pytest
 
 from sinkbench.results import CellSummary, Durability
 from sinkbench.tables.answers import answer_lines
@@ -11,12 +13,13 @@ from tests.support.trials import cell_summary, run_summary
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
 KAFKA = "acks all, 3 of 3 in sync"
 TWICE = Durability(text="2 nodes, disk", nodes=2, on_disk=2, kafka=KAFKA, kafka_nodes=3)
+ACKS_1 = TWICE.model_copy(update={"kafka": "acks 1"})
 ASYNC = Durability(text="1 node, memory (5 s)", nodes=1, on_disk=0, kafka=KAFKA, kafka_nodes=3)
 USUAL = Durability(text="1 node, disk", nodes=1, on_disk=1, kafka="acks all, 1 of 1 in sync", kafka_nodes=1)
 
 
-def bulk(durability: Durability | None, label: str = BULK) -> CellSummary:
-    return cell_summary(label, 27_000, 28_000, 29_000, durability=durability)
+def bulk(durability: Durability | None) -> CellSummary:
+    return cell_summary(BULK, 27_000, 28_000, 29_000, durability=durability)
 
 
 def jdbc(durability: Durability | None, label: str = JDBC) -> CellSummary:
@@ -32,27 +35,24 @@ def test_what_is_as_usual_has_a_table_in_the_report_only() -> None:
     assert durability_table(old, always=True) is None
 
 
-def test_an_answer_says_that_its_cells_are_not_equally_durable() -> None:
-    (only,) = answer_lines(run_summary(bulk(ASYNC), jdbc(TWICE)))
-    assert only.endswith(
-        " They do not store as durably: postgres/jdbc on 2 nodes, disk;"
-        " elasticsearch/camel-bulk on 1 node, memory (5 s)."
-    )
-    # Of a single sink, too, whose safety is varied.
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (ASYNC, TWICE, "They do not store as durably: postgres/jdbc on 2 nodes, disk; {} on 1 node, memory (5 s)."),
+        (TWICE, ACKS_1, "postgres/jdbc on 2 nodes, disk (acks 1); {} on 2 nodes, disk (acks all, 3 of 3 in sync)."),
+        (None, TWICE, "How durably {} stores is not known."),
+    ],
+)
+def test_an_answer_says_which_cells_are_not_equally_durable(
+    one: Durability | None, other: Durability, said: str
+) -> None:
+    (only,) = answer_lines(run_summary(bulk(one), jdbc(other)))
+    assert only.endswith(f" {said.format(BULK)}")
+
+
+def test_an_answer_of_one_sink_whose_safety_is_varied_says_so_too() -> None:
     (safety,) = answer_lines(run_summary(jdbc(TWICE, "a/on"), cell_summary("a/off", 99_000, durability=ASYNC)))
     assert "They do not store as durably: a/off on 1 node, memory (5 s); a/on on 2 nodes, disk." in safety
-
-
-def test_an_answer_of_acknowledgements_that_differ_names_these() -> None:
-    (only,) = answer_lines(run_summary(bulk(TWICE), jdbc(TWICE.model_copy(update={"kafka": "acks 1"}))))
-    assert only.endswith(
-        "postgres/jdbc on 2 nodes, disk (acks 1); elasticsearch/camel-bulk on 2 nodes, disk (acks all, 3 of 3 in sync)."
-    )
-
-
-def test_an_answer_says_of_which_cell_nobody_knows_it() -> None:
-    (only,) = answer_lines(run_summary(bulk(None), jdbc(TWICE)))
-    assert only.endswith(" How durably elasticsearch/camel-bulk stores is not known.")
 
 
 def test_an_answer_of_equally_durable_cells_says_nothing_of_it() -> None:

@@ -10,7 +10,7 @@ from sinkbench.analysis.limits import GENERATOR
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
-from sinkbench.summary.cells import scalings, summarize
+from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.trial.workloads.sustain import clock_step
 from tests.support.trials import a_cell, run_summary, with_limits
@@ -70,13 +70,8 @@ def test_records_stored_before_they_were_due_are_shown_with_the_likely_reason(ea
 )
 def test_one_trial_that_did_not_keep_up_is_the_cells_verdict(worst: Lag, word: str) -> None:
     (cell,) = summarize([SUSTAIN], [trial(SUSTAIN, 1, lag(BOUNDED)), trial(SUSTAIN, 2, worst)])
-    assert not cell.passed
+    assert (cell.passed, cell.lag) == (False, worst)
     assert cell.verdict.startswith(word)
-    assert cell.lag == worst
-    text = render(run(cell))
-    row = next(line for line in text.splitlines() if line.startswith("postgres/jdbc "))
-    assert row.rstrip().endswith(word.split(":")[0])
-    assert word in text
 
 
 def test_nothing_is_cut_off_where_every_column_is_full() -> None:
@@ -106,23 +101,6 @@ def searched(*outcomes: str) -> CapacitySearch:
         assert search.next() is not None
         search.take(outcome)
     return search
-
-
-def test_a_capacity_is_what_was_confirmed_by_the_trials_that_confirmed_it() -> None:
-    search = searched(BOUNDED, GROWING, BOUNDED, BOUNDED)
-    trials = [
-        trial(SEARCHED, 0, lag(BOUNDED), 1_000.0, pilot=True),
-        trial(SEARCHED, 0, lag(GROWING, 300), 1_400.0, pilot=True),
-        trial(SEARCHED, 1, lag(BOUNDED), 1_000.0),
-        trial(SEARCHED, 2, lag(BOUNDED), 1_000.0),
-    ]
-    (cell,) = summarize([SEARCHED], trials, {SEARCHED.key: search})
-    assert (cell.verdict, cell.trials) == ("ok", 2)
-    assert cell.records_per_second is not None
-    assert (cell.records_per_second.median, cell.records_per_second.interval) == (1_000, None)
-    text = render(run(cell))
-    assert "the search offered 1,000 bounded, 1,400 growing, 1,000 again bounded, 1,000 again bounded" in text
-    assert scalings([SEARCHED], trials) == []
 
 
 def test_a_search_that_confirmed_nothing_gives_no_number_and_says_so() -> None:

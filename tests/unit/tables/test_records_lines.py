@@ -45,14 +45,3 @@ def test_what_must_be_known_of_them_is_said() -> None:
 
 def test_that_they_went_round_is_said() -> None:
     assert lines(90_000, 3)[1].startswith("They are fewer than a trial took: they went round up to 30.0 times")
-
-
-def test_it_is_said_of_how_many_records_the_content_was_checked() -> None:
-    def said(**counts: int) -> list[str]:
-        audit = {"produced": 1_000, "stored": 1_010, "lost": 0, "duplicates": 10, **counts}
-        return record_lines(run_summary(cell_summary(audit=audit), cell_summary(audit=None)))
-
-    assert said() == []
-    assert said(checked=1_000) == ["1,000 of 1,000 stored records were compared with the checksums that they bear."]
-    some = "333 of 1,000 stored records were compared with the checksums that they bear"
-    assert said(checked=333) == [f"{some}: of a trial with many, evenly chosen ones."]

@@ -8,11 +8,12 @@ from sinkbench.errors import ReasonCode
 from sinkbench.metrics.cost import COSTS, with_prices
 from sinkbench.metrics.format import megabytes, money
 from sinkbench.metrics.memory import RESOURCES
-from sinkbench.results import CellSummary, Cost, Memory, Prices, Reason, Spread
+from sinkbench.results import CellSummary, Cost, Memory, Prices, Spread
 from sinkbench.tables.cells import render
 from sinkbench.tables.percell import cell_table
 from sinkbench.tables.prices import price_lines
 from sinkbench.tables.text import plain_text
+from tests.support.present import present
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
 
@@ -63,23 +64,10 @@ def test_two_loads_of_a_pipeline_and_a_re_scaled_cell_and_its_cold_start_are_tol
     assert "at 900 records/s" in text
     again = with_prices(run_summary(held(), held(rescale={"tasks_before": 1})), PRICES)
     for table in (cell_table(RESOURCES, again), cell_table(COSTS, again)):
-        assert table is not None
-        assert [str(each).replace("\n", " ") for each in table.columns[0].cells] == [
+        assert [str(each).replace("\n", " ") for each in present(table).columns[0].cells] == [
             "elasticsearch/camel-bulk with 3 tasks",
             "elasticsearch/camel-bulk from 1 to 3 tasks",
         ]
-
-
-def test_a_cell_whose_figures_may_not_be_compared_says_why() -> None:
-    lost = Reason(code=ReasonCode.LOST, text="3 records LOST")
-    cells = [
-        held(label="a", passed=False, verdict=lost.text, faults=[lost]),
-        held(label="b", at_least=because("still warming", ReasonCode.NOT_WARM)),
-        held(label="c", notes=["look"]),
-    ]
-    table = cell_table(RESOURCES, run_summary(*cells))
-    assert table is not None
-    assert [str(each) for each in table.columns[0].cells] == ["a (LOST)", "b (warming)", "c"]
 
 
 def test_a_long_name_has_several_lines_in_a_narrow_table() -> None:
@@ -87,8 +75,7 @@ def test_a_long_name_has_several_lines_in_a_narrow_table() -> None:
     loads = [held(label=label, mode="sustain", offered_records_per_second=rate) for rate in (5_000, 9_000)]
     run = with_prices(run_summary(*loads), PRICES)
     for table in (cell_table(RESOURCES, run, 80), cell_table(COSTS, run)):
-        assert table is not None
-        assert "".join(str(next(iter(table.columns[0].cells))).split()) == f"{label}with3tasksat5,000records/s"
+        assert "".join(str(next(iter(present(table).columns[0].cells))).split()) == f"{label}with3tasksat5,000records/s"
         assert "\u2026" not in plain_text([table], 80)
 
 

@@ -1,0 +1,15 @@
+"""Values that a test needs to be there before it asks for their parts."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+__all__ = ["present"]
+
+Value = TypeVar("Value")
+
+
+def present(value: Value | None) -> Value:
+    """The value, which must not be None."""
+    assert value is not None
+    return value
