@@ -156,7 +156,7 @@ def test_flags_are_kept_by_name_and_the_last_one_holds() -> None:
 
 
 @given(st.lists(st.text() | st.from_regex(r"-(XX:|X|D)[\w.:=/+-]*", fullmatch=True)))
-def test_no_flag_holds_a_path_or_a_word_of_somebodys_own(words: list[str]) -> None:
+def test_no_flag_holds_a_path_or_a_word_of_the_user(words: list[str]) -> None:
     for value in flags_of(words).values():
         assert isinstance(value, bool) or str(value)[0].isdigit()
         assert "/" not in str(value)
@@ -171,7 +171,7 @@ def test_the_version_of_java_is_read_from_newer_and_older_exporters() -> None:
     assert [common(each) for each in (["a", None, "a"], ["a", "b"], [None])] == ["a", "different", None]
 
 
-def test_the_javas_of_all_services_are_told_without_a_path() -> None:
+def test_the_javas_of_all_services_are_shown_without_a_path() -> None:
     found = jvms(
         NOWHERE,
         {"kafka": BROKER, "connect-1": WORKER, "connect-2": WORKER, "postgres": ["postgres"]},
@@ -186,7 +186,10 @@ def test_the_javas_of_all_services_are_told_without_a_path() -> None:
     assert "/" not in json.dumps(found)
 
 
-def test_what_is_not_shown_of_a_java_is_not_known() -> None:
+def test_what_a_container_does_not_show_of_a_java_is_not_known() -> None:
+    check = ["90", "4", "kcat -b kafka:9092 -L"]
+    processes = [check, ["101", "4", "/sbin/docker-init -- run"], ["107", "101", "java -Xmx768m kafka.Kafka"]]
+    assert (command_of(processes), command_of([check])) == (["java", "-Xmx768m", "kafka.Kafka"], [])
     unknown = {"version": None, "flags": None}
     found = jvms(NOWHERE, {}, {"elasticsearch": About()})
     assert found == dict.fromkeys(("kafka", "connect", "elasticsearch"), unknown)
@@ -231,11 +234,3 @@ def test_a_sinks_settings_are_added_and_not_forgotten() -> None:
 )
 def test_a_containers_limits_are_read_from_the_engines_answer(told: dict[str, object], expected: Allowance) -> None:
     assert allowance_of(told) == expected
-
-
-def test_the_command_of_a_container_is_that_of_its_service() -> None:
-    check = ["90", "4", "kcat -b kafka:9092 -L"]
-    processes = [check, ["101", "4", "/sbin/docker-init -- run"], ["107", "101", "java -Xmx768m kafka.Kafka"]]
-    assert command_of(processes) == ["java", "-Xmx768m", "kafka.Kafka"]
-    assert command_of([check]) == []
-    assert command_of([]) == []

@@ -120,7 +120,7 @@ def test_a_class_is_mapped_as_a_whole_generators_too() -> None:
     assert Client.rows.__name__ == "rows"
 
 
-def test_a_certificate_that_cannot_be_read_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_read_is_named_with_its_file(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match=r"ca.pem: cannot be used as the CA: No such file"):
         tls(Access(ca=tmp_path / "ca.pem"))
 

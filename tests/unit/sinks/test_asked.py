@@ -81,7 +81,7 @@ def test_a_name_with_dots_makes_objects_and_an_object_has_no_type() -> None:
     assert compare(body, found) == compare({}, became())
 
 
-def test_what_a_template_has_added_is_told() -> None:
+def test_what_a_template_has_added_is_shown() -> None:
     found = became(
         {"index.default_pipeline": "stamp", "index.number_of_shards": "5"},
         {**fields(a={"type": "long", "store": True}, extra={"type": "date"}), "dynamic": "strict"},

@@ -113,7 +113,7 @@ def test_pgbouncer_is_set_by_its_console_and_back_by_its_file() -> None:
     assert console.done[-2:] == ["RELOAD", "RECONNECT"]
 
 
-def test_a_setting_that_this_pgbouncer_lacks_is_told_with_its_version_and_what_to_do() -> None:
+def test_a_setting_that_this_pgbouncer_lacks_is_named_with_its_version_and_what_to_do() -> None:
     console: Any = Console("1.18.0/bouncer")
     assert refusal_of_pooler(console, {"pool_mode": "session"}) is None
     for name, since in (("max_prepared_statements", "; that came with 1.21"), ("other", "")):

@@ -1,4 +1,4 @@
-"""Connector files and queries of somebody's own: no other file is read, no command run, no secret sent for them."""
+"""Connector files and queries of a user: no other file is read, no command run, no secret sent for them."""
 
 from __future__ import annotations
 

@@ -102,9 +102,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Server]:
 def test_of_replicas_the_one_that_has_most_takes_over() -> None:
     assert farthest({"postgres-2": 5, "postgres-3": 9}) == "postgres-3"
     assert farthest({"postgres-2": 5, "postgres-3": 5}) == "postgres-2"
-
-
-def test_commits_wait_for_one_of_the_others_if_there_is_one() -> None:
+    # Commits wait for one of the others, if there is one.
     assert waiting_for(["postgres"]) == "synchronous_standby_names = 'FIRST 1 (\"postgres\")'"
     assert waiting_for([]) == "synchronous_standby_names = ''"
 
@@ -166,7 +164,7 @@ def test_the_roles_are_changed_back_from_wherever_a_controller_was_killed(
     assert not servers["postgres"].standby
 
 
-def test_what_cannot_be_changed_back_is_told_with_what_to_do(
+def test_what_cannot_be_changed_back_is_shown_with_what_to_do(
     settings: Settings, processes: Processes, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(roles: PostgresRoles, name: str) -> None:

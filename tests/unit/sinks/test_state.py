@@ -21,7 +21,7 @@ from sinkbench.stack import Endpoint
 ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12, "waited_for": 0}
 
 
-def test_connections_of_jdbc_are_told_from_those_of_a_pooler_and_our_own() -> None:
+def test_connections_of_jdbc_are_distinguished_from_those_of_a_pooler_and_our_own() -> None:
     names = [*["PostgreSQL JDBC Driver"] * 3, "sinkbench", "psql"]
     sessions = [{"name": name, "port": port} for name, port in zip(names, (1, 2, 3, 4, -1), strict=True)]
     found = postgres.database_of(ASKED, sessions, pooled={3, 7})

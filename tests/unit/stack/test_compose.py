@@ -218,8 +218,7 @@ def test_each_node_of_several_is_reached_in_starting_order_and_checked() -> None
 def test_a_node_that_is_gone_is_neither_asked_first_nor_waited_for() -> None:
     others = [each for each in CLUSTERS if each.service != "kafka"]
     found = endpoints_of(others, False, PUBLISHED, frozenset({"elasticsearch-3"}))
-    assert found.kafka == "127.0.0.1:19094,127.0.0.1:19096"
-    assert found.brokers["kafka"] == "127.0.0.1:0"
+    assert (found.kafka, found.brokers["kafka"]) == ("127.0.0.1:19094,127.0.0.1:19096", "127.0.0.1:0")
     assert {each.options["nodes"] for each in found.sinks["elasticsearch"].nodes.values()} == {"2"}
 
 

@@ -26,7 +26,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
         ("task-thread-G1 ", None),
     ],
 )
-def test_threads_are_told_apart_by_their_names(thread: str, part: str | None) -> None:
+def test_threads_are_known_by_their_names(thread: str, part: str | None) -> None:
     assert part_of(thread) == part
 
 

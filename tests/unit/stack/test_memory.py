@@ -23,7 +23,7 @@ ZOMBIE = b"Name:\tpostgres\nState:\tZ (zombie)\nThreads:\t1\n"
 KB = 1024
 
 
-def test_own_pages_are_told_from_those_of_files_and_from_shared_memory() -> None:
+def test_own_pages_are_distinguished_from_those_of_files_and_from_shared_memory() -> None:
     assert resident_of(BACKEND) == Resident(own=3396 * KB, files=14380 * KB, shared=25024 * KB)
     assert resident_of(ZOMBIE) is None
 

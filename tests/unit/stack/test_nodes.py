@@ -159,7 +159,7 @@ def test_every_node_of_the_published_stack_is_reached(settings: Made) -> None:
     assert [{each.options["nodes"] for each in nodes} for nodes in (elastic.nodes.values(), alone)] == [{"3"}, {"2"}]
 
 
-def test_too_little_memory_is_told_with_what_it_needs_and_what_there_is(settings: Made) -> None:
+def test_too_little_memory_is_refused_with_what_it_needs_and_what_there_is(settings: Made) -> None:
     topology = settings().layout
     check_memory(topology, needed_bytes(topology))
     with pytest.raises(StackError) as refused:

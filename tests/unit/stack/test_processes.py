@@ -40,7 +40,7 @@ def refused(port: int) -> str:
     return str(error.value)
 
 
-def test_a_service_of_a_stack_whose_checkout_was_moved_is_told_with_the_command_that_stops_it(tmp_path: Path) -> None:
+def test_a_service_of_a_stack_whose_checkout_was_moved_is_named_with_the_command_that_stops_it(tmp_path: Path) -> None:
     gone, there = tmp_path / "büro test" / "var", tmp_path
     with listening(**{SERVICES_OF: str(gone)}) as port:
         said = refused(port)

@@ -1,4 +1,4 @@
-"""Sinks as entry points: somebody's package brings one, and what is wrong with it is told in one line."""
+"""Sinks as entry points: another package brings one, and a mistake in it is one line."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_two_sinks_of_one_name_and_one_with_the_name_of_a_service_are_refused(br
         sink_kinds()
 
 
-def test_a_sink_that_there_is_not_is_told_with_those_that_there_are(tmp_path: Path) -> None:
+def test_a_sink_that_there_is_not_is_named_with_those_that_there_are(tmp_path: Path) -> None:
     nowhere = Endpoints("", {}, {})
     said = "connectors/oracle: no sink is called that; there are elasticsearch, postgres"
     with pytest.raises(StackError, match=said):

@@ -30,7 +30,7 @@ def test_a_second_start_keeps_the_passwords_which_stay_secret_and_issues_certifi
         assert password not in redacted(f"login of {password} failed")
 
 
-def test_camel_is_told_how_to_reach_elasticsearch_by_a_file_that_the_environment_names(tmp_path: Path) -> None:
+def test_camel_learns_how_to_reach_elasticsearch_from_a_file_that_the_environment_names(tmp_path: Path) -> None:
     security = secure_processes(tmp_path / "a \\ security", None)
     scheme, _, path = security.environment["CAMEL_COMPONENT_PROPERTIES_LOCATION"].partition(":")
     assert scheme == "file"

@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def write(path: Path) -> int | None:
-    """Writes a page to a new file; returns the error's number, if it fails."""
+    """The number of the error with which writing a page to a new file fails."""
     try:
         path.write_bytes(PAGE)
     except OSError as error:
