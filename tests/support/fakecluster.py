@@ -257,32 +257,11 @@ class SlowSampler(FakeSampler):
 class FakeCluster:
     """Stands for `Cluster`, as far as a trial and a race use it.
 
-    Attributes:
-        rate: what the sink stores, in records per second.
-        lost, twice: records that are lost, or stored twice.
-        helds: what must hold in the sink at each look, in turn; then all does.
-        partitions: where the topic's partitions are.
-        promise: what the sink promises of what it calls stored.
-        bloats: what changes have left in the sink at each look, in turn.
-        failed: tasks that FAILED.
-        dies: when the mortal service dies, in seconds; None if it does not.
-        mortal: which one that is.
-        exit_code: the one that the dead end with.
-        frozen: from when to when the sink stores nothing, in seconds; None if it never stands still.
-        stuck: whether the sink stores nothing at the moment.
-        breaks: called with what is done to a service or the connector, as `kill postgres`, to say what follows from it.
-        revived: whether it was started again.
-        rate_after: what the sink stores from then on.
-        refused: why the connection that the connector makes does not come about.
-        dead: services that do not run.
-        compiling: share of Kafka's CPU time that its compilers take.
-        there: what was created and not removed.
-        meets: who else is there at each look, in turn.
-        set_to: what the sink's services are set to at the moment.
-        arrived: when records arrived in the sink; None if it does not tell.
-        notes_of_target: what the sink says of the target that it has made.
-        configs: those of connectors that were started, in turn.
-        calls: which steps that leave something behind were called, in turn.
+    The sink stores `rate` records a second, `rate_after` once it was `revived`, none while it is `stuck` or `frozen`
+    (from when to when, in seconds). The `mortal` service dies after `dies` seconds, with `exit_code`; those that are
+    `dead` do not run. `helds`, `bloats` and `meets` are what is found at each look, in turn. `breaks` is called with
+    what is done to a service or the connector, as `kill postgres`, to say what follows from it. `there` is what was
+    created and not removed; `calls` are the steps that leave something behind, `configs` those of started connectors.
     """
 
     plan: Plan

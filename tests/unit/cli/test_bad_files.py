@@ -1,13 +1,12 @@
 """Every reader of a file takes what it finds or refuses it in a few lines with the file's name: no traceback, no hang.
 
-`scripts/test --all` tries 1,000 bad files for each reader; `-rP` shows how many of them were taken and refused.
+`scripts/test --all` tries 1,000 bad files for each reader.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,13 +108,7 @@ def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Reader:
-    """A good file, and what reads it.
-
-    Attributes:
-        file: its name, or a pattern, below the folder.
-        good: its content; empty if it is part of a run that was kept.
-        like: how bad files of the syntax look: "yaml", "json" or "".
-    """
+    """A good file (its content is empty if it is part of a run that was kept), and what reads it."""
 
     file: str
     good: bytes
@@ -135,6 +128,10 @@ class Reader:
 def _connector(root: Path) -> None:
     config = read_connector(root / "connectors" / "postgres" / "jdbc.json")
     conninfo_of({key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()})
+
+
+def _thresholds(root: Path) -> None:
+    load_thresholds(root / "thresholds.yaml", root / "connectors")
 
 
 def _samples(root: Path) -> None:
@@ -177,12 +174,7 @@ READERS = {
     "stack file": Reader("clusters.yaml", STACK, lambda root: load_stack_file(root / "clusters.yaml"), "yaml"),
     "secret": Reader("secret", b"hushhush\n", lambda root: load_stack_file(root / "clusters.yaml")),
     "connector": Reader("connectors/postgres/jdbc.json", CONNECTOR, _connector, "json"),
-    "thresholds": Reader(
-        "thresholds.yaml",
-        THRESHOLDS,
-        lambda root: load_thresholds(root / "thresholds.yaml", root / "connectors"),
-        "yaml",
-    ),
+    "thresholds": Reader("thresholds.yaml", THRESHOLDS, _thresholds, "yaml"),
     "prices": Reader("prices.yaml", PRICES, lambda root: load_prices(root / "prices.yaml"), "yaml"),
     "query": Reader("queries/one.yaml", QUERY, lambda root: load_queries(root / "queries"), "yaml"),
     "topology": Reader("topology.yaml", TOPOLOGY, lambda root: load_topology("topology.yaml", root, CHECKOUT), "yaml"),
@@ -217,9 +209,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "a terabyte": _sparse,
     "empty": lambda path: path.write_bytes(b""),
     "binary": lambda path: path.write_bytes(bytes(range(256)) * 4 + b"\n"),
-    "zeros": lambda path: path.write_bytes(b"\0" * 4096 + b"\n"),
     "utf-16": lambda path: path.write_bytes('{"a": "b"}\n'.encode("utf-16")),
-    "latin-1": lambda path: path.write_bytes('a: "b\xfcro"\n'.encode("latin-1")),
     "a link to itself": lambda path: path.symlink_to(path),
 }
 
@@ -257,17 +247,12 @@ def test_what_is_not_the_expected_file_is_refused_by_its_name(name: str, world: 
 
 BAD_JSON = {
     "deep": "[" * 2_000,
-    "deep and closed": '{"a":' * 500 + "1" + "}" * 500,
     "nan": '{"format": NaN}',
-    "infinity": '{"format": -Infinity}',
     "too large": '{"format": 1e999}',
     "many digits": '{"format": ' + "9" * 5000 + "}",
     "twice": '{"format": 1, "format": 1}',
     "half a character": '{"format": "\\ud800"}',
     "list": "[]",
-    "number": "7",
-    "null": "null",
-    "text": '"x"',
     "cut": '{"format": 1',
 }
 
@@ -286,7 +271,6 @@ BAD_YAML = {
     "twice": "name: a\nname: b",
     "binary value": "name: !!binary aGk=",
     "python": "a: !!python/object:os.system x",
-    "list": "- 1",
     "keys": "? [1, 2]\n: 3\nnull: 1\ntrue: 2\n1.5: 3",
     "zero": 'name: "a\\0b"\nplan: "a\\0b"\ncurrency: "a\\0"\nkafka: "\\0"',
     "huge": "a:\n" + "- 1\n" * 100_000,
@@ -309,7 +293,6 @@ def test_yaml_that_is_no_such_file_is_refused_in_a_few_lines(name: str, world: P
     ("text", "said"),
     [
         ('{"name": "x"}', "an object with name and config"),
-        ('{"name": "x", "config": []}', "an object with name and config"),
         ('{"name": "x", "config": {"a": {"b": 1}}}', "config.a is no text"),
     ],
 )
@@ -355,18 +338,6 @@ def test_a_file_that_may_not_be_read_is_named(name: str, world: Path) -> None:
     assert "ermission" in refused(world, name, lambda path: path.touch(mode=0o000))
 
 
-def _told(ended: Counter[str]) -> str:
-    """How many ended in which way."""
-    return ", ".join(f"{count:,} {how}" for how, count in sorted(ended.items()))
-
-
-def _is_one_line_or_few(error: Exception) -> None:
-    said = str(error)
-    assert said
-    assert said.count("\n") <= 5, said
-    assert len(said) < 20_000, said
-
-
 @contextmanager
 def as_it_was(file: Path) -> Iterator[None]:
     """Puts back what the file held."""
@@ -384,7 +355,6 @@ def test_bad_files_are_taken_or_refused_in_a_few_lines(name: str, world: Path) -
     file = reader.path(world)
     good = file.read_bytes()
     content = YAML(typ="safe", pure=True).load(good) if reader.like else None
-    ended: Counter[str] = Counter()
 
     @settings(max_examples=max(1, int(EXAMPLES * reader.share) // FILES_OF_A_SEED))
     @given(st.randoms(use_true_random=True))
@@ -395,17 +365,17 @@ def test_bad_files_are_taken_or_refused_in_a_few_lines(name: str, world: Path) -
             file.write_bytes(bad)
             try:
                 reader.read(world)
-                ended["taken"] += 1
-            except (SinkbenchError, LoadgenError) as error:
-                _is_one_line_or_few(error)
-                ended["refused"] += 1
+            except REFUSED as error:
+                said = str(error)
+                assert said
+                assert said.count("\n") <= 5, said
+                assert len(said) < 20_000, said
             except BaseException as error:
                 error.add_note(f"of the content {bad!r}")
                 raise
 
     with as_it_was(file):
         fuzz()
-    print(f"{ended.total():,} bad files of {name}: {_told(ended)}")
 
 
 @pytest.fixture(scope="module")
@@ -434,7 +404,6 @@ def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
     first, *rest = [good] if kept == "summary.json" else good.splitlines()
     content = json.loads(first)
     files = OF_REPORTS if command == "report" else OF_COMMANDS
-    ended: Counter[str] = Counter()
 
     @settings(max_examples=max(1, files // FILES_OF_A_SEED))
     @given(st.randoms(use_true_random=True))
@@ -444,9 +413,7 @@ def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
             bad = (changed_values(random, content) if alike else changed_json(random, content, NAMES)).decode()
             file.write_text("\n".join([bad, *rest, ""]))
             try:
-                code = main(COMMANDS[command](str(run)))
-                assert code in (0, 2)
-                ended["refused" if code else "taken"] += 1
+                assert main(COMMANDS[command](str(run))) in (0, 2)
                 said = capsys.readouterr().err
                 assert said.count("\n") <= 1, said
             except BaseException as error:
@@ -455,4 +422,3 @@ def test_a_command_takes_a_run_with_other_values_or_refuses_it_in_a_line(
 
     with as_it_was(file):
         fuzz()
-    print(f"{ended.total():,} bad runs for {command}: {_told(ended)}")

@@ -57,10 +57,8 @@ def summed_up(run: Path, trials: int, *, complete: bool) -> RunSummary:
     folder = RunFolder(run)
     plan = load_plan(folder.plan_path, run / "connectors")
     taken = read_trials(folder.trials_path)[:trials]
-    cells = expand(plan, 3)
-    return summary_of(
-        folder.run, plan, cells, taken, complete=complete, environment=ENVIRONMENT, limits=[LIMIT], resumed=["now"]
-    )
+    more = {"environment": ENVIRONMENT, "limits": [LIMIT], "resumed": ["now"]}
+    return summary_of(folder.run, plan, expand(plan, 3), taken, complete=complete, **more)
 
 
 @settings(max_examples=count(20, 4), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,15 +76,12 @@ def test_a_run_that_was_killed_is_read_up_to_its_last_whole_trial(
     assert sum(cell.trials for cell in kept.summary.cells) == len(kept.trials) == trials
 
 
-def test_a_run_whose_last_lines_power_has_turned_into_zeros_is_read(whole: Path, tmp_path: Path) -> None:
-    run = cut(whole, tmp_path / "results" / "killed", 3, 3)
+def test_a_run_without_a_summary_that_ends_in_zeros_has_its_trials_but_does_not_know_its_machine(
+    whole: Path, tmp_path: Path
+) -> None:
+    run = cut(whole, tmp_path / "results" / "killed", 4, None)
     with (run / "trials.jsonl").open("ab") as lines:
         lines.write(b"\0" * 4096)
-    assert len(load_run(run).trials) == 3
-
-
-def test_a_run_without_a_summary_has_its_trials_but_does_not_know_its_machine(whole: Path, tmp_path: Path) -> None:
-    run = cut(whole, tmp_path / "results" / "killed", 4, None)
     found = load_summary(run)
     assert (found.run, found.complete, found.environment) == ("killed", False, {})
     assert sum(cell.trials for cell in found.cells) == 4
@@ -96,16 +91,13 @@ def test_a_summary_of_a_plan_that_is_gone_is_read_as_it_stands(whole: Path, tmp_
     run = cut(whole, tmp_path / "results" / "killed", 4, 3)
     (run / "plan.yaml").write_text("name: other\nunheard_of: 1\n")
     assert load_summary(run) == read_summary(run)
+    # One that has ended is not summed up again.
+    ended = Path(shutil.copytree(whole, tmp_path / "results" / "ended"))
+    (ended / "trials.jsonl").write_text("not read\n")
+    assert load_summary(ended) == read_summary(whole)
 
 
-def test_a_run_that_has_ended_is_not_summed_up_again(whole: Path, tmp_path: Path) -> None:
-    run = tmp_path / "results" / "ended"
-    shutil.copytree(whole, run)
-    (run / "trials.jsonl").write_text("not read\n")
-    assert load_summary(run) == read_summary(whole)
-
-
-@pytest.mark.parametrize("trials", [0, 1, 7])
+@pytest.mark.parametrize("trials", [0, 7])
 def test_every_command_takes_a_run_that_was_killed(
     trials: int, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,17 +149,16 @@ Damage = Callable[[Path], object]
     ("damage", "said"),
     [
         (lambda run: (run / "summary.json").write_text("{"), "summary.json: is not JSON"),
-        (lambda run: (run / "summary.json").write_text(""), "summary.json: is not JSON"),
         (
             lambda run: (run / "summary.json").write_text('{"format": 2}'),
-            "has format 2, this sinkbench reads format 1; race again",
+            "has format 2, this sinkbench reads format 1;",
         ),
         (lambda run: (run / "trials.jsonl").write_text("{}\n"), "trials.jsonl:1: is not a trial"),
         (lambda run: [(run / name).unlink() for name in ("summary.json", "trials.jsonl")], EMPTY),
         (lambda run: [shutil.rmtree(run), run.mkdir()], "is no run, there is no summary.json in it"),
         (lambda run: shutil.rmtree(run), "there is no such file; name a run"),
     ],
-    ids=["torn summary", "empty summary", "future format", "damaged trial", "empty run", "empty folder", "no folder"],
+    ids=["torn summary", "future format", "damaged trial", "empty run", "empty folder", "no folder"],
 )
 @pytest.mark.parametrize("command", ["report", "compare", "export", "resume", "runs"])
 def test_every_command_refuses_a_damaged_run_in_one_line(
@@ -220,26 +211,12 @@ def test_results_on_a_read_only_disk_are_refused_in_one_line_before_anything_sta
         ("report", run),
         ("export", run, "--format", "csv", "--to", str(disk / "out.csv")),
     )
-    read = (
-        ("runs", "--results", str(disk / "results")),
-        ("export", run, "--format", "csv"),
-        ("compare", run, run),
-    )
+    read = (("runs", "--results", str(disk / "results")), ("export", run, "--format", "csv"), ("compare", run, run))
     if shutil.which("unshare") is None:
         pytest.skip("no disk can be mounted read-only here")
     # One process for all commands: most of a command's time is its start.
-    command = [
-        "unshare",
-        "--mount",
-        "--map-root-user",
-        "sh",
-        "-c",
-        READ_ONLY,
-        str(disk),
-        sys.executable,
-        "-c",
-        COMMANDS,
-    ]
+    mounted = ["unshare", "--mount", "--map-root-user", "sh", "-c", READ_ONLY, str(disk)]
+    command = [*mounted, sys.executable, "-c", COMMANDS]
     done = subprocess.run(command, input=json.dumps([*refused, *read]), capture_output=True, text=True, check=False)
     if not done.stdout:
         pytest.skip(f"no disk can be mounted read-only here: {done.stderr}")

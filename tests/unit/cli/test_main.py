@@ -18,9 +18,13 @@ def test_every_command_has_a_name_and_a_help_of_its_own() -> None:
     assert all(command.help for command in found)
 
 
-def test_a_command_that_is_unknown_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_and_a_renamed_option_are_refused_with_the_right_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["rac"]) == 2
     assert "No such command 'rac'; did you mean 'race'?" in capsys.readouterr().err
+    assert main(["compare", "a", "b", "--fail-if-dearer=5%"]) == 2
+    assert "No such option: --fail-if-dearer; it was renamed to --fail-if-cpu-higher" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["up"], ["race"], ["compare"], ["selftest"], ["selftest", "noise"]])
@@ -39,8 +43,3 @@ def test_a_short_command_does_not_wait_for_what_a_race_needs(module: str) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_an_option_that_was_renamed_is_refused_with_its_new_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "a", "b", "--fail-if-dearer=5%"]) == 2
-    assert "No such option: --fail-if-dearer; it was renamed to --fail-if-cpu-higher" in capsys.readouterr().err

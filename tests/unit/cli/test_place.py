@@ -33,15 +33,12 @@ def checkout(folder: Path, made: Path | str | None, line: str = PLAIN, version: 
 
 def moved(folder: Path) -> str:
     """What scripts/moved prints, without a locale."""
-    done = subprocess.run(
-        [folder / "scripts" / "moved"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True
-    )
+    script, plain = folder / "scripts" / "moved", {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run([script], env=plain, capture_output=True, check=True)
     return done.stdout.decode().strip()
 
 
-@pytest.mark.parametrize("line", [PLAIN, WITH_SH])
-@pytest.mark.parametrize("version", ["", "3", "3.11"])
-@pytest.mark.parametrize("name", ["plain", "büro test"])
+@pytest.mark.parametrize(("name", "version", "line"), [("plain", "", PLAIN), ("büro test", "3.11", WITH_SH)])
 def test_a_checkout_that_was_moved_is_told_from_one_that_was_not(
     name: str, version: str, line: str, tmp_path: Path
 ) -> None:
@@ -82,9 +79,8 @@ def test_a_program_of_a_copied_checkout_does_not_work_for_the_other_one(tmp_path
     check_place(tmp_path / "link" / "bin" / "sinkbench", old)
     # `python -m sinkbench`, and a test.
     check_place(CHECKOUT / "sinkbench" / "__main__.py", old)
-    with pytest.raises(
-        SettingsError, match=r"copy/.venv/bin/sinkbench: is a program of .*/old/.venv, .* scripts/setup"
-    ):
+    said = r"copy/.venv/bin/sinkbench: is a program of .*/old/.venv, .* scripts/setup"
+    with pytest.raises(SettingsError, match=said):
         check_place(copy / "bin" / "sinkbench", old)
 
 

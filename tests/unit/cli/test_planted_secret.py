@@ -28,7 +28,7 @@ from tests.support.endpoints import endpoints
 from tests.support.parrots import http_parrot, postgres_parrot
 from tests.support.samplerun import keep_run
 
-# With what addresses, JSON, HTML, connection strings and shells write otherwise.
+# With what addresses, JSON, HTML, connection strings and shells escape.
 SECRET = "hush'hush\\<b>&/ü %41;"  # noqa: S105
 USER = "bench"
 QUOTED = quote(SECRET, safe="")
@@ -65,6 +65,10 @@ def _planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "planted").write_text(f"{SECRET}\n")
 
 
+def stack_file(http: int = 1, sql: int = 1) -> str:
+    return STACK.replace("KAFKA", str(http)).replace("HTTP", str(http)).replace("SQL", str(sql))
+
+
 def found_in(text: str) -> list[str]:
     """In which forms the secret is in the text."""
     return sorted(form for form in FORMS if form in text)
@@ -75,8 +79,7 @@ def test_services_that_repeat_a_secret_in_their_errors_are_quoted_without_it(
 ) -> None:
     file = tmp_path / "clusters.yaml"
     with http_parrot() as http, postgres_parrot() as sql:
-        # Kafka's client shows its password to nobody who does not speak its protocol.
-        file.write_text(STACK.replace("KAFKA", str(http)).replace("HTTP", str(http)).replace("SQL", str(sql)))
+        file.write_text(stack_file(http, sql))
         assert main(["up", "--stack", str(file)]) == 2
         said = "".join(capfd.readouterr())
         assert main(["status", "--stack", str(file)]) in (0, 1, 2)
@@ -101,7 +104,7 @@ def test_services_that_repeat_a_secret_in_their_errors_are_quoted_without_it(
     ids=["address", "dsn", "password", "variable", "kafka"],
 )
 def test_a_secret_that_stands_where_it_must_not_is_refused_unseen(before: str, after: str, tmp_path: Path) -> None:
-    text = STACK.replace("KAFKA", "1").replace("HTTP", "1").replace("SQL", "1")
+    text = stack_file()
     assert before in text
     (tmp_path / "clusters.yaml").write_text(text.replace(before, after, 1))
     with pytest.raises(StackError) as refused:
@@ -109,17 +112,12 @@ def test_a_secret_that_stands_where_it_must_not_is_refused_unseen(before: str, a
     assert found_in(str(refused.value)) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pipelines: [postgres/jdbc]\nload: {records: 'kafka://u:SECRET@k:1/t'}",
-        "pipelines: [postgres/jdbc]\nload: {records: 'kafka://k:1/t', cluster: {sasl.password: SECRET}}",
-    ],
-)
+@pytest.mark.parametrize("records", ["'kafka://u:SECRET@k:1/t'", "'kafka://k:1/t', cluster: {sasl.password: SECRET}"])
 def test_a_plan_that_holds_the_secret_of_another_cluster_is_refused_unseen(
-    text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    records: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "clusters.yaml").write_text(STACK.replace("KAFKA", "1").replace("HTTP", "1").replace("SQL", "1"))
+    (tmp_path / "clusters.yaml").write_text(stack_file())
+    text = f"pipelines: [postgres/jdbc]\nload: {{records: {records}}}"
     (tmp_path / "mine.yaml").write_text(text.replace("SECRET", "hush-hush-hush"))
     assert main(["race", str(tmp_path / "mine.yaml"), "--stack", str(tmp_path / "clusters.yaml")]) == 2
     said = "".join(capfd.readouterr())
@@ -151,9 +149,8 @@ def kept(tmp_path: Path) -> Path:
     }
     folder.append_trial(record.model_copy(update=told))
     folder.write_samples(record.trial, [{"seconds": 0.0, "stored": 0, "state": SECRET}])
-    folder.write_summary(
-        load_summary(run).model_copy(update={"run": folder.run, "environment": {"versions": {"x": SECRET}}})
-    )
+    about = {"run": folder.run, "environment": {"versions": {"x": SECRET}}}
+    folder.write_summary(load_summary(run).model_copy(update=about))
     return folder.path
 
 
@@ -195,9 +192,8 @@ def test_no_command_line_of_a_process_that_is_started_holds_a_secret() -> None:
 
 def command_lines(child_of: int) -> list[str]:
     """The command lines of the processes that one has started, as everybody on the machine sees them."""
-    children = [
-        pid for task in Path(f"/proc/{child_of}/task").iterdir() for pid in (task / "children").read_text().split()
-    ]
+    tasks = Path(f"/proc/{child_of}/task").iterdir()
+    children = [pid for task in tasks for pid in (task / "children").read_text().split()]
     return [Path(f"/proc/{pid}/cmdline").read_text() for pid in children]
 
 

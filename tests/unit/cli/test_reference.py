@@ -31,14 +31,10 @@ class Outer(BaseModel):
     on: bool = Field(default=True, description="whether")
 
 
-def test_the_page_is_that_of_the_code() -> None:
-    kept = (CHECKOUT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert kept == reference(), "docs/reference.md is stale; run scripts/reference"
-
-
-def test_the_example_of_settings_is_that_of_the_code() -> None:
-    kept = (CHECKOUT / ".env.example").read_text(encoding="utf-8")
-    assert kept == env_example(), ".env.example is stale; run scripts/reference"
+def test_the_page_and_the_example_of_settings_are_those_of_the_code() -> None:
+    for file, made in (("docs/reference.md", reference()), (".env.example", env_example())):
+        assert (CHECKOUT / file).read_text(encoding="utf-8") == made, f"{file} is stale; run scripts/reference"
+    assert markdown_table(["k"], [["a_b|c"], [""]], codes=[0])[2:] == ["| `a_b\\|c` |", "|  |"]
 
 
 def test_a_key_is_told_with_its_type_default_and_what_is_allowed() -> None:
@@ -91,7 +87,3 @@ def test_every_command_is_there_with_its_options() -> None:
     # Names in angle brackets would be HTML but for code.
     assert re.findall(r"(?<![\\`\w ])<\w+>", re.sub(r"`[^`]*`", "", text)) == []
     assert str(CHECKOUT) not in text
-
-
-def test_code_in_a_table_keeps_its_letters_but_not_a_bar() -> None:
-    assert markdown_table(["k"], [["a_b|c"], [""]], codes=[0])[2:] == ["| `a_b\\|c` |", "|  |"]

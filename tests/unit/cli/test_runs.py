@@ -17,12 +17,13 @@ from sinkbench.cli.main import main
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Memory, PlanRef
-from sinkbench.runs.store import RunFolder, read_summary, read_trials
+from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.export import COLUMNS
 from tests.support.trials import connectors_in, run_summary, trial
 
 ROOT = Path(__file__).parents[3]
+MACHINE = {"cpu_model": "Xeon", "cpu_count": 2}
 FAST = [1030.0, 1000.0, 1010.0, 1020.0, 1015.0, 1005.0]
 
 
@@ -38,51 +39,29 @@ def results(tmp_path: Path) -> Path:
 
 
 def keep(
-    results: Path,
-    connectors: Path,
-    rates: list[float],
-    pipeline: str = "postgres/jdbc",
-    name: str = "quick",
-    held: float | None = None,
-    foreign: float | None = None,
+    results: Path, connectors: Path, rates: list[float], held: float | None = None, foreign: float | None = None
 ) -> Path:
     """A run of one cell at these rates; Kafka `held` so many bytes and others took `foreign` cores; its folder."""
-    plan = Plan.model_validate({"name": name, "pipelines": [pipeline], "seed": 1})
+    plan = Plan.model_validate({"name": "quick", "pipelines": ["postgres/jdbc"], "seed": 1})
     folder = RunFolder.create(results, plan, connectors)
     cells = expand(plan, 3)
+    memory = {"kafka": Memory(resident_bytes=held)} if held else {}
+    figures = {"peak_memory": memory, "total_peak_memory_bytes": held, "foreign_cores": foreign}
+    figures["cpu_seconds_per_million"] = {"kafka": 0.5, "connect": None}
     for block, rate in enumerate(rates, start=1):
-        used = {"kafka": 0.5, "connect": None}
-        memory = {"kafka": Memory(resident_bytes=held)} if held else {}
-        figures = {"cpu_seconds_per_million": used, "peak_memory": memory, "total_peak_memory_bytes": held}
-        figures["foreign_cores"] = foreign
         folder.append_trial(trial(rate, cells[0], trial=f"t{block}", block=block, **figures))
-    folder.write_summary(
-        run_summary(
-            *summarize(cells, read_trials(folder.trials_path)),
-            run=folder.run,
-            plan=PlanRef(name=name, sha256="0"),
-            environment={"stack": "local", "cpu_model": "Xeon", "cpu_count": 2},
-        )
-    )
+    summed = summarize(cells, read_trials(folder.trials_path))
+    about = {"plan": PlanRef(name="quick", sha256="0"), "environment": {**MACHINE, "stack": "local"}}
+    folder.write_summary(run_summary(*summed, run=folder.run, **about))
     return folder.path
-
-
-def test_a_run_is_found_by_its_folder_by_latest_and_by_its_summary(
-    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slow = keep(results, connectors, [rate * 0.8 for rate in FAST])
-    fast = keep(results, connectors, FAST)
-    assert main(["compare", str(slow / "summary.json"), str(results / "latest")]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"A: run {slow.name} (plan quick, 6 trials)\nB: run {fast.name} ")
-    assert "  faster\n" in said
 
 
 def test_a_run_that_is_slower_by_more_than_it_may_be_ends_with_exit_code_1(
     results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fast, slow = keep(results, connectors, FAST), keep(results, connectors, [rate * 0.8 for rate in FAST])
-    assert main(["compare", str(fast), str(slow), "--fail-if-slower", "5%"]) == 1
+    # By its folder, by its summary, and by `latest`.
+    assert main(["compare", str(fast / "summary.json"), str(results / "latest"), "--fail-if-slower", "5%"]) == 1
     assert capsys.readouterr().err == ("--fail-if-slower 5%: slower by more than 5 %: postgres/jdbc@3x1 (20.0 %)\n")
     assert main(["compare", str(fast), str(slow), "--fail-if-slower", "25"]) == 0
     assert main(["compare", str(slow), str(fast), "--fail-if-slower", "0"]) == 0
@@ -106,16 +85,6 @@ def test_a_run_that_may_be_slower_for_what_disturbed_it_ends_with_exit_code_3(
     assert main(["compare", str(quiet), str(disturbed)]) == 0
 
 
-def test_a_comparison_is_given_as_markdown_and_in_no_unknown_format(
-    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = str(keep(results, connectors, FAST))
-    assert main(["compare", run, run, "--format", "markdown"]) == 0
-    assert "| cell | A records/s |" in capsys.readouterr().out
-    assert main(["compare", run, run, "--format", "markdwon"]) == 2
-    assert capsys.readouterr().err.endswith("is not a format of comparisons; did you mean 'markdown'?\n")
-
-
 @pytest.mark.parametrize("rates", [[], [1000.0]])
 def test_runs_with_no_trial_or_one_are_compared_and_tell_nothing(
     rates: list[float], results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
@@ -125,18 +94,6 @@ def test_runs_with_no_trial_or_one_are_compared_and_tell_nothing(
     assert ("too few trials to tell *" if rates else "not comparable *") in capsys.readouterr().out
     assert main(["compare", str(fast), str(short), "--fail-if-slower", "5"]) == 1
     assert main(["export", str(short), "--format", "md"]) == 0
-
-
-def test_runs_of_different_plans_have_their_differences_listed(
-    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = keep(results, connectors, FAST)
-    other = keep(results, connectors, FAST, "elasticsearch/camel-bulk", "other")
-    assert main(["compare", str(one), str(other)]) == 0
-    said = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["plan", "name", "quick", "other"] in said
-    assert ["plan", "pipelines", "postgres/jdbc", "listed", "(none)"] in said
-    assert ["*", "postgres/jdbc@3x1:", "only", "run", "A", "has", "it"] in said
 
 
 def test_runs_are_listed_newest_first_with_what_they_are(
@@ -177,7 +134,7 @@ def test_csv_has_a_row_a_cell_and_leaves_empty_what_was_not_measured(
     assert row["cpu_seconds_per_million.kafka"] == "0.5"
 
 
-def test_a_run_that_was_taken_already_is_priced_by_a_file(
+def test_a_kept_run_is_priced_by_a_file(
     results: Path, connectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, prices = keep(results, connectors, FAST, held=2e9), tmp_path / "prices.yaml"
@@ -209,12 +166,6 @@ def test_a_race_takes_prices_of_a_file_instead_of_the_plans(tmp_path: Path, caps
     plan.write_text("pipelines: [postgres/jdbc]\nprices: {currency: CHF, core_hour: -1}\n")
     assert main(["race", str(plan), "--show"]) == 2
     assert f"{plan}:2: prices.core_hour must be more than 0, found -1" in capsys.readouterr().err
-
-
-def test_json_is_the_summary_itself(results: Path, connectors: Path, tmp_path: Path) -> None:
-    run, copy = keep(results, connectors, FAST), tmp_path / "copy.json"
-    assert main(["export", str(run), "--format", "json", "--to", str(copy)]) == 0
-    assert read_summary(copy) == read_summary(run)
 
 
 def test_parquet_has_the_same_columns_and_rows_with_their_types(
@@ -257,10 +208,12 @@ def test_parquet_goes_through_a_pipe_and_not_to_a_terminal(results: Path, connec
     )
 
 
-def test_an_export_that_cannot_be_made_is_one_line(
+def test_an_export_or_a_comparison_that_cannot_be_made_is_one_line(
     results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = str(keep(results, connectors, FAST))
+    assert main(["compare", run, run, "--format", "markdwon"]) == 2
+    assert capsys.readouterr().err.endswith("is not a format of comparisons; did you mean 'markdown'?\n")
     assert main(["export", run, "--format", "feather"]) == 2
     assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, md, parquet\n")
     assert main(["export", run, "--format", "csv", "--to", str(results)]) == 2

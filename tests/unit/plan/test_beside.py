@@ -37,14 +37,6 @@ def test_what_the_search_has_settled_is_measured_in_blocks_and_what_comes_before
     assert limits_in_blocks(plan(), [KAFKA, SETTLED, UNSETTLED]) == [COPY]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"limits": False},
-        {"trials": 1},
-        {"mode": "capacity"},
-        {"mode": "sustain", "sustain": {"records_per_second": 100}},
-    ],
-)
+@pytest.mark.parametrize("fields", [{"limits": False}, {"trials": 1}, {"mode": "capacity"}])
 def test_without_blocks_or_without_an_efficiency_a_limit_is_measured_once(fields: dict[str, object]) -> None:
     assert limits_in_blocks(plan(**fields), [SETTLED]) == []

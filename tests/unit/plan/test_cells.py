@@ -10,17 +10,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sinkbench.errors import PlanError
-from sinkbench.plan.cells import Cell, blocks, expand
+from sinkbench.plan.cells import blocks, expand
 from sinkbench.plan.plan import Plan, load_plan
 from tests.support.trials import a_cell
 
 
 def plan_of(**keys: object) -> Plan:
     return Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], **keys})
-
-
-def cell_number(number: int) -> Cell:
-    return a_cell(label=f"c{number}")
 
 
 def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
@@ -53,24 +49,16 @@ def test_more_tasks_than_partitions_are_refused_with_the_line_of_the_multiple(tm
         " raise load.partitions to 27 or lower the multiple to 8"
     )
     assert refusal("pipelines: [postgres/jdbc]\nmultiples: [1, 9]", 3).startswith("mine.yaml:2: multiple 9")
+    with pytest.raises(PlanError, match=r"^plan p: multiple 9"):
+        expand(plan_of(multiples=[9]), workers=3)
     only_default = refusal("trials: 1\npipelines:\n  - postgres/jdbc", 30)
     assert only_default.startswith("mine.yaml:3: multiple 1 on 30 workers")
     assert only_default.endswith("or start fewer workers")
 
 
-def test_a_plan_that_is_not_from_a_file_is_named_instead() -> None:
-    with pytest.raises(PlanError, match=r"^plan p: multiple 9"):
-        expand(plan_of(multiples=[9]), workers=3)
-
-
-def test_there_must_be_a_worker() -> None:
-    with pytest.raises(ValueError, match="workers must be at least 1"):
-        expand(plan_of(), workers=0)
-
-
 @given(count=st.integers(0, 12), trials=st.integers(0, 6), seed=st.integers(0, 2**63 - 1))
 def test_every_block_has_every_cell_once_and_a_seed_gives_one_order(count: int, trials: int, seed: int) -> None:
-    cells = [cell_number(number) for number in range(count)]
+    cells = [a_cell(label=f"c{number}") for number in range(count)]
     order = blocks(cells, trials, seed)
     assert len(order) == trials
     assert all(sorted(block, key=cells.index) == cells for block in order)
@@ -78,7 +66,7 @@ def test_every_block_has_every_cell_once_and_a_seed_gives_one_order(count: int, 
 
 
 def test_blocks_differ_from_each_other_and_from_seed_to_seed() -> None:
-    cells = [cell_number(number) for number in range(20)]
+    cells = [a_cell(label=f"c{number}") for number in range(20)]
     first, second = blocks(cells, 2, seed=1)
     assert first != second
     assert blocks(cells, 2, seed=2) != [first, second]
@@ -88,33 +76,13 @@ def test_blocks_differ_from_each_other_and_from_seed_to_seed() -> None:
 def test_cells_of_different_rates_have_different_keys(rates: list[float]) -> None:
     keys = [a_cell(label="c", offered=rate).key for rate in rates]
     assert len(set(keys)) == len(rates)
-
-
-def test_a_rate_is_written_out_in_a_key() -> None:
     assert a_cell(label="c", offered=1e6).key == "c@3x1@1000000"
 
 
-def test_reads_make_cells_of_their_own_and_none_is_no_rate(tmp_path: Path) -> None:
-    plan = Plan.model_validate(
-        {
-            "name": "reads",
-            "mode": "sustain",
-            "queries": "queries",
-            "pipelines": ["postgres/jdbc"],
-            "sustain": {"records_per_second": [100, 200], "reads_per_second": [0, 2.5]},
-        }
-    )
-    found = [(cell.key, cell.reads) for cell in expand(plan, 3)]
-    place = "postgres/jdbc@3x1"
-    assert found == [
-        (f"{place}@100", None),
-        (f"{place}@100+2.5r", 2.5),
-        (f"{place}@200", None),
-        (f"{place}@200+2.5r", 2.5),
-    ]
-
-
-def test_reads_need_queries() -> None:
-    sustain = {"records_per_second": 5, "reads_per_second": 2}
+def test_reads_make_cells_of_their_own_and_need_queries() -> None:
+    load = {"records_per_second": [100, 200], "reads_per_second": [0, 2.5]}
+    plan = plan_of(mode="sustain", queries="queries", sustain=load)
+    reads = {"@100": None, "@100+2.5r": 2.5, "@200": None, "@200+2.5r": 2.5}
+    assert {cell.key: cell.reads for cell in expand(plan, 3)} == {f"postgres/jdbc@3x1{k}": n for k, n in reads.items()}
     with pytest.raises(ValidationError, match="reads_per_second needs a plan with queries"):
-        plan_of(mode="sustain", sustain=sustain)
+        plan_of(mode="sustain", sustain={"records_per_second": 5, "reads_per_second": 2})

@@ -37,37 +37,20 @@ def read(folder: Path, text: str) -> Plan:
     [
         ("{what: kil, target: worker}", "what must be"),
         ("{what: kill}", "'kill' needs 'target': worker, workers, kafka, sink, pgbouncer"),
-        ("{what: pause, target: kafka}", "'pause' cannot hit 'kafka'; it can hit connector"),
         ("{what: none, target: kafka}", "'none' cannot hit 'kafka'; leave 'target' out"),
         ("{what: pause, times: 3}", "'times' is for restart, found pause; leave it out"),
         ("{what: pause, at_seconds: 5, at_share: 0.5}", "at_seconds and at_share both say when"),
         ("{what: pause, at_seconds: 25}", "'pause' begins 25 s into a load of 20 s"),
         ("{what: pause, at_share: 0}", "let it begin 3 s after the start at least"),
-        (
-            "{what: kill, target: kafak}",
-            "'kill' cannot hit 'kafak'; it can hit worker, workers, kafka, sink, pgbouncer",
-        ),
         ("{what: kill, target: kafak}", "or a node, such as kafka-2; did you mean 'kafka'?"),
-        ("{what: restart, target: kafka-2}", "'restart' cannot hit 'kafka-2'; it can hit connector"),
         ("{what: kill, target: kafka-2, seconds: 13}", "kafka-2 cannot be gone for more than 12 s"),
-        ("{what: promote, target: kafka}", "'promote' cannot hit 'kafka'; it can hit sink"),
-        ("{what: delay, target: kafka}", "'delay' cannot hit 'kafka'; it can hit sink"),
         ("{what: delay, milliseconds: 0.3}", "milliseconds must be a multiple of 0.5"),
-        ("{what: delay, milliseconds: -1}", "milliseconds must be at least 0"),
-        ("{what: cut, milliseconds: 5}", "'milliseconds' is for delay, found cut; leave it out"),
         ("{what: cut, how: slowly}", "how must be 'reject' or 'drop'"),
-        ("{what: cut, why: no right}", "'why' is for refuse, found cut; leave it out"),
         ("{what: refuse, why: nothing}", "why must be 'read only', 'no right' or 'no connection'"),
-        ("{what: isolate}", "'isolate' needs 'target': worker, workers, kafka, sink, pgbouncer"),
-        ("{what: isolate, target: kafka, seconds: 13}", "kafka cannot be gone for more than 12 s"),
         ("{what: cut, seconds: null}", "only delay and throttle may last until all is stored, found cut; give seconds"),
         ("{what: throttle, bytes_per_second: 1500}", "bytes_per_second must be a multiple of 1000"),
-        ("{what: throttle, how: drop}", "'how' is for cut, found throttle; leave it out"),
         ("{what: freeze, target: kafka, seconds: 40}", "the load generator gives a record up after 30 s"),
-        (
-            "{what: pause, pipelines: [postgres/jbdc]}",
-            "there is no pipeline 'postgres/jbdc' in this plan; did you",
-        ),
+        ("{what: pause, pipelines: [postgres/jbdc]}", "there is no pipeline 'postgres/jbdc' in this plan; did you"),
         ("{what: pause, when: 3}", "unknown key 'when' in faults"),
     ],
 )
@@ -121,6 +104,8 @@ def test_names_of_other_faults() -> None:
         "cut sink drop": {"what": "cut", "how": "drop"},
         "throttle sink 100 kB/s": {"what": "throttle"},
         "throttle sink 1 kB/s": {"what": "throttle", "bytes_per_second": 1_000},
+        "poison 1 % not json": {"what": "poison"},
+        "poison 0.01 % nul": {"what": "poison", "share": 0.0001, "records": "nul"},
         "bounce": {"what": "stop", "target": "workers", "label": "bounce"},
     }
     assert {PlanFault.model_validate(keys).name for keys in named.values()} == set(named)
@@ -144,15 +129,10 @@ def test_whatever_a_fault_of_the_network_is_given_is_refused_or_has_a_name_of_it
     assert PlanFault.model_validate(fault.model_dump()) == fault
 
 
-def test_poison_has_records_and_a_share_which_no_other_fault_has() -> None:
-    assert PlanFault.model_validate({"what": "poison"}).name == "poison 1 % not json"
-    assert PlanFault.model_validate({"what": "poison", "share": 0.0001, "records": "nul"}).name == "poison 0.01 % nul"
+def test_a_command_needs_one_that_undoes_it_and_no_fault_has_the_keys_of_another() -> None:
     for key, value in (("share", 0.1), ("records", "nul")):
         with pytest.raises(ValueError, match=f"'{key}' is for poison, found pause"):
             PlanFault.model_validate({"what": "pause", key: value})
-
-
-def test_a_command_needs_one_that_undoes_it() -> None:
     whole = {"what": "command", "command": "break it", "undo": "fix it"}
     assert PlanFault.model_validate(whole).name == "command"
     for key in ("command", "undo"):
@@ -185,12 +165,7 @@ def test_a_pipeline_drains_its_own_backlog_or_the_plans(tmp_path: Path) -> None:
     ("before", "after", "line", "said"),
     [
         ("backlog_records: 90_000", "backlog_records: 0", 5, "backlog_records must be more than 0, found 0"),
-        (
-            "{backlog_records: 90_000",
-            "{records_per_second: 5, backlog_records: 9",
-            5,
-            "two loads; leave",
-        ),
+        ("{backlog_records: 90_000", "{records_per_second: 5, backlog_records: 9", 5, "two loads; leave"),
         ("backlog_records: 5_000", "backlog_records: 9, records_per_second: 5", 4, "two loads; leave"),
         ("mode: faults", "mode: sustain", 4, "unknown key 'backlog_records' in pipelines; only for mode faults"),
         ("backlog_records: 90_000, ", "", 1, "mode faults offers postgres/jdbc a rate, but none is given"),

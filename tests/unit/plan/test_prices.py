@@ -32,7 +32,7 @@ def test_what_has_no_price_is_none_and_a_record_is_kept_for_a_month(tmp_path: Pa
     assert found.as_kept().model_dump() == found.model_dump()
 
 
-@pytest.mark.parametrize("price", ["0", "0.0", "-0.01", "-3"])
+@pytest.mark.parametrize("price", ["0", "-0.01"])
 def test_a_price_of_nothing_or_less_is_refused_with_what_to_do(tmp_path: Path, price: str) -> None:
     said = refusal(tmp_path, f"currency: EUR\nmemory_gb_hour: {price}\n")
     assert said == (
@@ -40,7 +40,7 @@ def test_a_price_of_nothing_or_less_is_refused_with_what_to_do(tmp_path: Path, p
     )
 
 
-@pytest.mark.parametrize("currency", ['""', '"  "', '"EUR "', '"\\n"', "one euro and forty cents"])
+@pytest.mark.parametrize("currency", ['"  "', '"EUR "', "one euro and forty cents"])
 def test_prices_in_no_currency_are_refused(tmp_path: Path, currency: str) -> None:
     said = refusal(tmp_path, f"currency: {currency}\ncore_hour: 1\n")
     assert said.startswith("prices.yaml:1: currency must be 1 to 10 letters such as EUR, found ")
@@ -53,10 +53,7 @@ def test_prices_in_no_currency_are_refused(tmp_path: Path, currency: str) -> Non
     [
         ("core_hour: 1\n", "prices.yaml:1: file of prices has no 'currency', which it needs"),
         ("currency: EUR\n", "prices.yaml:1: no price is given; give at least one of core_hour"),
-        ("currency: EUR\ncore_hours: 1\n", "prices.yaml:2: unknown key 'core_hours'"),
-        ("currency: EUR\ncore_hour: much\n", "prices.yaml:2: core_hour must be a number, found 'much'"),
         ("currency: EUR\ncore_hour: .nan\n", "prices.yaml:2: core_hour must be a finite number"),
-        ("currency: 5\ncore_hour: 1\n", "prices.yaml:1: currency must be text, found 5"),
         ("", "prices.yaml:1: a file of prices must be a mapping"),
     ],
 )
@@ -66,8 +63,6 @@ def test_other_mistakes_are_told_with_their_line(tmp_path: Path, text: str, said
 
 def test_prices_do_not_change_what_a_plan_measures() -> None:
     bare = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
-    priced = Plan.model_validate(
-        {"name": "p", "pipelines": ["postgres/jdbc"], "prices": {"currency": "EUR", "core_hour": 1}}
-    )
+    priced = Plan.model_validate({**bare.whole(), "prices": {"currency": "EUR", "core_hour": 1}})
     assert priced.sha256 == bare.sha256
     assert "currency: EUR" in priced.show()

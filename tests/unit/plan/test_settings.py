@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.analysis.settable import Settable, duration, one_of, whole
+from sinkbench.analysis.settable import duration, whole
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan, load_plan
@@ -56,9 +56,7 @@ def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        QUICK,
         "{postgres: {synchronous_commit: remote_apply}}",
-        POOLED,
         "{pgbouncer: {pool_mode: statement, reserve_pool_size: 0, min_pool_size: 0, max_client_conn: 2000,"
         " max_prepared_statements: 0, query_wait_timeout: 120}}",
         "{postgres: {synchronous_commit: on}, pgbouncer: {pool_mode: transaction}}",
@@ -70,8 +68,7 @@ def test_what_postgres_can_be_set_to_is_taken(text: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "setting",
-    ["index.number_of_replicas: 0", "index.translog.durability: async", "index.translog.sync_interval: 500ms",
-     "index.refresh_interval: 5s", "index.refresh_interval: -1", "index.number_of_shards: 3"],
+    ["index.number_of_replicas: 0", "index.translog.sync_interval: 500ms", "index.refresh_interval: -1"],
 )  # fmt: skip
 def test_what_an_index_can_be_made_with_is_taken(setting: str, tmp_path: Path) -> None:
     plan = with_settings(tmp_path, f"{{elasticsearch: {{{setting}}}}}", "elasticsearch/camel-bulk")
@@ -82,27 +79,15 @@ def test_what_an_index_can_be_made_with_is_taken(setting: str, tmp_path: Path) -
     ("pipeline", "text", "said"),
     [
         ("postgres/jdbc", "{postgre: {fsync: off}}", "has no service 'postgre' to set; did you mean 'postgres'?"),
-        ("postgres/jdbc", "{elasticsearch: {}}", "the sink postgres has no service 'elasticsearch' to set"),
-        (
-            "postgres/jdbc",
-            "{postgres: {synchronous_comit: off}}",
-            "postgres has no setting 'synchronous_comit'; did you mean 'synchronous_commit'?",
-        ),
-        (
-            "postgres/jdbc",
-            "{postgres: {synchronous_commit: maybe}}",
-            "must be one of off, local, remote_write, on, remote_apply, found 'maybe'",
-        ),
+        ("postgres/jdbc", "{postgres: {synchronous_comit: off}}", "postgres has no setting 'synchronous_comit'; did"),
+        ("postgres/jdbc", "{postgres: {synchronous_commit: maybe}}", "must be one of off, local, remote_write, on"),
         ("postgres/jdbc", "{pgbouncer: {default_pool_size: 0}}", "must be a whole number from 1 to 10000, found '0'"),
-        ("postgres/jdbc", "{pgbouncer: {min_pool_size: -1}}", "must be a whole number from 0 to 10000, found '-1'"),
-        ("postgres/jdbc", "{pgbouncer: {pool_mode: sesion}}", "one of session, transaction, statement, found 'sesion'"),
         (
             "elasticsearch/camel-bulk",
             "{elasticsearch: {index.translog.sync_interval: 5}}",
             "must be a time such as 500ms, 5s or 1m, found '5'",
         ),
         ("tiny/one", "{tiny: {speed: 1}}", "the sink tiny takes no settings; leave them out"),
-        ("tiny/two", "{tiny: {speed: 1}}", "unknown pipeline 'tiny/two'"),
     ],
 )
 def test_what_a_sink_cannot_be_set_to_is_refused_with_its_line(
@@ -132,11 +117,8 @@ def test_a_fault_that_starts_a_service_again_cannot_keep_what_it_was_set_to(tmp_
     check_settings(with_settings(tmp_path, QUICK, more=load % "sink"), SETTABLE)
 
 
-def test_values_are_told_in_words() -> None:
-    assert one_of("a", "b").in_words == "one of a, b"
+def test_numbers_and_durations_are_taken_in_their_exact_form_only() -> None:
     assert whole(1, 5).takes("5")
     assert not any(whole(1, 5).takes(value) for value in ("6", "0", "", "1.5", "٣", "1\n"))
     assert duration("-1").takes("-1")
     assert not any(duration().takes(value) for value in ("-1", "5", "s", "5s\n"))
-    assert Settable({}).lasts
-    assert not Settable({}).shared

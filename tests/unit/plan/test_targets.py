@@ -12,16 +12,15 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.runs.store import RunFolder
+from tests.support.trials import connectors_in
 
 ENDINGS = {"postgres": ".sql", "elasticsearch": ".json", "tiny": None}
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for pipeline in ("postgres/jdbc", "elasticsearch/camel-bulk", "tiny/one"):
-        file = tmp_path / "checkout" / "connectors" / f"{pipeline}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text('{"name": "x", "config": {}}')
+    pipelines = ("postgres/jdbc", "elasticsearch/camel-bulk", "tiny/one")
+    connectors_in(tmp_path / "checkout", *pipelines, text='{"name": "x", "config": {}}')
     (tmp_path / "checkout" / "postgres").mkdir()
     (tmp_path / "checkout" / "postgres" / "indexed.sql").write_text("CREATE TABLE tides ();")
     (tmp_path / "mine").mkdir()
@@ -34,6 +33,12 @@ def read(checkout: Path, *entries: str) -> Plan:
     return load_plan(path, checkout / "connectors")
 
 
+def read_text(checkout: Path, text: str) -> Plan:
+    path = checkout.parent / "mine" / "plan.yaml"
+    path.write_text(f"pipelines: [postgres/jdbc]\n{text}\n")
+    return load_plan(path, checkout / "connectors")
+
+
 def test_a_target_of_the_checkout_is_named_as_every_checkout_has_it(checkout: Path) -> None:
     plan = read(checkout, "{pipeline: postgres/jdbc, target: postgres/indexed.sql}")
     assert plan.pipelines[0].target == "postgres/indexed.sql"
@@ -41,7 +46,7 @@ def test_a_target_of_the_checkout_is_named_as_every_checkout_has_it(checkout: Pa
     assert expand(plan, 3)[0].identity()["target"] == "postgres/indexed.sql"
 
 
-def test_a_target_beside_the_plan_comes_first(checkout: Path) -> None:
+def test_a_target_next_to_the_plan_comes_first(checkout: Path) -> None:
     beside = checkout.parent / "mine" / "postgres" / "indexed.sql"
     beside.parent.mkdir()
     beside.write_text("")
@@ -49,13 +54,10 @@ def test_a_target_beside_the_plan_comes_first(checkout: Path) -> None:
     assert plan.pipelines[0].target == str(beside)
 
 
-def test_a_target_that_is_not_there_is_named_with_its_line(checkout: Path) -> None:
+def test_a_target_that_is_not_there_and_two_of_one_name_are_refused(checkout: Path) -> None:
+    (checkout.parent / "mine" / "indexed.sql").write_text("")
     with pytest.raises(PlanError, match=r"plan\.yaml:2: target: there is no file 'gone\.sql', next to the plan or in"):
         read(checkout, "{pipeline: postgres/jdbc, target: gone.sql}")
-
-
-def test_two_targets_of_one_name_are_refused(checkout: Path) -> None:
-    (checkout.parent / "mine" / "indexed.sql").write_text("")
     with pytest.raises(PlanError, match=r"two targets of one name, postgres/indexed\.sql and .*; give one of"):
         read(
             checkout,
@@ -94,9 +96,7 @@ def test_a_run_keeps_the_target_and_its_hash(checkout: Path, tmp_path: Path) -> 
 def test_the_plan_of_a_run_names_the_checkouts_queries_not_its_own_copy(checkout: Path, tmp_path: Path) -> None:
     (checkout / "queries").mkdir()
     (checkout / "queries" / "one.yaml").write_text("asks: What?\nmember: {a: 1}\n")
-    path = tmp_path / "mine" / "plan.yaml"
-    path.write_text("pipelines: [postgres/jdbc]\nqueries: queries\n")
-    plan = load_plan(path, checkout / "connectors")
+    plan = read_text(checkout, "queries: queries")
     folder = RunFolder.create(tmp_path / "results", plan, checkout / "connectors")
     assert (folder.path / "queries" / "one.yaml").exists()
     kept = load_plan(folder.plan_path, checkout / "connectors", kept=True)
@@ -113,30 +113,22 @@ def test_the_plan_of_a_run_names_the_checkouts_queries_not_its_own_copy(checkout
 )
 def test_queries_are_for_records_whose_answers_are_known(more: str, named: str, checkout: Path) -> None:
     (checkout / "queries").mkdir()
-    path = checkout.parent / "mine" / "plan.yaml"
-    path.write_text(f"pipelines: [postgres/jdbc]\nqueries: queries\n{more}\n")
     with pytest.raises(PlanError, match=rf"plan\.yaml:2: queries are checked against .*; leave out queries or {named}"):
-        load_plan(path, checkout / "connectors")
+        read_text(checkout, f"queries: queries\n{more}")
 
 
 def test_other_records_take_the_queries_out_of_a_plan(checkout: Path) -> None:
     (checkout / "queries").mkdir()
-    path = checkout.parent / "mine" / "plan.yaml"
-    sustain = "mode: sustain\nsustain: {records_per_second: 5, reads_per_second: [0, 2]}\n"
-    path.write_text(f"pipelines: [postgres/jdbc]\nqueries: queries\n{sustain}")
-    plan = load_plan(path, checkout / "connectors").with_records("orders.json", None)
+    sustain = "mode: sustain\nsustain: {records_per_second: 5, reads_per_second: [0, 2]}"
+    plan = read_text(checkout, f"queries: queries\n{sustain}").with_records("orders.json", None)
     assert (plan.queries, plan.sustain.reads_per_second) == (None, ())
     assert [cell.reads for cell in expand(plan, 3)] == [None]
 
 
 def test_changes_are_of_noaas_keys(checkout: Path) -> None:
-    path = checkout.parent / "mine" / "plan.yaml"
-    path.write_text("pipelines: [postgres/jdbc]\nload: {changes: {inserts: 0.5, updates: 0.5}}\n")
-    plan = load_plan(path, checkout / "connectors")
-    with pytest.raises(
-        PlanError, match=r"--records: load\.changes of the plan makes records as noaa's are; name a plan"
-    ):
-        plan.with_records("orders.json", None)
-    path.write_text("pipelines: [postgres/jdbc]\nload: {records: a.json, changes: {inserts: 0.5, updates: 0.5}}\n")
+    changes = "changes: {inserts: 0.5, updates: 0.5}"
+    said = r"--records: load\.changes of the plan makes records as noaa's are; name a plan"
+    with pytest.raises(PlanError, match=said):
+        read_text(checkout, f"load: {{{changes}}}").with_records("orders.json", None)
     with pytest.raises(PlanError, match=r"'changes' is for the records of noaa; those of a\.json have theirs"):
-        load_plan(path, checkout / "connectors")
+        read_text(checkout, f"load: {{records: a.json, {changes}}}")

@@ -26,43 +26,24 @@ def override(key: str) -> CheckedKeys:
     [
         ("batch.sise", "batch.size"),
         ("camel.agregation.size", "camel.aggregation.size"),
-        ("camel.beans.agregate", "camel.beans.aggregate"),
         ("transforms.paylod.field", "transforms.payload.field"),
-        ("transforms.payload.feild", "transforms.payload.field"),
-        ("value.converter.schema.enable", "value.converter.schemas.enable"),
         ("consumer.override.max.pol.records", "consumer.override.max.poll.records"),
-        ("consumer.override.fetch.min.byte", "consumer.override.fetch.min.bytes"),
         ("consumer.overide.fetch.min.bytes", "consumer.override.fetch.min.bytes"),
-        ("errors.tolerence", "errors.tolerance"),
     ],
 )
-def test_an_override_that_nobody_knows_comes_with_the_nearest_key(key: str, nearest: str) -> None:
+def test_an_unknown_override_comes_with_the_nearest_key(key: str, nearest: str) -> None:
     said = f"is known neither to the connector nor to Connect; did you mean '{nearest}'?"
     assert override(key) == CheckedKeys({key: said}, ())
+    # One that is like no key is unread, too.
+    assert override("camel.qqq") == CheckedKeys({"camel.qqq": "is known neither to the connector nor to Connect"}, ())
 
 
-@pytest.mark.parametrize("key", ["qqq", "camel.qqq", "camel.qqq.zzz"])
-def test_an_override_that_is_like_no_key_is_unread_too(key: str) -> None:
-    assert override(key) == CheckedKeys({key: "is known neither to the connector nor to Connect"}, ())
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "hibernate.show_sql",
-        "camel.beans.retry",
-        "producer.override.acks",
-        "key.converter.a",
-        "column.naming.strategy.x",
-    ],
-)
+@pytest.mark.parametrize("key", ["hibernate.show_sql", "camel.beans.retry", "producer.override.acks"])
 def test_a_key_that_is_handed_on_is_not_confirmed(key: str) -> None:
     assert override(key) == CheckedKeys({}, (key,))
 
 
-@pytest.mark.parametrize(
-    "key", ["camel.main.jmxEnabled", "camel.component.http.x", "camel.beans.retry.delay", "camel.dataformat.jackson.a"]
-)
+@pytest.mark.parametrize("key", ["camel.main.jmxEnabled", "camel.component.http.x", "camel.beans.retry.delay"])
 def test_what_camel_refuses_itself_if_it_does_not_know_it_needs_no_confirmation(key: str) -> None:
     assert override(key) == CheckedKeys({}, ())
 
@@ -100,9 +81,6 @@ def test_an_option_of_a_url_that_camel_does_not_know_is_found() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["", "http://a/b", "elasticsearch://a?operation=Bulk&size=5", "elasticsearch:", "sql:INSERT INTO a VALUES (#)"],
-)
+@pytest.mark.parametrize("url", ["", "elasticsearch://a?operation=Bulk&size=5", "sql:INSERT INTO a VALUES (#)"])
 def test_a_url_without_mistakes_is_left_alone(url: str) -> None:
     assert check_url(url) == CheckedKeys({}, ())

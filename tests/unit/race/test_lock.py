@@ -14,7 +14,7 @@ from sinkbench.errors import ResultsError, StackError
 from sinkbench.race.lock import CHECKOUT_LOCK, held_folder, only_race, race_on
 
 
-def test_a_second_race_on_the_stack_is_told_who_holds_it_and_since_when(tmp_path: Path) -> None:
+def test_a_second_race_on_the_stack_learns_which_race_holds_it_and_since_when(tmp_path: Path) -> None:
     with only_race(tmp_path / "home" / "race.lock", tmp_path / "one", "quick") as tell:
         tell("20261121T034800Z-quick")
         with (
@@ -22,9 +22,7 @@ def test_a_second_race_on_the_stack_is_told_who_holds_it_and_since_when(tmp_path
             only_race(tmp_path / "home" / "race.lock", tmp_path / "other", "mine"),
         ):
             pass
-    said = (
-        rf"\(pid {os.getpid()}, plan quick, run 20261121T034800Z-quick, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC\);"
-    )
+    said = rf"\(pid {os.getpid()}, plan quick, run 20261121T034800Z-quick, since \d{{4}}-\d\d-\d\d [\d:]{{8}} UTC\);"
     assert re.search(said, str(refused.value))
 
 
@@ -57,14 +55,7 @@ def test_the_lock_of_a_race_that_was_killed_is_free(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "who"),
-    [
-        ("123", "pid unknown"),
-        ("[", "pid unknown"),
-        ('{"pid": 7}', "pid 7"),
-        ('{"pid": 7, "pid": 8}', "pid unknown"),
-        ("[" * 10_000, "pid unknown"),
-        ("\xff\0", "pid unknown"),
-    ],
+    [("123", "pid unknown"), ('{"pid": 7}', "pid 7"), ("[" * 10_000, "pid unknown"), ("\xff\0", "pid unknown")],
 )
 def test_whatever_is_in_the_file_the_second_race_is_refused(tmp_path: Path, content: str, who: str) -> None:
     with only_race(tmp_path / "race.lock", tmp_path, "quick"):
@@ -86,7 +77,6 @@ def test_a_race_in_a_container_is_named_by_it(tmp_path: Path) -> None:
 
 
 def test_a_checkout_that_cannot_be_written_does_not_keep_a_race_from_its_stack(tmp_path: Path) -> None:
-    # Nobody can make a folder in there, not even root.
     with only_race(tmp_path / "race.lock", Path("/proc/self"), "quick"):
         assert '"plan": "quick"' in (tmp_path / "race.lock").read_text()
 
@@ -98,7 +88,7 @@ def test_the_folder_of_a_run_is_held_while_trials_are_taken(tmp_path: Path) -> N
         pass
 
 
-def test_whoever_asks_is_told_who_races_on_a_stack_and_takes_no_lock_from_anybody(tmp_path: Path) -> None:
+def test_a_question_who_races_on_a_stack_takes_no_lock(tmp_path: Path) -> None:
     lock = tmp_path / "race.lock"
     assert race_on(lock) is None
     assert not lock.exists()

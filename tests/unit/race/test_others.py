@@ -53,15 +53,12 @@ def test_several_connectors_are_all_named() -> None:
 
 
 def test_on_clusters_of_others_it_is_named(cluster: FakeCluster) -> None:
+    assert found(cluster, Others({}), Others({}), shared=True) == []
     look = Others({"by-hand": 3}, connections={"postgres": 4})
     assert found(cluster, look, look, shared=True) == [
         "connector by-hand (3 tasks) running: it shares workers, CPU and connections",
         "4 connections to postgres open: no trial counts them, but they share what it has of these",
     ]
-
-
-def test_nobody_else_is_no_line(cluster: FakeCluster) -> None:
-    assert found(cluster, Others({}), Others({}), shared=False) == []
 
 
 def test_a_load_is_named_and_a_record_now_and_then_is_not() -> None:

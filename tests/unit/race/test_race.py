@@ -111,13 +111,6 @@ def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Pat
     assert sum(step.kind == "trial" for step in ui.steps) == 2
 
 
-def test_a_trial_in_which_a_service_dies_does_not_end_the_run(tmp_path: Path) -> None:
-    summary, _, _ = race(FakeCluster(plan(), dies=3.0), tmp_path)
-    assert summary.complete
-    assert [reason.code for cell in summary.cells for reason in cell.reasons] == [ReasonCode.SERVICE_DIED] * 2
-    assert not summary.passed
-
-
 def test_a_service_that_dies_while_things_are_removed_does_not_end_the_run_and_nothing_is_left(tmp_path: Path) -> None:
     class Dies(FakeCluster):
         """Loses Kafka in the first removal of a trial, and in that of the pilots' topic after the warm-up."""
@@ -200,18 +193,11 @@ def test_what_was_started_again_is_warmed_up_before_the_next_trial(tmp_path: Pat
     assert [step.kind for step in ui.steps] == ["pilot", "trial", "pilot", "trial"]
 
 
-def test_a_constant_load_has_a_calibrated_generator(tmp_path: Path) -> None:
-    keys = {"mode": "sustain", "pipelines": ["postgres/jdbc"], "trials": 1}
-    cluster = FakeCluster(plan(**keys, sustain={"records_per_second": 500, "seconds": 20}))
-    summary, _, _ = race(cluster, tmp_path)
-    assert [(limit.sink, limit.records_per_second) for limit in summary.limits] == [("generator", 100_000)]
-    assert summary.cells[0].offered_records_per_second == 500
-
-
-def test_a_search_ends_near_what_the_sink_stores(tmp_path: Path) -> None:
+def test_a_search_ends_near_what_the_sink_stores_and_calibrates_the_generator(tmp_path: Path) -> None:
     keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 1}
     cluster = FakeCluster(plan(**keys, sustain={"seconds": 20}, capacity={"precision_percent": 10}))
     summary, ui, _ = race(cluster, tmp_path)
+    assert [(limit.sink, limit.records_per_second) for limit in summary.limits] == [("generator", 100_000)]
     (cell,) = summary.cells
     assert cell.offered_records_per_second == pytest.approx(1_000, rel=0.2)
     assert cell.search[-1].confirms
@@ -254,7 +240,6 @@ def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: 
     assert summary.complete
     for cell in summary.cells:
         assert cell.passed
-        assert cell.at_least is not None
         assert cell.at_least.code == ReasonCode.NOT_WARM
         assert cell.ratio is None
     taken = read_trials(folder.trials_path)
@@ -302,7 +287,6 @@ def test_the_limits_of_sinks_are_searched_once_and_measured_in_each_block(
     assert (kafka.in_blocks, kafka.records_per_second) == ([], 9_000.0)
     for limit in (copy, bulk):
         assert [each.block for each in limit.in_blocks] == [1, 2, 3]
-        assert limit.records_per_second is not None
         assert 2_000 < limit.records_per_second < 2_010
     shares = [cell.efficiency_by_block for cell in summary.cells]
     assert [share and share.blocks for share in shares] == [[1, 2, 3]] * 2
@@ -347,7 +331,6 @@ def test_a_limit_in_which_a_service_died_gives_no_rate_and_the_next_step_is_warm
     first = next(place for place, step in enumerate(ui.steps) if "block 1" in step.name)
     assert ui.steps[first + 1].kind == "pilot"
     shares = summary.cells[0].efficiency_by_block
-    assert shares is not None
     assert shares.blocks == [2]
 
 
@@ -368,13 +351,11 @@ def test_a_cell_is_set_in_its_pilots_and_its_trials_and_nothing_else_is(tmp_path
     assert sorted(set(seen)) == [("postgres/jdbc", False), ("quick", True)]
     assert cluster.set_to == {}
     assert [cell.settings for cell in summary.cells] == [{}, SETTINGS]
-    assert {trial.label: trial.settings for trial in read_trials(folder.trials_path)} == {
-        "postgres/jdbc": {},
-        "quick": SETTINGS,
-    }
+    kept = {trial.label: trial.settings for trial in read_trials(folder.trials_path)}
+    assert kept == {"postgres/jdbc": {}, "quick": SETTINGS}
 
 
-@pytest.mark.parametrize("where", ["load", "audit", "start_connector"])
+@pytest.mark.parametrize("where", ["load", "audit"])
 def test_services_are_set_back_however_a_trial_ends(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

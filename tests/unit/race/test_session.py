@@ -80,7 +80,11 @@ def run(stack: FakeStack, folder: Path) -> tuple[Any, str]:
         raise
 
 
-def test_a_stack_that_is_down_is_started_and_stopped(cluster: FakeCluster, tmp_path: Path) -> None:
+def test_a_stack_that_is_down_is_started_and_stopped(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = "records going into the topic x: they share Kafka, the sinks and CPU"
+    monkeypatch.setattr(session, "also_there", lambda cluster: [there])
     stack = FakeStack(tmp_path)
     (folder, summary), output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
@@ -88,19 +92,11 @@ def test_a_stack_that_is_down_is_started_and_stopped(cluster: FakeCluster, tmp_p
     assert summary.complete
     assert summary.environment["stack"] == "fake"
     assert folder.summary_path.exists()
-    assert "removed what an earlier run left behind: topic tides_x" in output
-    assert output.rstrip().endswith("stopping the stack")
-
-
-def test_who_else_is_there_is_said_and_kept_and_the_name_of_the_run_comes_before_its_trials(
-    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there = "records going into the topic x: they share Kafka, the sinks and CPU"
-    monkeypatch.setattr(session, "also_there", lambda cluster: [there])
-    (folder, summary), output = run(FakeStack(tmp_path), tmp_path)
     assert f"also there: {there}" in output
     assert summary.environment["also_there"] == [there]
     assert 0 < output.index(f"run {folder.run}; Ctrl-C keeps") < output.index("trial 1 of 2")
+    assert "removed what an earlier run left behind: topic tides_x" in output
+    assert output.rstrip().endswith("stopping the stack")
 
 
 def test_a_stack_that_ran_before_goes_on_and_can_be_used_manually(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -128,16 +124,12 @@ def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(cluster: 
     assert again.calls == ["up", "offer"]
 
 
-def test_a_stack_that_was_started_anew_since_stays_up(cluster: FakeCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "value"), [("id", "8 200.00"), ("own_container", "controller")])
+def test_a_stack_that_was_started_anew_or_holds_the_race_stays_up(
+    name: str, value: str, cluster: FakeCluster, tmp_path: Path
+) -> None:
     stack = killed(tmp_path)
-    stack.id = "8 200.00"
-    run(stack, tmp_path)
-    assert stack.calls == ["up", "offer"]
-
-
-def test_a_race_in_a_container_does_not_stop_the_stack_that_it_is_part_of(cluster: FakeCluster, tmp_path: Path) -> None:
-    stack = killed(tmp_path)
-    stack.own_container = "controller"
+    setattr(stack, name, value)
     run(stack, tmp_path)
     assert stack.calls == ["up", "offer"]
 

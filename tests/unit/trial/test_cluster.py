@@ -63,13 +63,9 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made.close()
 
 
-def test_only_topic_and_tasks_of_a_connector_file_are_changed(cluster: Cluster) -> None:
-    changed = cluster.config(CELL, Names.of("t1"))
-    assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6"}  # type: ignore[dict-item]
-
-
-def test_a_plan_overrides_keys_by_name(cluster: Cluster) -> None:
-    assert cluster.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))["batch.size"] == "2000"
+def test_only_topic_tasks_and_a_plans_overrides_of_a_connector_file_are_changed(cluster: Cluster) -> None:
+    changed = cluster.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))
+    assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6", "batch.size": "2000"}  # type: ignore[dict-item]
 
 
 def test_a_file_that_is_no_connector_file_is_refused_by_name(cluster: Cluster, tmp_path: Path) -> None:
@@ -78,21 +74,16 @@ def test_a_file_that_is_no_connector_file_is_refused_by_name(cluster: Cluster, t
         cluster.config(CELL, Names.of("t1"))
 
 
-def test_everything_of_a_trial_bears_its_id() -> None:
-    names = Names.of("ab12cd_007")
-    assert {names.topic, names.connector, names.target} == {"tides_ab12cd_007"}
-
-
 def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path: Path) -> None:
     cluster = cluster_of(tmp_path, free_bytes=2_000_000_000)
     with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
         cluster.check_disk(1_000_000)
     cluster.check_disk(100_000)
     cluster.close()
-
-
-def test_a_disk_that_cannot_be_seen_is_not_full(cluster: Cluster) -> None:
-    cluster.check_disk(10**9)
+    # A disk that cannot be seen is not full.
+    unseen = cluster_of(tmp_path)
+    unseen.check_disk(10**9)
+    unseen.close()
 
 
 class Rows:
@@ -111,16 +102,13 @@ class Rows:
         return self._rows
 
 
-@pytest.mark.parametrize(("rows", "foreign"), [(1_010, 0), (1_013, 3)])
-def test_rows_that_were_there_before_are_no_foreign_ones(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, rows: int, foreign: int
+def test_rows_that_were_there_before_are_not_foreign_and_fail_the_trial_when_gone(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "sink", lambda name: Rows(rows))
-    found = counted(resources(cluster, a_cell(rows_before=1_000), "t1"))
-    assert (found.result().stored, found.result().foreign) == (10 + foreign, foreign)
-
-
-def test_rows_that_were_there_before_and_are_gone_are_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rows, foreign in ((1_010, 0), (1_013, 3)):
+        monkeypatch.setattr(cluster, "sink", lambda name, rows=rows: Rows(rows))
+        found = counted(resources(cluster, a_cell(rows_before=1_000), "t1")).result()
+        assert (found.stored, found.foreign) == (10 + foreign, foreign)
     monkeypatch.setattr(cluster, "sink", lambda name: Rows(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
         counted(resources(cluster, a_cell(rows_before=1_000), "t1"))

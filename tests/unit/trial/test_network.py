@@ -63,8 +63,3 @@ def test_the_proxy_stands_before_what_a_connector_connects_to() -> None:
 def test_every_connector_file_leaves_the_address_of_its_sink_to_the_workers() -> None:
     files = sorted((CHECKOUT / "connectors").glob("*/*.json"))
     assert [str(file) for file in files if not used_by(f"{file.parent.name}/{file.stem}")] == []
-
-
-def test_the_variables_hold_the_address_of_the_proxy() -> None:
-    assert ENTRANCES["pgbouncer"].at("127.0.0.1", 4711) == {"PGBOUNCER_HOST": "127.0.0.1", "PGBOUNCER_PORT": "4711"}
-    assert ENTRANCES["elasticsearch"].at("127.0.0.1", 4711) == {"ELASTICSEARCH_HOSTS": "127.0.0.1:4711"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sinkbench.trial.names import is_ours
 from sinkbench.trial.others import Others, met, risen
 
 
@@ -35,11 +34,6 @@ def test_what_connect_writes_for_itself_is_no_load_even_beside_a_slow_trial() ->
     assert met(before, much, 2_000, lambda topic: topic == "connect-status") == [
         "1,000 records went into the topic orders"
     ]
-
-
-def test_what_a_trial_has_made_is_told_from_what_sounds_like_it() -> None:
-    assert all(map(is_ours, ["tides_ab12cd_001", "tides_ab12cd_pilot_3", "tides_ab12cd_001.extra"]))
-    assert not any(map(is_ours, ["tides", "tides-by-hand", "tides_of_march", "public.tides_ab12cd_001"]))
 
 
 def test_counts_that_began_anew_have_not_risen() -> None:

@@ -40,7 +40,6 @@ def drain(cluster: Any, *, recovers: bool = True) -> TrialRecord:
     [
         (ServiceState("connect-2", "dead", None, "exit status 3", 3), ["connect-2"]),
         (ServiceState("elasticsearch", "dead", None, "exit status 3", 3), ["elasticsearch"]),
-        (ServiceState("connect-2", "dead", None, "exit status 1", 1), []),
         (ServiceState("connect-2", "dead", None, "killed"), []),
         (ServiceState("connect-1", "dead", None, "exit status 3", 3), []),
         # Of these such an exit code says something else.
@@ -70,12 +69,6 @@ def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_a
     (cell,) = summarize([CELL], [record])
     assert not cell.passed
     assert cell.verdict.startswith("invalid: connect-2 died, out of memory: its Java heap was used up")
-
-
-def test_a_worker_that_was_killed_has_not_died_for_memory() -> None:
-    record = drain(FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=-1))
-    assert [each.code for each in record.reasons] == [ReasonCode.SERVICE_DIED]
-    assert record.invalid == ["connect-2 died during the trial"]
 
 
 def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from sinkbench.tables.cells import render
 from sinkbench.trial.values import Rescaled
 from sinkbench.trial.workloads.drain import rate_after
 from sinkbench.trial.workloads.rescale import rescale_of, stalls_outside
-from tests.support.trials import a_cell, run_summary, sample, trial
+from tests.support.trials import run_summary, sample, trial
 
 PLAN = Plan.model_validate(
     {"name": "p", "mode": "rescale", "pipelines": ["postgres/jdbc"], "multiples": [1, 2, 4], "trials": 5}
@@ -101,8 +101,6 @@ def test_a_step_is_compared_with_the_cold_start_at_as_many_tasks_and_has_a_table
     summary, taken = run(twice=7)
     cold, live = summary.cells
     assert cold.rescale is None
-    assert live.rescale is not None
-    assert live.rescale.to_cold is not None
     assert live.rescale.to_cold.to == COLD.key
     assert live.rescale.to_cold.estimate == pytest.approx(0.9)
     assert (live.rescale.rebalance_seconds, live.rescale.standstill_seconds) == (1.5, 2.0)
@@ -114,12 +112,8 @@ def test_a_step_is_compared_with_the_cold_start_at_as_many_tasks_and_has_a_table
         assert shown in row.split(), row
     assert text.count("postgres/jdbc ") == 2
     assert scalings([COLD, LIVE], taken) == []
-
-
-def test_a_record_that_a_change_of_tasks_loses_fails_the_cell() -> None:
     summary, _ = run(lost=1)
-    assert summary.cells[1].verdict == "LOST 5"
-    assert not summary.passed
+    assert (summary.cells[1].verdict, summary.passed) == ("LOST 5", False)
 
 
 def test_a_step_without_a_valid_trial_still_has_its_row() -> None:
@@ -127,7 +121,3 @@ def test_a_step_without_a_valid_trial_still_has_its_row() -> None:
     text = render(run_summary(*cells))
     assert [line.split()[-1] for line in text.splitlines() if "3 to 6 " in line and " - " in line] == ["invalid"]
     assert "postgres/jdbc from 3 to 6 tasks: invalid: the topic ran dry" in text
-
-
-def test_cells_that_start_differently_are_different_cells() -> None:
-    assert len({LIVE.key, COLD.key, a_cell(multiple=2, before=4).key}) == 3

@@ -85,11 +85,7 @@ def test_groups_are_by_key_and_hour(records: list[Any]) -> None:
 
 def test_a_member_that_no_record_has_has_no_answer() -> None:
     with SentRecords(10, 10) as sent:
-        for keys in (
-            {"where": [{"field": "gone", "is": "1"}]},
-            {"member": {"gone": 1}},
-            {"where": [{"field": 'a"', "is": 1}]},
-        ):
+        for keys in ({"member": {"gone": 1}}, {"where": [{"field": 'a"', "is": 1}]}):
             assert sent.answer(Query.model_validate({"name": "x", "asks": "?", **keys})) is None
 
 

@@ -57,7 +57,6 @@ def drain(cluster: FakeCluster) -> TrialRecord:
 
 def faulted(cluster: Any) -> TrialRecord:
     cell = expand(FAULTS, 3)[0]
-    assert cell.fault is not None
     own = Resources(cluster, cell, Names.of("abcdef_001"), records_offered(FAULTS, RATE), Quiet())
     return run_trial(own, Fault(RATE, cell.fault), 1, cluster.revive).record
 
@@ -66,7 +65,7 @@ def codes(record: TrialRecord) -> list[ReasonCode]:
     return [reason.code for reason in record.reasons]
 
 
-def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connector() -> None:
+def test_an_index_that_stays_yellow_ends_the_trial_before_its_connector(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(PLAN, helds=[YELLOW] * 50)
     record = drain(cluster)
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
@@ -75,9 +74,7 @@ def test_an_index_that_is_yellow_and_stays_so_ends_the_trial_before_its_connecto
     assert cluster.calls == ["check", "load"]
     (cell,) = summarize(expand(PLAN, 3), [record])
     assert cell.verdict == "invalid: the index is yellow; add a node"
-
-
-def test_what_comes_to_rest_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What comes to rest is waited for.
     monkeypatch.setattr(replication, "SETTLE_SECONDS", 60.0)
     assert drain(FakeCluster(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
 
@@ -91,7 +88,6 @@ def test_a_partition_that_is_not_in_sync_makes_the_trial_invalid_and_all_that_is
 def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_invalid_and_is_audited() -> None:
     record = drain(FakeCluster(PLAN, helds=[GOOD, YELLOW]))
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
-    assert record.audit is not None
     assert record.audit.clean
 
 
@@ -108,11 +104,8 @@ def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
     assert record.recovery is not None
 
 
-def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid() -> None:
+def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     assert codes(faulted(FakeCluster(FAULTS, helds=[YELLOW] * 50))) == [CODES.INDEX_NOT_GREEN]
-
-
-def test_tasks_that_are_uneven_before_the_fault_make_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Resources, "placement", lambda own, found: {"w0": 3, "w1": 0, "w2": 0})
     assert codes(faulted(FakeCluster(FAULTS))) == [CODES.TASKS_UNEVEN]
 
@@ -127,18 +120,15 @@ def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
     assert record.notes == ["not checked what must hold in postgres: this sink does not tell"]
 
 
-def test_what_may_not_be_seen_is_not_checked_with_the_reason() -> None:
-    hidden = ReplicationState(
-        unchecked=("whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats",), asked=2
-    )
+def test_what_may_not_be_seen_is_not_checked_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats"
+    hidden = ReplicationState(unchecked=(why,), asked=2)
     record = drain(FakeCluster(PLAN, helds=[hidden, hidden]))
     assert record.reasons == []
     assert record.notes == ["not checked whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats"]
     # What was seen once only was not seen all the time.
     assert drain(FakeCluster(PLAN, helds=[GOOD, hidden])).notes == record.notes
 
-
-def test_a_service_that_does_not_answer_the_look_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(sink: FakeSink, target: str, config: object) -> ReplicationState:
         raise ServiceError("no answer")
 
@@ -176,5 +166,4 @@ def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored(
         settings={"fsync": "on"},
     )
     found = drain(FakeCluster(PLAN, promise=None)).durability
-    assert found is not None
     assert (found.text, found.nodes, found.kafka) == ("", None, "acks all, 1 of 1 in sync")
