@@ -39,8 +39,7 @@ def of(law: Law, **data: float) -> Scaling:
 @given(st.floats(1, 1e5), st.floats(0, 0.9), st.floats(0, 0.05))
 def test_known_parameters_are_found_again(one_task: float, contention: float, coherency: float) -> None:
     law = Law(one_task, contention, coherency)
-    found = fit({tasks: law.rate(tasks) for tasks in (1, 2, 4, 8, 16, 32)})
-    assert found is not None
+    found = present(fit({tasks: law.rate(tasks) for tasks in (1, 2, 4, 8, 16, 32)}))
     assert found.one_task == pytest.approx(one_task, rel=1e-6)
     assert found.contention == pytest.approx(contention, abs=1e-6)
     assert found.coherency == pytest.approx(coherency, abs=1e-8)
@@ -92,8 +91,7 @@ def test_rates_that_only_fall_have_no_more_contention_than_all_the_work() -> Non
 
 
 def test_a_peak_at_the_fewest_tasks_or_before_is_not_given_as_a_number() -> None:
-    line = scaling_line(of(Law(1000, 0.05, 0.2), noise=0.01))
-    assert line.endswith("; the rate is highest at 3 tasks or fewer")
+    assert scaling_line(of(Law(1000, 0.05, 0.2), noise=0.01)).endswith("; the rate is highest at 3 tasks or fewer")
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.15])
@@ -115,8 +113,7 @@ def test_rates_that_fall_faster_than_the_law_knows_are_not_said_to_grow() -> Non
 def test_fewer_than_five_blocks_give_a_fit_without_intervals_and_without_a_peak() -> None:
     found = of(Law(1000, 0.05, 0.01), blocks=3)
     assert found.supported
-    assert found.contention is not None
-    assert found.contention.interval is None
+    assert present(found.contention).interval is None
     assert found.peak_tasks is None
 
 

@@ -30,8 +30,7 @@ def test_factors_multiply_so_their_shares_are_those_of_their_logarithms(
     first: float, second: float, share: float
 ) -> None:
     found = present(shared((500, first, second)))
-    assert found.estimate == pytest.approx(share)
-    assert found.rest.estimate == pytest.approx(1 - share)
+    assert (found.estimate, found.rest.estimate) == (pytest.approx(share), pytest.approx(1 - share))
 
 
 @given(WAYS)

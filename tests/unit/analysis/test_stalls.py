@@ -27,8 +27,7 @@ def drain(frozen_from: float, seconds: float, *, read: bool = True) -> list[Samp
 @pytest.mark.parametrize("read", [True, False])
 def test_a_sink_that_was_frozen_is_named_with_its_length_and_moment(read: bool) -> None:
     (stall,) = stalls(drain(9, 8, read=read), RECORDS)
-    assert stall.seconds == pytest.approx(8, abs=2 * STEP)
-    assert stall.began_seconds == pytest.approx(9, abs=STEP)
+    assert (stall.seconds, stall.began_seconds) == (pytest.approx(8, abs=2 * STEP), pytest.approx(9, abs=STEP))
     moment = f"from second {stall.began_seconds} on"
     assert stall.in_words == f"no new record was seen in the sink for {stall.seconds} s, {moment}"
 

@@ -107,8 +107,7 @@ def test_the_smallest_difference_is_claimed_of_such_rates_and_a_smaller_one_is_n
     one = (1000 * draw.lognormal(0, 0.03, 8)).tolist()
     other = (1000 * draw.lognormal(0, 0.03, count)).tolist()
     estimate, interval = ratio_of_medians(one, other)
-    assert interval is not None
-    share = present(smallest_difference(one, other, interval, ALPHA))
+    share = present(smallest_difference(one, other, present(interval), ALPHA))
 
     def claimed(factor: float) -> bool:
         moved = [rate * factor / estimate for rate in one]
@@ -123,6 +122,5 @@ def test_the_smallest_difference_is_claimed_of_such_rates_and_a_smaller_one_is_n
 def test_where_no_difference_could_be_claimed_there_is_no_smallest_one() -> None:
     rates = [1000.0, 1010.0, 990.0, 1005.0, 995.0]
     _, interval = ratio_of_medians(rates, rates)
-    assert interval is not None
-    assert smallest_difference(rates, rates, interval, ALPHA) is not None
+    assert smallest_difference(rates, rates, present(interval), ALPHA) is not None
     assert smallest_difference(rates, rates, interval, ALPHA / 8) is None

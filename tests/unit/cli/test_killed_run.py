@@ -126,14 +126,12 @@ def test_a_run_that_has_only_begun_is_the_latest_and_every_command_says_what_it_
 ) -> None:
     results = tmp_path / "results"
     cut(whole, results / "first", 1, 1)
-    plan = load_plan(whole / "plan.yaml", whole / "connectors")
-    begun = RunFolder.create(results, plan, whole / "connectors")
+    begun = RunFolder.create(results, load_plan(whole / "plan.yaml", whole / "connectors"), whole / "connectors")
     assert (results / "latest").readlink() == Path(begun.run)
     more = {"compare": [str(whole)], "export": ["--format", "csv"]}
     if command == "runs":
         assert main(["runs", "--results", str(results)]) == 0
-        row = next(line for line in capsys.readouterr().out.splitlines() if begun.run in line)
-        assert row.endswith(EMPTY)
+        assert next(line for line in capsys.readouterr().out.splitlines() if begun.run in line).endswith(EMPTY)
         return
     assert main([command, str(results / "latest"), *more.get(command, [])]) == 2
     said = capsys.readouterr().err

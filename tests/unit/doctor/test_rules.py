@@ -170,15 +170,13 @@ QUIET = [
 @pytest.mark.parametrize("seen", QUIET)
 def test_rules_are_silent_where_nothing_is_the_matter(seen: Facts) -> None:
     said = diagnosis(seen)
-    assert said.findings == ()
-    assert said.unseen == {}
+    assert (said.findings, said.unseen) == ((), {})
     assert set(said.checked) == {rule.code for rule in RULES}
 
 
 @pytest.mark.parametrize("area", list(Area))
 def test_what_was_not_seen_is_named_and_never_taken_for_well(area: Area) -> None:
-    seen = facts(plan="mine", partitions=24, keys=10_000, unseen={area: "it does not answer"})
-    said = diagnosis(seen)
+    said = diagnosis(facts(plan="mine", partitions=24, keys=10_000, unseen={area: "it does not answer"}))
     assert "it does not answer" in said.unseen.values() or area is Area.DISK
     assert not set(said.unseen) & set(said.checked)
     assert {rule.code for rule in RULES if area in rule.needs} <= set(said.unseen)

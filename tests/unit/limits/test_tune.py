@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.limits.tune import GAIN, Measured, Point, Tuned, tune
+from tests.support.present import present
 
 FIRST, LARGEST = Point(256, 1), Point(32_768, 64)
 halves = st.floats(1, 100_000)
@@ -31,8 +32,7 @@ class Client:
 
 
 def best(found: Tuned) -> Point:
-    assert found.best is not None
-    return found.best.point
+    return present(found.best).point
 
 
 @given(halves, st.floats(0.1, 100), st.integers(256, 65_536))
@@ -78,8 +78,7 @@ def test_connections_are_stepped_up_after_the_batch_and_the_batch_again_after_th
 
 def test_the_rate_is_that_of_the_longer_measurement() -> None:
     found = tune(lambda point, confirms: Measured(90.0 if confirms else 100.0), FIRST, LARGEST)
-    assert found.best is not None
-    assert found.best.measured.records_per_second == 90.0
+    assert present(found.best).measured.records_per_second == 90.0
 
 
 def test_what_cannot_be_confirmed_gives_way_to_the_next_fastest() -> None:

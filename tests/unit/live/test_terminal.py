@@ -195,6 +195,5 @@ def test_a_fault_of_the_view_ends_no_run_and_is_said_once() -> None:
         drained(ui, 5)
         ui.ended(record())
     lines = plain_lines(console).splitlines()
-    assert lines[1] == "the live view stands still from here on: RuntimeError: out of order"
-    assert len(lines) == 3
+    assert (lines[1], len(lines)) == ("the live view stands still from here on: RuntimeError: out of order", 3)
     assert live.snapshot()["lines"] == []

@@ -149,8 +149,7 @@ def test_what_can_be_added_up_is_and_the_longest_time_counts() -> None:
 def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None:
     generators = [start(three_looks) for _ in range(3)]
     shown: list[int] = []
-    result = run(endpoints(*generators, loadgen_kafka="kafka:9092"), 10_000, shown.append)
-    assert result.acknowledged == 10_000
+    assert run(endpoints(*generators, loadgen_kafka="kafka:9092"), 10_000, shown.append).acknowledged == 10_000
     assert shown == [3000, 6000, 10_000]
     bodies = [each.bodies[0] for each in generators]
     assert [(body["first_seq"], body["count"]) for body in bodies] == [(0, 3334), (3334, 3333), (6667, 3333)]
@@ -219,8 +218,7 @@ def test_one_that_does_not_take_its_part_is_named_and_left_alone(
     generators = [start(running), start(running, (status, {"error": error}))]
     with pytest.raises(TrialFailed, match=words):
         run(endpoints(*generators))
-    assert generators[0].cancelled == ["/load?run=t1"]
-    assert generators[1].cancelled == []
+    assert (generators[0].cancelled, generators[1].cancelled) == (["/load?run=t1"], [])
 
 
 def test_one_that_is_not_there_is_named(start: Start) -> None:

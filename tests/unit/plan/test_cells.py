@@ -28,8 +28,7 @@ def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
     assert [cell.key for cell in cells] == ["postgres/jdbc@3x1", "postgres/jdbc@3x2", "elasticsearch/camel-bulk@3x3"]
     assert [cell.tasks for cell in cells] == [3, 6, 9]
     assert [cell.sink for cell in cells] == ["postgres", "postgres", "elasticsearch"]
-    assert cells[2].overrides == {"a": "1"}
-    assert len(set(cells)) == 3
+    assert (cells[2].overrides, len(set(cells))) == ({"a": "1"}, 3)
 
 
 def test_more_tasks_than_partitions_are_refused_with_the_line_of_the_multiple(tmp_path: Path) -> None:

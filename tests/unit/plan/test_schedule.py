@@ -18,6 +18,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import LimitOf, block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
 from sinkbench.results import Lag, Limit, LimitInBlock, TrialRecord
 from tests.support.counts import count
+from tests.support.present import present
 from tests.support.reasons import because
 from tests.support.trials import trial
 
@@ -199,8 +200,7 @@ def test_a_search_goes_on_from_its_trials_as_if_it_had_not_been_cut_off(seed: in
 
 def test_a_trial_that_the_search_would_not_have_offered_is_refused() -> None:
     search = new_search(CAPACITY, 1000.0, [])
-    offer = search.next()
-    assert offer is not None
+    offer = present(search.next())
     first = offered(CELLS[0], offer, 0, 1, 1e9)
     odd = first.model_copy(update={"trial": "odd", "offered_records_per_second": 1234.5})
     with pytest.raises(ValueError, match="trial odd of postgres/jdbc@3x1 is not what the search offers"):
@@ -220,8 +220,7 @@ def test_a_load_that_was_too_much_to_be_stored_in_time_is_one_that_was_not_kept_
     verdict: str, codes: list[ReasonCode], goes_down: bool
 ) -> None:
     search = new_search(CAPACITY, 1000.0, [])
-    offer = search.next()
-    assert offer is not None
+    offer = present(search.next())
     reasons = [because("it was too much", code) for code in codes]
     over = offered(CELLS[0], offer, 0, 1, 0).model_copy(update={"lag": Lag(verdict=verdict), "reasons": reasons})
     feed(search, over)

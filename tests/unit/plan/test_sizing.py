@@ -36,8 +36,7 @@ def test_the_slow_start_of_a_pilot_does_not_count() -> None:
 
 def test_neither_the_wait_before_the_first_record_nor_the_rest_after_the_last_counts() -> None:
     times = np.arange(0, 20, 0.25)
-    stored = np.clip((times - 3) * 1000, 0, 5000)
-    assert rate_from_pilot(times, stored) == pytest.approx(1000)
+    assert rate_from_pilot(times, np.clip((times - 3) * 1000, 0, 5000)) == pytest.approx(1000)
 
 
 def test_a_pilot_that_stored_all_between_two_samples_still_gives_a_rate() -> None:

@@ -56,8 +56,7 @@ def test_parts_of_a_url_are_not_read_beside_the_whole_one() -> None:
 
 def test_a_connector_file_may_hold_what_its_connector_does_not_declare_but_no_misspelling() -> None:
     checked = check_keys(["table.name.format", "batch.sizes"], LISTED, ())
-    assert list(checked.unread) == ["batch.sizes"]
-    assert checked.unconfirmed == ("table.name.format",)
+    assert (list(checked.unread), checked.unconfirmed) == (["batch.sizes"], ("table.name.format",))
 
 
 @given(st.sets(st.text().filter(lambda key: not key.startswith("camel."))), st.sets(st.text()))

@@ -42,8 +42,7 @@ def sink(reverted: list[str]) -> Any:
 
 def test_what_a_killed_race_has_set_is_set_back_and_told() -> None:
     left = ["the setting synchronous_commit of postgres"]
-    cluster = cluster_with({"postgres": sink(left), "elasticsearch": sink([])}, shared=False)
-    assert sweep(cluster) == left
+    assert sweep(cluster_with({"postgres": sink(left), "elasticsearch": sink([])}, shared=False)) == left
 
 
 def test_services_of_an_external_stack_are_not_set_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

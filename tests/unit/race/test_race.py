@@ -330,8 +330,7 @@ def test_a_limit_in_which_a_service_died_gives_no_rate_and_the_next_step_is_warm
     assert limit.in_blocks[0].problem is not None
     first = next(place for place, step in enumerate(ui.steps) if "block 1" in step.name)
     assert ui.steps[first + 1].kind == "pilot"
-    shares = summary.cells[0].efficiency_by_block
-    assert shares.blocks == [2]
+    assert summary.cells[0].efficiency_by_block.blocks == [2]
 
 
 SETTINGS = {"postgres": {"synchronous_commit": "off"}}

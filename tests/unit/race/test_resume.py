@@ -89,8 +89,7 @@ def test_a_run_is_found_by_its_folder_by_latest_and_by_its_summary_under_its_own
     monkeypatch.chdir(connectors.parent)
     for path in (folder.path, Path("results/latest"), folder.summary_path, Path("results/latest/summary.json")):
         assert run_folder(path).path == Path("results") / folder.run
-        found = load_unfinished(path, connectors)
-        assert found.folder.run == folder.run
+        assert load_unfinished(path, connectors).folder.run == folder.run
     monkeypatch.chdir(folder.path)
     assert run_folder(Path()).run == folder.run
 
@@ -213,8 +212,7 @@ def test_what_cannot_be_measured_does_not_matter_and_every_other_key_does() -> N
 
 def test_a_selftest_is_not_taken_up(connectors: Path) -> None:
     assert is_selftest(overhead_plan("postgres/jdbc", 5, ["postgres"]))
-    plan = noise_plan("postgres/jdbc", 5).model_copy(update={"seed": 5})
-    folder = keep(connectors, 2, plan)
+    folder = keep(connectors, 2, noise_plan("postgres/jdbc", 5).model_copy(update={"seed": 5}))
     with pytest.raises(ResultsError, match="is a selftest, which ends with its time; run `sinkbench selftest` again"):
         load_unfinished(folder.path, connectors)
     assert not is_selftest(Plan.model_validate({**PLAN, "name": "noise"}))

@@ -188,8 +188,7 @@ def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(cluster: FakeC
     assert unfinished is not None
     _, summary = resume_run(FakeStack(tmp_path), unfinished, Console(file=io.StringIO()))  # type: ignore[arg-type]
     assert summary.complete
-    assert len(summary.resumed) == 1
-    assert summary.cells[0].trials == 2
+    assert (len(summary.resumed), summary.cells[0].trials) == (1, 2)
 
 
 def test_a_converter_that_cannot_read_the_records_is_refused_before_the_stack_is_asked(tmp_path: Path) -> None:

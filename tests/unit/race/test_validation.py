@@ -64,8 +64,7 @@ OVERRIDDEN = """pipelines:
 def test_each_pipeline_is_validated_once_whatever_its_number_of_tasks(tmp_path: Path) -> None:
     cluster = asked(tmp_path, PLAIN)
     assert cluster.run() == {}
-    assert len(cluster.validated) == 1
-    assert cluster.lines == []
+    assert (len(cluster.validated), cluster.lines) == (1, [])
 
 
 def test_an_unknown_override_is_refused_with_its_line_and_the_nearest_key(tmp_path: Path) -> None:

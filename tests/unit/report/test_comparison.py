@@ -45,8 +45,7 @@ def text(runs: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> str
 
 def test_the_answer_comes_first_then_cells_ratios_and_differences(text: str) -> None:
     page = Page(text)
-    assert page.open == []
-    assert page.sections == [None, "cells", "ratios", "differences", "figures"]
+    assert (page.open, page.sections) == ([], [None, "cells", "ratios", "differences", "figures"])
     said = " ".join(page.texts)
     assert "Run B against run A, 3 cells: 1 slower, 2 not comparable." in said
     assert "slower by more than 5 %" in said

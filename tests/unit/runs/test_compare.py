@@ -191,8 +191,7 @@ def test_fewer_than_five_valid_trials_tell_nothing(taken: list[float | None], sa
 
 def test_an_empty_run_is_not_comparable_and_says_that_no_trial_was_taken() -> None:
     cell = only(kept({CELL: FAST}), kept({CELL: []}))
-    assert (cell.verdict, cell.broken) == ("not comparable", True)
-    assert cell.why == "run B: invalid: no trial was taken"
+    assert (cell.verdict, cell.broken, cell.why) == ("not comparable", True, "run B: invalid: no trial was taken")
 
 
 def test_invalid_trials_are_left_out() -> None:
@@ -392,9 +391,7 @@ def test_cpu_time_tells_what_rates_that_scatter_do_not() -> None:
     found = compare(costing(CHEAP, [1000.0, 1300.0, 800.0, 1100.0, 950.0, 1250.0]), costing(DEAR))
     (cost,) = found.costs
     assert found.cells[0].verdict == "no difference found"
-    assert cost.verdict == "more CPU"
-    assert cost.a == pytest.approx(43.45)
-    assert cost.ratio == pytest.approx(1.1)
+    assert (cost.verdict, cost.a, cost.ratio) == ("more CPU", pytest.approx(43.45), pytest.approx(1.1))
     assert compare(costing(DEAR), costing(CHEAP)).costs[0].verdict == "less CPU"
     assert compare(costing(CHEAP), costing(CHEAP)).costs[0].verdict == "no difference found"
 
@@ -411,8 +408,7 @@ def holding(memory: Sequence[float], disk: float | None = 410.0) -> StoredRun:
 
 def test_memory_and_disk_have_verdicts_of_their_own() -> None:
     found = compare(holding([each * 1e8 for each in CHEAP]), holding([each * 1e8 for each in DEAR]))
-    assert found.memory[0].verdict == "larger"
-    assert found.memory[0].ratio == pytest.approx(1.1)
+    assert (found.memory[0].verdict, found.memory[0].ratio) == ("larger", pytest.approx(1.1))
     assert found.disk[0].verdict == found.cells[0].verdict == "no difference found"
     assert compare(holding(DEAR), holding(CHEAP)).memory[0].verdict == "smaller"
 

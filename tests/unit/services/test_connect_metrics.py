@@ -51,8 +51,7 @@ def worker(number: int, sent: int = 1000, partitions: int = 8, poll: str = "0.15
 def test_the_tasks_of_a_connector_are_added_up_over_all_workers() -> None:
     found = signs([worker(0, 1000), worker(1, 3000)], "tides_a_001")
     assert found["tasks_put_total"] == found["tasks_read_total"] == 4000
-    assert found["tasks_put_share"] == pytest.approx(0.8)
-    assert found["tasks_poll_share"] == pytest.approx(0.15)
+    assert (found["tasks_put_share"], found["tasks_poll_share"]) == (pytest.approx(0.8), pytest.approx(0.15))
     assert found["tasks_records_per_put"] == 400
     assert (found["tasks_put_max_ms"], found["tasks_lag_max_records"]) == (30, 7000)
     assert found["tasks_busiest_share"] == pytest.approx(0.75)
@@ -64,10 +63,8 @@ def test_the_tasks_of_a_connector_are_added_up_over_all_workers() -> None:
 
 def test_tasks_without_records_are_counted_and_left_out_of_the_shares() -> None:
     found = signs([worker(0), worker(1, 0, 4, "0.99"), worker(2, 0, 0, "0.99")], "tides_a_001")
-    assert found["tasks_without_records"] == 2
-    assert found["tasks_without_partitions"] == 1
-    assert found["tasks_poll_share"] == pytest.approx(0.15)
-    assert found["tasks_busiest_share"] == 1
+    assert (found["tasks_without_records"], found["tasks_without_partitions"]) == (2, 1)
+    assert (found["tasks_poll_share"], found["tasks_busiest_share"]) == (pytest.approx(0.15), 1)
 
 
 def test_what_has_not_happened_yet_is_absent_and_not_zero() -> None:

@@ -24,8 +24,7 @@ def test_every_operation_is_found_between_two_readings(rate: float, interval_us:
 
 
 def test_a_refresh_makes_all_of_an_interval_searchable_at_once() -> None:
-    seen = SeqNoTimes([0, 100, 200], [-1, -1, 9])
-    times, widths = seen.at([0, 4, 9], at_once=True)
+    times, widths = SeqNoTimes([0, 100, 200], [-1, -1, 9]).at([0, 4, 9], at_once=True)
     assert times.tolist() == [150, 150, 150]
     assert SeqNoTimes.resolution_us(widths) == 50
 

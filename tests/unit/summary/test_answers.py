@@ -57,8 +57,7 @@ def test_a_ratio_is_paired_by_block() -> None:
     (found,) = answers_of(run_summary(slow, fast))
     assert found.ratio is not None
     assert found.ratio.interval is not None
-    assert found.ratio.estimate == pytest.approx(2)
-    assert found.least == pytest.approx(200 / 140)
+    assert (found.ratio.estimate, found.least) == (pytest.approx(2), pytest.approx(200 / 140))
 
 
 def test_capacities_have_no_interval_since_the_rates_that_confirm_them_do_not_scatter() -> None:

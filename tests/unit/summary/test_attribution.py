@@ -51,8 +51,7 @@ def test_the_way_leads_over_the_connector_of_the_one_on_the_sink_of_the_other(
 def test_from_five_blocks_on_ratios_and_share_have_intervals() -> None:
     slow, fast = [100.0, 110, 120, 130, 140], [400.0, 440, 480, 520, 560]
     (found,) = attributions_of(run_summary(cell(BULK, *slow), cell(BATCH, *slow), cell(JDBC, *fast)))
-    assert found.share is not None
-    assert found.share.interval is not None
+    assert present(found.share).interval is not None
     assert found.share.estimate == 0
     assert present(found.first.ratio).interval is not None
     assert present(found.second.ratio).estimate == pytest.approx(4)

@@ -68,8 +68,7 @@ def test_what_the_limit_takes_of_the_cores_is_kept_and_decides_nothing(
     # At 100,000 records/s two cores have 20 s to give for a million records.
     bound = found(run(cell(total=25.0), cpu=cpu))
     assert (bound.cores_cpu, bound.limit_cpu, bound.share) == (20.0, known, 0.8)
-    assert bound.left == pytest.approx(0.16)
-    assert (bound.dearest, bound.dearest_cpu) == ("connect", 12.0)
+    assert (bound.left, bound.dearest, bound.dearest_cpu) == (pytest.approx(0.16), "connect", 12.0)
 
 
 @pytest.mark.parametrize("client", [7.0, None])

@@ -133,16 +133,14 @@ def test_what_was_lost_and_doubled_is_named_by_its_ranges_of_a_few_trials() -> N
         "seq of trial t1 (block 1): lost 1, 3, 5, 7, 9 and 1 more range; all are in trials.jsonl;"
         " stored more than once 40-41"
     )
-    assert len(cell.notes) == 4
-    assert cell.notes[3] == "2 more trials lost or doubled records: see trials.jsonl"
+    assert (len(cell.notes), cell.notes[3]) == (4, "2 more trials lost or doubled records: see trials.jsonl")
 
 
 def test_what_a_trial_has_lost_that_was_taken_again_is_lost_all_the_same() -> None:
     lossy = Audit(produced=100, stored=98, lost=2, duplicates=0)
     again = trial(audit=lossy, trial="t0", pilot=True, lost_ranges="4-5")
     cell = cell_of(again, trial(), trial(audit=CLEAN, pilot=True))
-    assert (cell.verdict, cell.trials) == ("LOST 2", 1)
-    assert cell.notes[-1] == "seq of trial t0 (block 1): lost 4-5"
+    assert (cell.verdict, cell.trials, cell.notes[-1]) == ("LOST 2", 1, "seq of trial t0 (block 1): lost 4-5")
     assert cell.audit == Audit(produced=200, stored=198, lost=2, duplicates=0)
 
 
@@ -266,8 +264,7 @@ def test_the_rate_of_a_cell_that_is_not_warm_is_nowhere() -> None:
     cold = [trial(rate, block=n, warm=False, compiling_share=0.4) for n, rate in enumerate((300.0, 500.0), start=1)]
     warm = [trial(5_000.0, OTHER, block=n, warm=True) for n in (1, 2)]
     first, second = summarize([CELL, OTHER], [*cold, *warm])
-    assert first.at_least is not None
-    assert first.at_least.figures == {"records_per_second": 500}
+    assert present(first.at_least).figures == {"records_per_second": 500}
     assert (first.records_per_second, first.ratio, first.passed) == (None, None, True)
     assert first.verdict == first.at_least.text
     assert valid_by_block(cold) == {}

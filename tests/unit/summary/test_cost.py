@@ -34,8 +34,7 @@ def test_each_part_is_its_price_times_what_a_million_records_take() -> None:
     found = present(cost_of(cell(), PRICES))
     assert found.cpu == pytest.approx(0.001)
     # A million records take 1,000 s.
-    assert found.memory == pytest.approx(0.002)
-    assert found.disk == pytest.approx(0.05)
+    assert (found.memory, found.disk) == (pytest.approx(0.002), pytest.approx(0.05))
     assert found.per_million == pytest.approx(0.053)
 
 
@@ -51,8 +50,7 @@ def test_what_has_no_price_is_left_out_of_the_sum() -> None:
 
 def test_what_has_a_price_and_was_not_measured_leaves_no_sum() -> None:
     found = present(cost_of(cell(total_peak_memory_bytes=None), PRICES))
-    assert (found.memory, found.per_million) == (None, None)
-    assert found.cpu == pytest.approx(0.001)
+    assert (found.memory, found.per_million, found.cpu) == (None, None, pytest.approx(0.001))
 
 
 @pytest.mark.parametrize(
@@ -87,5 +85,4 @@ def test_twice_the_price_is_twice_the_cost_and_a_faster_cell_needs_its_memory_fo
     faster = cost_of(cell(2 * rate), Prices(currency="EUR", core_hour=factor, memory_gb_hour=factor))
     assert once is not None and twice is not None and faster is not None  # noqa: PT018
     assert twice.per_million == pytest.approx(2 * (once.per_million or 0))
-    assert faster.memory == pytest.approx((once.memory or 0) / 2)
-    assert faster.cpu == pytest.approx(once.cpu)
+    assert (faster.memory, faster.cpu) == (pytest.approx((once.memory or 0) / 2), pytest.approx(once.cpu))

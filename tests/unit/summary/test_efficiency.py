@@ -65,8 +65,7 @@ def test_efficiency_is_made_of_rate_and_limit_in_the_same_block() -> None:
     # The machine is half as fast in every other block, which moves both alike.
     limits = [in_blocks(100_000, 50_000, 100_000, 50_000, 100_000)]
     (found,) = with_limits([rated(60_000, 30_000, 60_000, 30_000, 60_000)], limits)
-    assert found.efficiency == 0.6
-    assert found.limit_records_per_second == 100_000
+    assert (found.efficiency, found.limit_records_per_second) == (0.6, 100_000)
     shares = present(found.efficiency_by_block)
     assert shares.values == pytest.approx([0.6] * 5)
     assert shares.interval is not None

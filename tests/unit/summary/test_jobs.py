@@ -53,8 +53,7 @@ def test_the_table_says_what_is_slow_wrong_or_failed() -> None:
         cell_summary("postgres/a", 1.0, queries=[asked("x"), asked("y", right=False)]),
         cell_summary("postgres/b", 1.0, queries=[asked("y", right=False, problem="no such column")]),
     )
-    table = present(query_table(summary))
-    assert table.row_count == 2
+    assert present(query_table(summary)).row_count == 2
     assert query_lines(summary)[:2] == [
         "postgres/a: cannot answer y rightly.",
         "postgres/b: queries failed: y (no such column).",

@@ -100,6 +100,5 @@ def test_invalid_trials_and_pilots_have_no_part_in_the_cost_of_probes() -> None:
         each.model_copy(update={"stamped_records_per_second": 1.0, "reasons": [because("x")]}) for each in trials[:2]
     ]
     pilot = trials[0].model_copy(update={"stamped_records_per_second": 1.0, "pilot": True})
-    found = present(overhead_of([*spoilt, *trials[2:], pilot]))
-    assert found.blocks == 7
+    assert present(overhead_of([*spoilt, *trials[2:], pilot])).blocks == 7
     assert overhead_of(trials[:8]) is None

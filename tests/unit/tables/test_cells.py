@@ -83,8 +83,7 @@ def test_the_table_fits_its_width_and_no_number_is_cut(width: int) -> None:
         for number in range(3)
     ]
     text = render(summary(*cells), width)
-    rows = text.split("\n\n")[1].splitlines()
-    assert max(map(len, rows)) <= width
+    assert max(map(len, text.split("\n\n")[1].splitlines())) <= width
     assert text.count("201,000") == 3
     assert text.count("198,000-207,000") == 3
     assert text.count("connect:118") == (3 if width >= 100 else 0)

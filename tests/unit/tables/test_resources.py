@@ -89,6 +89,5 @@ def test_bytes_are_shown_by_the_million() -> None:
 
 
 def test_a_cost_without_its_sum_shows_its_parts() -> None:
-    cell = held(cost=Cost(cpu=0.5))
-    run = run_summary(cell, prices=PRICES)
+    run = run_summary(held(cost=Cost(cpu=0.5)), prices=PRICES)
     assert row_of(render(run), "cost in EUR")[2:] == ["-", "0.500", "-", "-"]

@@ -92,12 +92,10 @@ def broken(cluster: FakeCluster, **fields: dict[str, Any]) -> FakeCluster:
 
 def test_nothing_that_is_broken_breaks_nothing() -> None:
     record = take(FakeCluster(plan_with({"what": "none"})))
-    assert record.reasons == []
-    assert record.fault == "none"
+    assert (record.reasons, record.fault) == ([], "none")
     found = record.recovery
     assert found.recovered
-    assert found.acts == []
-    assert (found.rate_seconds, found.standstill_seconds) == (0.0, 0.0)
+    assert (found.acts, found.rate_seconds, found.standstill_seconds) == ([], 0.0, 0.0)
     assert found.began_seconds == pytest.approx(6, abs=1.5)
     assert record.audit.clean
 
@@ -119,8 +117,7 @@ def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
     record = drained(cluster)
     assert cluster.calls.index("load") < cluster.calls.index("start")
     assert cluster.calls.count("load") == 1
-    assert record.reasons == []
-    assert (record.backlog_records, record.offered_records_per_second) == (20_000, None)
+    assert (record.reasons, record.backlog_records, record.offered_records_per_second) == ([], 20_000, None)
     assert record.audit.clean
     found = record.recovery
     assert found.recovered
@@ -185,8 +182,7 @@ def test_a_connector_that_is_renamed_is_removed_by_its_new_name_however_the_tria
     cluster = FakeCluster(plan_with({"what": "rename"}))
     own = own_of(cluster, Leaving(lambda: interrupted and f"connector {NAME}_renamed" in cluster.there))
     with pytest.raises(Interrupted) if interrupted else nullcontext():
-        record = run(own)
-        assert record.recovery.recovered
+        assert run(own).recovery.recovered
     assert f"delete connect-{NAME}" in cluster.calls
     own.remove()
     assert [name for name in cluster.there if name.startswith("connector")] == []
@@ -246,8 +242,7 @@ def test_roles_are_changed_back_also_where_nothing_could_be_promoted(monkeypatch
     promotion = cluster.stack.faults.promotion("postgres")
     promotion.promote = fail
     monkeypatch.setattr(cluster.stack.faults, "promotion", lambda sink: promotion)
-    record = take(cluster)
-    assert "postgres-2 was not promoted" in record.reasons[0].text
+    assert "postgres-2 was not promoted" in take(cluster).reasons[0].text
     # No client goes on with the connections of before.
     assert cluster.calls[cluster.calls.index("restore roles") + 1] == "refresh"
     assert "demote postgres" not in cluster.calls
@@ -274,8 +269,7 @@ def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault() -> None:
     record = take(cluster)
     assert cluster.calls.count("restart tides_abcdef_001") == 2
     (cell,) = summarize(expand(cluster.plan, 3), [record])
-    assert cell.verdict == "ok"
-    assert cell.audit.duplicates == 5
+    assert (cell.verdict, cell.audit.duplicates) == ("ok", 5)
     assert cell.records_per_second is None
     (lost,) = summarize(expand(cluster.plan, 3), [take(FakeCluster(cluster.plan, lost=3))])
     assert [fault.code for fault in lost.faults] == [ReasonCode.LOST]
@@ -317,8 +311,7 @@ def test_an_interrupt_is_not_lost_where_undoing_fails() -> None:
 
 def test_a_table_that_does_not_fit_the_memory_is_told_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=10_000_000))
-    record = take(FakeCluster(plan_with({"what": "fill"})))
-    (reason,) = record.reasons
+    (reason,) = take(FakeCluster(plan_with({"what": "fill"}))).reasons
     assert reason.code == ReasonCode.DISK_TOO_SMALL
     assert "18,000 records of 512 bytes do not fit a small disk" in reason.text
 
@@ -333,8 +326,7 @@ def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone() -
     cluster.breaks = refuse
     record = take(cluster)
     assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
-    after = cluster.calls[cluster.calls.index("reconnect") :]
-    assert after == ["reconnect", "stop", "start", "stop", "audit"]
+    assert cluster.calls[cluster.calls.index("reconnect") :] == ["reconnect", "stop", "start", "stop", "audit"]
     assert "POSTGRES_PORT" not in cluster.configs[-1]
     assert record.audit.lost == 0
 
@@ -343,8 +335,7 @@ def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(monkeypatch:
     monkeypatch.setattr("sinkbench.trial.workloads.injection.HOLD_SECONDS", 0.01)
     cluster = FakeCluster(plan_with({"what": "fill", "seconds": 0.5}))
     record = take(broken(cluster, fill_disk={"stuck": True}, free_disk={"stuck": False}))
-    assert record.reasons == []
-    assert record.recovery.target == "disk of postgres"
+    assert (record.reasons, record.recovery.target) == ([], "disk of postgres")
     told = [call for call in cluster.calls if "disk" in call or call == "audit"]
     begins, ends = (f"disk of tides_abcdef_001 {what}" for what in ("begins", "ends"))
     assert len(told) >= 6
@@ -352,10 +343,8 @@ def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(monkeypatch:
 
 
 def test_bad_records_are_counted_apart_from_the_load() -> None:
-    cluster = FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3}))
-    record = take(cluster)
-    assert record.reasons == []
-    assert (record.recovery.poisoned, record.recovery.poison_stored) == (18, 0)
+    record = take(FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3})))
+    assert (record.reasons, record.recovery.poisoned, record.recovery.poison_stored) == ([], 18, 0)
     assert record.reconciliation.in_topic == record.records
 
 
@@ -416,8 +405,7 @@ def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sinkbench.trial.workloads.command.COMMAND_SECONDS", 0.3)
-    record = take(by_command(f"sleep 70 & echo $! > {tmp_path}/pid; wait", "true"))
-    (reason,) = record.reasons
+    (reason,) = take(by_command(f"sleep 70 & echo $! > {tmp_path}/pid; wait", "true")).reasons
     assert "did not end in 0.3 s, and was killed" in reason.text
     with suppress(psutil.NoSuchProcess):
         assert psutil.Process(int((tmp_path / "pid").read_text())).status() == psutil.STATUS_ZOMBIE

@@ -62,8 +62,7 @@ def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
 
 
 def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
-    cluster = FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
-    record = drain(cluster)
+    record = drain(FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3))
     assert [each.code for each in record.reasons] == [ReasonCode.OUT_OF_MEMORY]
     assert record.audit is not None
     (cell,) = summarize([CELL], [record])

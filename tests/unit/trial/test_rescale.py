@@ -47,10 +47,8 @@ def test_rates_and_standstill_are_those_of_the_drain(before: float, factor: floa
     settled = asked + still + 0.25
     found = rescale_of(taken, records, 3, asked, settled)
     assert found.standstill_seconds == pytest.approx(still, abs=0.51)
-    assert found.rebalance_seconds == pytest.approx(still + 0.25, abs=0.01)
-    assert found.tasks_before == 3
-    after = rate_after(taken, records, settled)
-    assert after == pytest.approx(factor * before, rel=0.05)
+    assert (found.rebalance_seconds, found.tasks_before) == (pytest.approx(still + 0.25, abs=0.01), 3)
+    assert rate_after(taken, records, settled) == pytest.approx(factor * before, rel=0.05)
     if found.before_records_per_second is not None:
         # To within the sampling interval at its end.
         assert found.before_records_per_second == pytest.approx(before, rel=0.25 * max(factor, 1))
@@ -72,8 +70,7 @@ def test_the_rate_before_is_not_told_of_a_moment() -> None:
 
 def test_a_drain_that_stores_nothing_more_has_no_standstill_and_no_rate() -> None:
     taken, records = samples(1_000, 0, 10, 0)
-    found = rescale_of(taken, 2 * records, 3, 10, 12)
-    assert found.standstill_seconds is None
+    assert rescale_of(taken, 2 * records, 3, 10, 12).standstill_seconds is None
     assert rate_after(taken, 2 * records, 12) is None
 
 

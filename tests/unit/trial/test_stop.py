@@ -189,16 +189,14 @@ def test_a_pilot_ends_when_its_rate_is_steady_and_its_jvms_do_not_compile(
 
 def test_a_pilot_goes_on_while_its_rate_rises() -> None:
     rising = [100 * 1.1**second for second in range(20)]
-    found = pilot_seconds([*rising, *[rising[-1]] * 40], (4, 45))
-    assert 20 <= found <= 28
+    assert 20 <= pilot_seconds([*rising, *[rising[-1]] * 40], (4, 45)) <= 28
 
 
 @pytest.mark.parametrize(("seen", "second"), [(True, 8), (False, 30)])
 def test_a_pilot_whose_compilers_are_seen_may_rise_a_little(seen: bool, second: int) -> None:
     # By a tenth each 4 s, for 22 s.
     rising = [1000 * 1.1 ** (min(second, 22) / 4) for second in range(60)]
-    found = pilot_seconds(rising, (4, 45), (lambda second: 0.0) if seen else None)
-    assert found == pytest.approx(second, abs=4)
+    assert pilot_seconds(rising, (4, 45), (lambda second: 0.0) if seen else None) == pytest.approx(second, abs=4)
 
 
 def drained(seconds: int = 11, **signs: float) -> list[Sample]:
@@ -282,8 +280,7 @@ def steady(count: int, per_second: float, cpu: Mapping[str, float]) -> list[Samp
 
 @given(st.floats(0.01, 2), st.integers(1_000, 100_000))
 def test_cpu_seconds_per_million_of_a_steady_drain_is_share_over_rate(share: float, per_second: int) -> None:
-    samples = steady(per_second * 10, per_second, {"kafka": share})
-    found = cpu_seconds_per_million(samples, per_second * 10)["kafka"]
+    found = cpu_seconds_per_million(steady(per_second * 10, per_second, {"kafka": share}), per_second * 10)["kafka"]
     assert found == pytest.approx(share / per_second * 1e6, rel=0.01, abs=0.001)
 
 

@@ -71,11 +71,9 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert (record.pool, record.settings, record.acks, record.stalled_seconds) == (None, {}, "all", 0)
     assert record.records_per_second == pytest.approx(1_000, rel=0.01)
     assert record.audit.clean
-    assert record.placement == {"w0": 1, "w1": 1, "w2": 1}
-    assert record.window_seconds == pytest.approx(20, abs=0.6)
+    assert (record.placement, record.window_seconds) == ({"w0": 1, "w1": 1, "w2": 1}, pytest.approx(20, abs=0.6))
     assert (record.cell, record.block, record.trial) == (CELL.key, 1, "abcdef_001")
-    assert record.connector == "a.SinkConnector"
-    assert record.disk_bytes_per_record == 600
+    assert (record.connector, record.disk_bytes_per_record) == ("a.SinkConnector", 600)
     assert record.peak_memory.keys() == {"kafka", "postgres"}
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
@@ -102,15 +100,12 @@ def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatc
 def test_a_lost_record_makes_counts_disagree() -> None:
     record = drain(FakeCluster(PLAN, lost=3))
     assert set(codes(record)) == {CODES.COUNTS_DISAGREE}
-    assert record.lost_ranges == "0-2"
-    assert record.not_audited == ""
+    assert (record.lost_ranges, record.not_audited) == ("0-2", "")
 
 
 def test_records_that_are_stored_twice_are_a_note() -> None:
     record = drain(FakeCluster(PLAN, twice=5))
-    assert record.reasons == []
-    assert record.audit.duplicates == 5
-    assert record.duplicated_ranges == "0-4"
+    assert (record.reasons, record.audit.duplicates, record.duplicated_ranges) == ([], 5, "0-4")
     assert len(record.notes) == 1
 
 
@@ -158,8 +153,7 @@ def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector
 
 
 def test_a_rest_that_never_ends_is_given_up_and_the_record_says_that_it_was_not_audited() -> None:
-    cluster = FakeCluster(PLAN, dies=5.0, rate_after=0.0)
-    record = recovered(cluster)
+    record = recovered(FakeCluster(PLAN, dies=5.0, rate_after=0.0))
     assert record.audit is None
     assert record.not_audited == "it could not be finished: no progress for 75 s, 15,000 records left to commit"
 
@@ -311,10 +305,8 @@ def rescaled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[Fak
 def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, record = rescaled(FakeCluster(PLAN), monkeypatch)
     assert cluster.calls == ["check", "load", "start", "set 6", "stop", "audit"]
-    assert record.reasons == []
-    assert (record.rescale.tasks_before, record.rescale.rebalance_seconds) == (3, 2.0)
-    assert record.records_per_second == pytest.approx(1_000, rel=0.05)
-    assert record.tasks == 6
+    assert (record.reasons, record.rescale.tasks_before, record.rescale.rebalance_seconds) == ([], 3, 2.0)
+    assert (record.records_per_second, record.tasks) == (pytest.approx(1_000, rel=0.05), 6)
 
 
 def test_a_topic_that_runs_dry_before_the_new_tasks_run_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,8 +431,7 @@ def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.Monke
     value = json.dumps({"bench": {"run": "abcdef_001", "seq": 3}}).encode()
     monkeypatch.setattr("sinkbench.trial.audit.letters_of", lambda own, queue: [DeadLetter(None, value, headers)])
     record = drain(FakeCluster(PLAN, lost=4))
-    assert (record.audit.dead_letters, record.audit.lost) == (1, 3)
-    assert record.lost_ranges == "0-2"
+    assert (record.audit.dead_letters, record.audit.lost, record.lost_ranges) == (1, 3, "0-2")
     assert CODES.DEAD_LETTERS in codes(record)
 
 

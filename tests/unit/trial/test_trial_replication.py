@@ -92,8 +92,7 @@ def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_
 
 
 def test_a_pilot_of_what_does_not_hold_has_no_rate() -> None:
-    cluster = FakeCluster(PLAN, helds=[YELLOW] * 50)
-    found = take_pilot(own_of(cluster))
+    found = take_pilot(own_of(FakeCluster(PLAN, helds=[YELLOW] * 50)))
     assert (found.records_per_second, found.problem) == (None, "the index is yellow; add a node")
 
 
