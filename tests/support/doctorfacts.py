@@ -28,12 +28,7 @@ def diagnosis(seen: Facts) -> Diagnosis:
 
 def database(**given: Any) -> Database:
     """One that takes 100 connections, of which 3 are reserved and none is used."""
-    return Database(
-        **{
-            **{"most_connections": 100, "reserved": 3, "used": 0, "by_jdbc": 0, "waited_for": 0},
-            **given,
-        }
-    )
+    return Database(**{**{"most_connections": 100, "reserved": 3, "used": 0, "by_jdbc": 0, "waited_for": 0}, **given})
 
 
 def pooler(**given: Any) -> Pooler:
@@ -104,9 +99,5 @@ def facts(**given: Any) -> Facts:
         "elasticsearch": SinkState(cluster=cluster(), target=index()),
         "postgres": SinkState(database=database(), pooler=pooler()),
     }
-    machine = Machine(
-        available_bytes=10 * GIGABYTE,
-        free_bytes=50 * GIGABYTE,
-        least_free_bytes=4 * GIGABYTE,
-    )
+    machine = Machine(available_bytes=10 * GIGABYTE, free_bytes=50 * GIGABYTE, least_free_bytes=4 * GIGABYTE)
     return Facts(**{"workers": 3, "worker": "http://127.0.0.1:18083", "sinks": sinks, "machine": machine, **given})

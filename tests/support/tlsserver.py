@@ -37,9 +37,7 @@ def issue(
     now = datetime.now(UTC)
     authority = trustme.CA()
     issued = authority.issue_cert(
-        "127.0.0.1",
-        not_before=None if begins is None else now + begins,
-        not_after=None if ends is None else now + ends,
+        "127.0.0.1", not_before=None if begins is None else now + begins, not_after=None if ends is None else now + ends
     )
     files = Issued(folder / f"{name}.pem", folder / f"{name}.key", folder / f"{name}-ca.pem")
     issued.cert_chain_pems[0].write_to_path(files.certificate)

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from sinkbench.errors import SettingsError
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.topology import (
-    SERVICES,
-    SHIPPED,
-    Topology,
-    load_topology,
-    service_of,
-)
+from sinkbench.topology import SERVICES, SHIPPED, Topology, load_topology, service_of
 from sinkbench.yamlfile import to_yaml
 
 SUFFIX = st.text("abc019-", min_size=1, max_size=8)

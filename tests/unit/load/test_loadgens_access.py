@@ -52,11 +52,7 @@ def test_a_wrong_password_is_reported(port: int, files: Issued, user: str | None
 @pytest.mark.parametrize(
     ("scheme", "ca", "words"),
     [
-        (
-            "https",
-            "foreign-ca.pem",
-            r"loadgen-1 at https://127.* cannot be reached \(ConnectError: \[SSL: CERT",
-        ),
+        ("https", "foreign-ca.pem", r"loadgen-1 at https://127.* cannot be reached \(ConnectError: \[SSL: CERT"),
         ("http", None, "loadgen-1 at http://127.* cannot be reached"),
         ("https", "gone.pem", "the load generators cannot be asked: .*/gone.pem"),
     ],

@@ -10,17 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen import OptionsError, load_from
-from loadgen.forms import (
-    DOCUMENT,
-    FORMS,
-    Form,
-    added_bytes,
-    has_envelope,
-    has_schema,
-    is_row,
-    record_in,
-    schema_of,
-)
+from loadgen.forms import DOCUMENT, FORMS, Form, added_bytes, has_envelope, has_schema, is_row, record_in, schema_of
 from loadgen.records import RecordMaker
 from tests.support.counts import count
 

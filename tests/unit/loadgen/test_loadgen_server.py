@@ -198,10 +198,7 @@ def test_the_users_own_records_are_sent_before_their_load(server: Server, engine
     body, sha256 = packed(tmp_path)
     assert server.ask("GET", "/records").json() is None
     # No file of the load generator's machine is read either.
-    for records, words in (
-        (sha256, "send them by PUT /records"),
-        ("/etc/hostname", "neither noaa nor those"),
-    ):
+    for records, words in ((sha256, "send them by PUT /records"), ("/etc/hostname", "neither noaa nor those")):
         refused = server.ask("POST", "/load", json={**BODY, "records": records})
         assert refused.status_code == 400
         assert words in refused.json()["error"]

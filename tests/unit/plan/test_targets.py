@@ -70,10 +70,7 @@ def test_a_target_that_is_not_there_and_two_of_one_name_are_refused(checkout: Pa
     ("pipeline", "said"),
     [
         ("tiny/one", "the sink tiny takes no target; leave it out"),
-        (
-            "elasticsearch/camel-bulk",
-            r"takes no target postgres/indexed\.sql; name a file that ends in \.json",
-        ),
+        ("elasticsearch/camel-bulk", r"takes no target postgres/indexed\.sql; name a file that ends in \.json"),
     ],
 )
 def test_a_sink_that_cannot_take_a_target_says_so(pipeline: str, said: str, checkout: Path) -> None:

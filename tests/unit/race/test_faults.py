@@ -46,10 +46,7 @@ OF_NETWORK = [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]
 
 
 def check(
-    stack: Any,
-    *faults: dict[str, object],
-    pipeline: str = "postgres/jdbc",
-    connectors: Path = CHECKOUT / "connectors",
+    stack: Any, *faults: dict[str, object], pipeline: str = "postgres/jdbc", connectors: Path = CHECKOUT / "connectors"
 ) -> None:
     load = {"records_per_second": 1_000, "seconds": 20}
     keys = {"name": "p", "mode": "faults", "pipelines": [pipeline], "sustain": load, "faults": list(faults)}

@@ -36,12 +36,7 @@ def samples(before: float, after: float, asked: float, still: float, every: floa
     return made, records
 
 
-@given(
-    before=st.floats(100, 50_000),
-    factor=st.floats(0.5, 4),
-    asked=st.floats(5, 15),
-    still=st.floats(0, 6),
-)
+@given(before=st.floats(100, 50_000), factor=st.floats(0.5, 4), asked=st.floats(5, 15), still=st.floats(0, 6))
 def test_rates_and_standstill_are_those_of_the_drain(before: float, factor: float, asked: float, still: float) -> None:
     taken, records = samples(before, factor * before, asked, still)
     settled = asked + still + 0.25

@@ -148,9 +148,7 @@ def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> N
 
 
 def pilot_seconds(
-    rates: list[float],
-    lengths: tuple[float, float],
-    compiling: Callable[[int], float] | None = lambda second: 0.0,
+    rates: list[float], lengths: tuple[float, float], compiling: Callable[[int], float] | None = lambda second: 0.0
 ) -> float | None:
     """How long a pilot with these records/s, one a second, goes on after its first record.
 

@@ -416,9 +416,7 @@ def test_deadlocks_are_counted_also_where_the_connector_did_not_come_to_the_end(
     assert (record.bloat.deadlocks, record.bloat.rollbacks) == (1, 1)
 
 
-def test_wrong_keys_make_a_trial_invalid_and_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_wrong_keys_make_a_trial_invalid_and_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     record = keyed(monkeypatch, versions(("a", 3), ("c", 9), ("d", 2)))
     assert codes(record) == [CODES.STALE, CODES.MISSING, CODES.NOT_DELETED]
     assert [reason.text for reason in record.reasons][:2] == ["1 key is stale: a", "1 key is missing: b"]
