@@ -1,7 +1,5 @@
 """Requests to an application in this process."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

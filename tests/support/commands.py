@@ -1,7 +1,5 @@
 """How a test runs the command `sinkbench`."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

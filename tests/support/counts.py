@@ -1,7 +1,5 @@
 """How much is tried: little usually, all of it with `scripts/test --all`."""
 
-from __future__ import annotations
-
 import os
 
 __all__ = ["FULL", "count"]

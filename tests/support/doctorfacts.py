@@ -1,7 +1,5 @@
 """Facts for the doctor's rules, in which nothing is the matter unless a test says so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sinkbench.doctor.diagnosis import Diagnosis, Found, diagnose

@@ -1,7 +1,5 @@
 """Addresses of services that a unit test does not reach."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sinkbench.stack import Endpoints

@@ -1,7 +1,5 @@
 """A producer that needs no broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

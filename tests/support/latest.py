@@ -1,7 +1,5 @@
 """The newest run that a command has kept in a folder, as it is written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that never takes place, as the events that a real one would give: for tests of its views, and a benchmark."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

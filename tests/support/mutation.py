@@ -3,8 +3,6 @@
 Made by a `random.Random`, whose seed a test has from hypothesis: strategies of its own take longer than most readers.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator, Sequence

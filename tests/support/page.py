@@ -1,7 +1,5 @@
 """A page of HTML, as its elements."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br"}

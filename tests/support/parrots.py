@@ -1,7 +1,5 @@
 """Services that repeat in their errors whatever secret they were shown, as careless ones do."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import socket

@@ -1,7 +1,5 @@
 """Ports that nobody has."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 

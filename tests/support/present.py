@@ -1,7 +1,5 @@
 """Values that a test needs to be there before it asks for their parts."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 __all__ = ["present"]

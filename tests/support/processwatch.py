@@ -1,7 +1,5 @@
 """Watches the machine's command lines, in which no secret may ever stand."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Iterator

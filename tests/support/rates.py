@@ -1,7 +1,5 @@
 """Rates of about 1,000 records/s, drawn at random, as simulated runs have them: normal, with stalls, and skewed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reasons why figures must not be used, for whoever makes something of trials."""
 
-from __future__ import annotations
-
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason
 

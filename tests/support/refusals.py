@@ -1,7 +1,5 @@
 """What the services of a secured stack must refuse, wherever they run: each function asks all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

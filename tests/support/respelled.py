@@ -1,7 +1,5 @@
 """JSON as a sink may give it back: the same value in another text."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that never took place, kept as a real one is: for tests of what reads kept runs, and their benchmarks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An observer of a trial that keeps everything to itself."""
 
-from __future__ import annotations
-
 from sinkbench.analysis.samples import Sample
 
 __all__ = ["Silent"]

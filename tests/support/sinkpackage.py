@@ -1,7 +1,5 @@
 """A package that brings a sink, as pip would have installed it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 __all__ = ["install"]

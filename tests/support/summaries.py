@@ -1,7 +1,5 @@
 """A load's summary as a load generator gives it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

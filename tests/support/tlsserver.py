@@ -1,7 +1,5 @@
 """An HTTP interface of ours on a real port, with a certificate that the test itself has issued, or without."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Cells, trials, samples and runs that nobody took: each builder fills in what a test does not care about."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import MISSING
 from dataclasses import fields as fields_of

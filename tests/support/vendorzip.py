@@ -1,7 +1,5 @@
 """A plugin as a vendor ships it: an archive that a test makes of what Maven has."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

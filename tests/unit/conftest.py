@@ -1,7 +1,5 @@
 """What holds for tests without services."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench import secrets

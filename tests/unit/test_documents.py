@@ -1,7 +1,5 @@
 """The documents: their links lead somewhere, and what they say of figures is what the tables and the report show."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The contract of what a run leaves behind."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Imports go one way: from what a user touches down to plain values, and what decides never touches a service."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

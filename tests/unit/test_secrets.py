@@ -1,7 +1,5 @@
 """No secret is printed or stored, however it is written."""
 
-from __future__ import annotations
-
 import json
 from urllib.parse import quote, quote_plus
 

@@ -1,7 +1,5 @@
 """What a user may set, and how a mistake is answered."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The soak's verdict: what grows is told from what only scatters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Which nodes a stack has: the files that say so, the names and ports that follow, and the memory that they take."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The audit: exact counts of what was lost and what was stored twice."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

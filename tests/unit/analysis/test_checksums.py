@@ -1,7 +1,5 @@
 """One changed record among all that are stored is found by the checksum that it bears."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

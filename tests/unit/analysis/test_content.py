@@ -1,7 +1,5 @@
 """Whether a sink holds what was sent."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

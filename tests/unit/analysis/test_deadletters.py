@@ -1,7 +1,5 @@
 """What many dead letters have in common."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What is on how many nodes when a record counts as stored: the words say what the settings promise, and no more."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

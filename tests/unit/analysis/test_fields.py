@@ -1,7 +1,5 @@
 """What the members of records are is told from all of their values."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Intervals: what they cover, and when there is none."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Verdicts over lags that are known to be bounded, to grow, or to be too noisy to tell."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Distributions of latencies, against those of a pipeline whose delays are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

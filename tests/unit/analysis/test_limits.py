@@ -1,7 +1,5 @@
 """A limit over its blocks."""
 
-from __future__ import annotations
-
 from functools import reduce
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The most memory that services held, and what they sent, out of the samples of a trial."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

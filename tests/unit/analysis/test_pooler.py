@@ -1,7 +1,5 @@
 """What a pooler's clients waited for, out of samples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Queries: what may be written in one, and when two answers are the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

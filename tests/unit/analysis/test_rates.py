@@ -1,7 +1,5 @@
 """The rate of a drain, and what is said of several."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

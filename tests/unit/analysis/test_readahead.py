@@ -1,7 +1,5 @@
 """What tasks have read and the sink has not stored."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Six counts of the same records, held against one another."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

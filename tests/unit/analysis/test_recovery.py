@@ -1,7 +1,5 @@
 """What a fault did to a pipeline, out of made samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What must hold: standbys in sync, an index that is green and spread, partitions in sync and led evenly."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

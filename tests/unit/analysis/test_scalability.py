@@ -1,7 +1,5 @@
 """The scaling law: what is found again, and what is not claimed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

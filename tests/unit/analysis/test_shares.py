@@ -1,7 +1,5 @@
 """What each of two steps accounts for of the way between two rates."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

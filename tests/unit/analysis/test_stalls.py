@@ -1,7 +1,5 @@
 """Gaps in which a drain stored nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

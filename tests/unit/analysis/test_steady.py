@@ -1,7 +1,5 @@
 """Where a warm-up ends, on curves whose end is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

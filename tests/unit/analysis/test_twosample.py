@@ -1,7 +1,5 @@
 """Two samples of rates: how often a difference is claimed where there is none, and found where there is one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The audit by key: stale, missing and not deleted keys."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

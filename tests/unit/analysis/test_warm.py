@@ -1,7 +1,5 @@
 """How much of their CPU time JVMs spend on themselves."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.analysis.samples import Sample

@@ -1,7 +1,5 @@
 """What is made of a trial's samples before the rules look at it."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.analysis.samples import Sample

@@ -1,7 +1,5 @@
 """What limits a trial: every rule where it must speak, and where it must stay silent."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -3,8 +3,6 @@
 `scripts/test --all` tries 1,000 bad files for each reader.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`sinkbench doctor` without a stack: what the files and the machine tell, and what it says it has not looked at."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

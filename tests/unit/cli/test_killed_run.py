@@ -1,7 +1,5 @@
 """What a race leaves that was killed, or that ends in bad luck: every command reads it up to its last whole trial."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

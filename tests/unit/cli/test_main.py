@@ -1,7 +1,5 @@
 """The command line as a whole: every command is found, and loads no more than it needs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

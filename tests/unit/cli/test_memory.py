@@ -1,7 +1,5 @@
 """A process that starts and ends threads keeps few heaps."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

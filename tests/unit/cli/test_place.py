@@ -1,7 +1,5 @@
 """A checkout that was moved or copied: its programs are those of another folder, which is said."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A secret is planted wherever one can come from, and looked for wherever something is written, printed or shown."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

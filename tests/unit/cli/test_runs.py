@@ -1,7 +1,5 @@
 """The commands for runs that were kept, on whole folders and on those that are none."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

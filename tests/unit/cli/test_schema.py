@@ -1,7 +1,5 @@
 """The schema of what a run leaves behind, as it is kept in docs/."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

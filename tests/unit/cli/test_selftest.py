@@ -1,7 +1,5 @@
 """The commands of the selftest, from the trials of a run to what is printed and kept; no run is taken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`sinkbench up` while a race runs: what is broken on purpose stays so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

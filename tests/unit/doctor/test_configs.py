@@ -1,7 +1,5 @@
 """What a connector's configuration says of itself."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

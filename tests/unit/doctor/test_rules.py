@@ -1,7 +1,5 @@
 """Each rule shows what it is there for, with the figure, and is silent where nothing is the matter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is printed: findings with all of their parts, what was looked at, what was not, and what --watch tells."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

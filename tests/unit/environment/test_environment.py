@@ -1,7 +1,5 @@
 """What is read from the kernel's and the services' answers about the environment; no service is asked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The plain clients and what a race makes of them, without any service."""
 
-from __future__ import annotations
-
 import json
 import time
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What a limit took, and whether it was disturbed, from a reading before and one after it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

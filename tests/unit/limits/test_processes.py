@@ -1,7 +1,5 @@
 """The processes of the plain clients: what they write arrives, and none of them outlives its controller's end."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -1,7 +1,5 @@
 """The search for the fastest way to write, against simulated clients."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The live page as a browser asks for it: a real server on a free port of this machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What is known of a run while it goes on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

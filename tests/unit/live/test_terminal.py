@@ -1,7 +1,5 @@
 """The view of a run on a terminal of any size, and the lines of one where there is no terminal."""
 
-from __future__ import annotations
-
 import io
 import os
 import pty

@@ -1,7 +1,5 @@
 """A load is split without gaps, added up again, and ends with the name of the load generator that failed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """The controller shows load generators who it is, over TLS, and says in a line why one does not let it in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The user's own records are read once for a run, and sent to each load generator that does not have them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NoReturn

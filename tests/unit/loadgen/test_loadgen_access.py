@@ -1,7 +1,5 @@
 """Who may use loadgen's HTTP interface: users with their passwords, over TLS, and no page of another site."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

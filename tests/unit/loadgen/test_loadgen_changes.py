@@ -1,7 +1,5 @@
 """Loads of changes: what is drawn, and what is left of it."""
 
-from __future__ import annotations
-
 import json
 from itertools import islice
 

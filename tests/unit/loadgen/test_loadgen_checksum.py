@@ -1,7 +1,5 @@
 """A record's checksum stays the same whatever a sink may do to its text, and differs if its value does."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

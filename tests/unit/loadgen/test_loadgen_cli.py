@@ -1,7 +1,5 @@
 """The command says in one line what is wrong; its exit code says how it ended."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings of the Kafka client are read strictly, and no message ever shows the value of one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

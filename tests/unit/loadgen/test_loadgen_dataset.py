@@ -1,7 +1,5 @@
 """The user's own records keep their bytes, and what cannot be used is refused with its line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every record is accounted for: acknowledged or failed, never lost in between."""
 
-from __future__ import annotations
-
 from loadgen.delivery import LEFT_OVER, Delivery
 from loadgen.records import Message
 from tests.support.fakeproducer import FakeProducer

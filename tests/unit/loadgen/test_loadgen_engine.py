@@ -1,7 +1,5 @@
 """A load sends what it was asked for, ends in each of its ways, and its summary adds up."""
 
-from __future__ import annotations
-
 import json
 import threading
 from typing import Any

@@ -1,7 +1,5 @@
 """The forms of a record: the same values in each, in what the converters and Debezium's sink expect around them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options are refused in one line that names them, before anything is sent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

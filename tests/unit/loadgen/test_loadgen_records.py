@@ -1,7 +1,5 @@
 """A record is what design.md says, of the asked length, and none is like another."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections import Counter

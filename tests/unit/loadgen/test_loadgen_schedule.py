@@ -1,7 +1,5 @@
 """Due times come from the rate, or from a topic's rhythm; being late is counted."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The HTTP interface takes one load at a time, follows it, stops it, and says why it refuses."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

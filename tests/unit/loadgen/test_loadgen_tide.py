@@ -1,7 +1,5 @@
 """Levels follow each station's tide."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

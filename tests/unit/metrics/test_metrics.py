@@ -1,7 +1,5 @@
 """A figure that is declared once is summed up, shown, exported and explained."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which limits are measured beside the trials, and at which place of a block."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The search for a capacity, on pipelines whose capacity is known."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

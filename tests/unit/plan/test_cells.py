@@ -1,7 +1,5 @@
 """The cells of a plan and the order of their trials."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The faults of a plan: what is refused, with its line, and which cells they make."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which forms of records a plan may name, and which a connector's converter and transforms cannot read."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plan file: what it may hold, and what a user is told about a mistake in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

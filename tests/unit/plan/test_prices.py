@@ -1,7 +1,5 @@
 """Prices in a plan or in a file of their own, and what a user is told about a mistake in them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is left of a plan: with what is kept it makes the whole, in the same order, wherever a run was cut off."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """What a plan sets a sink's services to: read, carried to its cells, and refused where a sink cannot be set so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The size of a trial, from the rate of a pilot."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Target files that a plan names: found beside it or in the checkout, and refused where a sink cannot take them."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

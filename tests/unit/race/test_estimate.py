@@ -1,7 +1,5 @@
 """How long the rest of a run takes."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 from hypothesis import given

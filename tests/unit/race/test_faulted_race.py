@@ -1,7 +1,5 @@
 """A race of twelve trials in which any step may fail: it ends, says what of it holds, and can be reported."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Which faults are refused before anything is started."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Which keys of a configuration nobody knows."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What a race takes for left behind on its own stack: names as trials give, and no other that begins alike."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

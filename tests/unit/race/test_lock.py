@@ -1,7 +1,5 @@
 """One race at a time: who is refused, and what it is told."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Who else is there when a race begins."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When a pipeline needs no further pilot."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.race.pilots import is_warm

@@ -1,7 +1,5 @@
 """A run from its beginning to its end, on a cluster without services."""
 
-from __future__ import annotations
-
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Taking up a run: what is said of one that cannot be, or need not be."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

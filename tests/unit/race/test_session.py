@@ -1,7 +1,5 @@
 """A session starts what is down and stops what it started, however it ends; without services."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """How many records each trial drains."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.errors import ReasonCode

@@ -1,7 +1,5 @@
 """What is made of Connect's validation of a plan's configurations, before a race creates anything."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A comparison as an HTML page: what is in it, and that nothing in it is read as HTML."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

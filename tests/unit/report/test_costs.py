@@ -1,7 +1,5 @@
 """CPU time and efficiency in a report: what has no sum, and which cells are named as not to be compared."""
 
-from __future__ import annotations
-
 from sinkbench.errors import ReasonCode
 from sinkbench.report.costs import cpu, efficiency
 from sinkbench.results import CellSummary, Limit, LimitInBlock, Reason, RunSummary

@@ -1,7 +1,5 @@
 """The first screen of a report: what it shows of cells that may be quoted and of others, and what is missing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

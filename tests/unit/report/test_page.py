@@ -1,7 +1,5 @@
 """The report of a run: what is in it, what is left out, and that nothing in it is read as HTML."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

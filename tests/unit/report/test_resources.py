@@ -1,7 +1,5 @@
 """Memory, disk and money in a report: what has no chart, and which cells are named as not to be compared."""
 
-from __future__ import annotations
-
 from sinkbench.metrics import MEANINGS
 from sinkbench.report.parts import Figure, Table
 from sinkbench.report.resources import disk, memory

@@ -1,7 +1,5 @@
 """The course of a trial in few steps, and files of samples that cannot be used."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Two runs compared: verdicts that hold for the whole table, and reasons where there is no verdict."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

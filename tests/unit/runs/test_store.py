@@ -1,7 +1,5 @@
 """The folder of a run: what is in it, and what happens when it cannot be written or read."""
 
-from __future__ import annotations
-
 import csv
 import json
 from datetime import UTC, datetime

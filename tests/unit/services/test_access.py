@@ -1,7 +1,5 @@
 """The command by which a person asks a service."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

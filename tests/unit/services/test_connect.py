@@ -1,7 +1,5 @@
 """What can be told from Connect's answers."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

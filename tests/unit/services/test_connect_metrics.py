@@ -1,7 +1,5 @@
 """What the metrics of the workers say of a connector's tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

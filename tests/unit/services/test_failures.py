@@ -1,7 +1,5 @@
 """What becomes of the exceptions of a service's client."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable, Iterator

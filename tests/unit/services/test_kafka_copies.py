@@ -1,7 +1,5 @@
 """Where the partitions of topics are, by Kafka's metadata."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which versions are refused, and by which number; no service is asked."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

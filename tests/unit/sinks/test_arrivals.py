@@ -1,7 +1,5 @@
 """Times that follow from sequence numbers, against operations whose times are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What index.json asks for, against what became of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

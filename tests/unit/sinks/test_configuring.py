@@ -1,7 +1,5 @@
 """What PostgreSQL and PgBouncer are set to and back, on stand-ins that keep settings as the services do."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What the sinks' answers say of copies: shards on their nodes, and servers that follow."""
 
-from __future__ import annotations
-
 from sinkbench.analysis.durability import promise_in_words
 from sinkbench.analysis.replication import ShardCopy, Standby
 from sinkbench.sinks.elasticsearch.replication import TIER, copies_of, is_kept_from_some, nodes_of

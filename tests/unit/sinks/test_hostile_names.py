@@ -1,7 +1,5 @@
 """Connector files and queries of a user: no other file is read, no command run, no secret sent for them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The connection that a JDBC connector's configuration describes."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 

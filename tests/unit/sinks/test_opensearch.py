@@ -1,7 +1,5 @@
 """A server that answers like Elasticsearch, and is another product, is refused by its name."""
 
-from __future__ import annotations
-
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse

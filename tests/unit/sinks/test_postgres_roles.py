@@ -1,7 +1,5 @@
 """Which node of PostgreSQL is the primary, by the file that says so, without a server."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is proposed for records fits what they are, and is what the sinks demand of a file."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a schema file has made or removed elsewhere, and which functions name what has another name in a trial."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.sinks.postgres.schema import Objects, difference, names_one_of

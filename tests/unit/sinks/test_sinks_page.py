@@ -1,7 +1,5 @@
 """docs/sinks.md names every method of a sink and every capability."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 

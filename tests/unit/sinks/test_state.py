@@ -1,7 +1,5 @@
 """What the sinks' answers mean to the doctor."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

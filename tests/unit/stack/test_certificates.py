@@ -1,7 +1,5 @@
 """Certificates of a stack's own: who is signed by whom, for what, until when."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The containers' command lines and files, and what is made of the engine's answers; no engine is asked."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is read from the Docker engine's answers, and what is said of one that cannot be used."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

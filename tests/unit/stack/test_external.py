@@ -1,7 +1,5 @@
 """What the driver of clusters of others says and refuses; it asks only ports at which nothing listens."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

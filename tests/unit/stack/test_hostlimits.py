@@ -1,7 +1,5 @@
 """What several nodes of Elasticsearch in containers need of a machine, by what its kernel shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

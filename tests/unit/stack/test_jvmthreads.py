@@ -1,7 +1,5 @@
 """What a JVM spends on itself, by the names that HotSpot gives its threads."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the processes of a service hold of the machine's memory, by what the kernel says of them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What each node of a local stack starts with, what it waits for, and where it is reached."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import signal

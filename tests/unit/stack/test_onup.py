@@ -1,7 +1,5 @@
 """Which `docker compose up` asks for a race."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.stack.onup import asked_for

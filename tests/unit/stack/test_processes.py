@@ -1,7 +1,5 @@
 """Who holds a port that the stack needs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """When a node of several is ready: it takes part in its cluster, or streams from its primary."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sinks as entry points: another package brings one, and a mistake in it is one line."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

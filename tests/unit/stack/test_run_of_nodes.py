@@ -1,7 +1,5 @@
 """The scripts that start one node of several, with programs that stand in for the services."""
 
-from __future__ import annotations
-
 import shlex
 import stat
 import subprocess

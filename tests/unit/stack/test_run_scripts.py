@@ -1,7 +1,5 @@
 """The scripts that start services, without a service: a path may have any letters, and the caller any locale."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What a secured stack keeps: passwords that stay, certificates of each start, readable by no other account."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

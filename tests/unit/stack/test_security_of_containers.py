@@ -1,7 +1,5 @@
 """What the service `security` makes for secured containers, and docker-compose.secure.yml; no engine is asked."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any

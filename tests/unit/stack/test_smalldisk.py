@@ -1,7 +1,5 @@
 """A real small disk: it is full when it is told to be, and gone in the end."""
 
-from __future__ import annotations
-
 import errno
 import getpass
 import os

@@ -1,7 +1,5 @@
 """What a stack file says, and what is said when it is wrong; no service is asked."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How the programs that the local stack needs are found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

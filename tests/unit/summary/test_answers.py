@@ -1,7 +1,5 @@
 """Which cells are compared, and what is missing from the answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.errors import ReasonCode

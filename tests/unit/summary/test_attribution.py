@@ -1,7 +1,5 @@
 """How much of the difference between two pipelines is the sink's, and how much the connector's."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.errors import ReasonCode

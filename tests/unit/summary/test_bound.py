@@ -1,7 +1,5 @@
 """What a pipeline's CPU time leaves it to gain of its sink's limit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """From trials to cells: what is counted, what is left out, and what the verdict says."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

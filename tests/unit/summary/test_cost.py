@@ -1,7 +1,5 @@
 """The cost of a million records: the formula, and what has none."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

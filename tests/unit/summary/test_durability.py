@@ -1,7 +1,5 @@
 """What a cell's trials agree on of durability, and whether cells are alike in it."""
 
-from __future__ import annotations
-
 from sinkbench.metrics.durability import alike, is_worth_telling
 from sinkbench.results import CellSummary, Durability
 from sinkbench.summary.cells import summarize

@@ -1,7 +1,5 @@
 """What the limits of a run say of its pipelines."""
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a cell can answer, over its trials."""
 
-from __future__ import annotations
-
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked
 from sinkbench.summary.cells import summarize

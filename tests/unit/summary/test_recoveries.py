@@ -1,7 +1,5 @@
 """What a fault did to a pipeline over several trials: one that did not come back is no fast one."""
 
-from __future__ import annotations
-
 from sinkbench.metrics.recovery import recovery_over
 from sinkbench.results import Recovery
 from tests.support.present import present

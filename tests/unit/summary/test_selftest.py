@@ -1,7 +1,5 @@
 """A pipeline against itself: what is claimed of it."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which rates may be quoted."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Thresholds: which files are refused, and what a check says of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The answers of a run in words: each sentence is true when it is quoted alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.errors import ReasonCode

@@ -1,7 +1,5 @@
 """The table: what a reader of a run sees."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

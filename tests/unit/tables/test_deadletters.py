@@ -1,7 +1,5 @@
 """The table of a dead letter queue."""
 
-from __future__ import annotations
-
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes
 from sinkbench.tables.deadletters import dead_letter_table
 

@@ -1,7 +1,5 @@
 """Durability in a table of its own, and in a sentence where unlike cells are compared."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.results import CellSummary, Durability

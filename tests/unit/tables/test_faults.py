@@ -1,7 +1,5 @@
 """What became of pipelines under faults, as text and as a page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

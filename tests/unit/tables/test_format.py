@@ -1,7 +1,5 @@
 """Numbers as tables show them, at the edges where their format changes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Constant loads and capacities in a run's summary and in its table."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR

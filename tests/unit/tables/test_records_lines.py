@@ -1,7 +1,5 @@
 """A run of the user's own records says what they were like, and that they went round."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sinkbench.results import RECORDS

@@ -1,7 +1,5 @@
 """Memory, disk and money below the table of cells."""
 
-from __future__ import annotations
-
 import pytest
 
 from sinkbench.errors import ReasonCode

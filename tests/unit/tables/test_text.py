@@ -1,7 +1,5 @@
 """How tables and lines become text."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Column

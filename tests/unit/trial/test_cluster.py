@@ -1,7 +1,5 @@
 """What a trial makes of a connector file, and whether it fits on the disk; no service is asked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A trial in which something is broken on purpose, on a cluster without services; and when a person acts."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Callable

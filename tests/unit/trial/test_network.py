@@ -1,7 +1,5 @@
 """What a fault of the network is to the proxy, and which of a sink's addresses the proxy takes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

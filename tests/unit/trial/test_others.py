@@ -1,7 +1,5 @@
 """Who else was there between two looks."""
 
-from __future__ import annotations
-
 from sinkbench.trial.others import Others, met, risen
 
 

@@ -1,7 +1,5 @@
 """JVMs that have no memory left: who they are, and what a person is told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Queries beside a load: asked when they are due, whatever became of those before."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from threading import Event, Timer

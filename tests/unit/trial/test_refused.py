@@ -1,7 +1,5 @@
 """Why records are lost, on a cluster without services."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

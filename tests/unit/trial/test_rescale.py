@@ -1,7 +1,5 @@
 """A running connector with another number of tasks: what its samples show, and how a run tells it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

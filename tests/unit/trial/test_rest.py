@@ -1,7 +1,5 @@
 """The rest of a trial that trouble has ended: when it is over, and when it is given up."""
 
-from __future__ import annotations
-
 from sinkbench.errors import ReasonCode
 from sinkbench.trial.rest import RestWatch
 from sinkbench.trial.stop import End, Timeouts

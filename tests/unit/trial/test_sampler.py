@@ -1,7 +1,5 @@
 """How often a source is asked."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """What queries must find among the records that were sent, against the very records that the generator makes."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """When a drain is over, and what its samples say."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """One trial from the empty sink to its record, on a cluster without services."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A trial in which something does not hold that must is invalid and says which; after a fault it is a note."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
