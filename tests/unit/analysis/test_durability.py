@@ -23,8 +23,7 @@ STANDBY = {**SAFE, "synchronous_standby_names": "FIRST 1 (postgres-2)"}
 
 
 def of_database(settings: dict[str, str], *, unlogged: bool = False) -> str:
-    promise = present(database_promise(settings, unlogged=unlogged))
-    return promise_in_words(promise)
+    return promise_in_words(present(database_promise(settings, unlogged=unlogged)))
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,7 @@ def test_values_that_do_not_vary_have_an_interval_without_width() -> None:
     same = present(ratio_by_block("b", by_block([4.0] * 6), by_block([2.0] * 6)))
     assert same.interval is not None
     assert (same.interval.low, same.interval.high) == (pytest.approx(2), pytest.approx(2))
-    zero = present(interval_of_median([0.0] * 5))
-    assert relative_width(zero, 0.0) is None
+    assert relative_width(present(interval_of_median([0.0] * 5)), 0.0) is None
 
 
 def test_values_that_are_not_finite_are_refused() -> None:

@@ -33,8 +33,7 @@ def test_a_lag_that_only_swings_is_bounded(seed: int) -> None:
 @given(seed=st.integers(0, 1_000), share=st.floats(0.03, 1))
 def test_a_lag_that_grows_by_more_than_noise_is_growing_and_says_by_how_much(seed: int, share: float) -> None:
     found = lag_of(TIMES, noisy(share * OFFERED, 50, seed), OFFERED)
-    assert found.verdict == GROWING
-    assert found.growth_per_second == pytest.approx(share * OFFERED, abs=5)
+    assert (found.verdict, found.growth_per_second) == (GROWING, pytest.approx(share * OFFERED, abs=5))
 
 
 @pytest.mark.parametrize(

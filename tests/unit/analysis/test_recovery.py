@@ -135,8 +135,7 @@ def test_late_is_what_is_stored_more_than_five_seconds_after_it_was_due(late: li
 
 
 def test_of_records_whose_time_is_not_known_it_is_not_known_how_late_they_were() -> None:
-    due_us = np.array([1e6, 2e6])
-    assert late_of(due_us, np.array([1e6, np.nan]), 1) == (None, None)
+    assert late_of(np.array([1e6, 2e6]), np.array([1e6, np.nan]), 1) == (None, None)
     assert late_of(np.empty(0), np.empty(0), 1) == (None, None)
 
 

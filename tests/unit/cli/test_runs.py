@@ -123,8 +123,7 @@ def test_a_folder_without_runs_says_so_and_none_at_all_is_refused(
 def test_csv_has_a_row_a_cell_and_leaves_empty_what_was_not_measured(
     results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = keep(results, connectors, FAST)
-    assert main(["export", str(run), "--format", "csv"]) == 0
+    assert main(["export", str(keep(results, connectors, FAST)), "--format", "csv"]) == 0
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert list(row) == [*COLUMNS, "cpu_seconds_per_million.connect", "cpu_seconds_per_million.kafka"]
     assert (row["records_per_second"], row["valid_trials"], row["lost"], row["passed"]) == ("1012.5", "6", "0", "true")

@@ -66,8 +66,7 @@ def test_a_record_is_the_json_of_the_contract() -> None:
     count=st.integers(1, 400),
 )
 def test_a_padded_record_has_exactly_the_asked_bytes(run: str, keys: int, extra: int, first: int, count: int) -> None:
-    smallest = maker(run=run, keys=keys).smallest_bytes
-    size = smallest + extra
+    size = maker(run=run, keys=keys).smallest_bytes + extra
     made = make(maker(run=run, keys=keys, record_bytes=size), first, count)
     assert {len(str(message["value"]).encode()) for message in made} == {size}
     records = [value(message) for message in made]

@@ -93,8 +93,7 @@ def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> No
     assert running["summary"] is None
     engine.let_go.set()
     done = server.wait_for("done")
-    assert done["load"] == NAME
-    assert done["summary"]["acknowledged"] == 50
+    assert (done["load"], done["summary"]["acknowledged"]) == (NAME, 50)
     assert engine.loads == [Load(bootstrap="127.0.0.1:9", topic="tides", count=50, run="r1", first_seq=7)]
     assert engine.settings == [{"sasl.password": "hunter2-hunter2"}]
     assert "hunter2" not in json.dumps(done)

@@ -11,6 +11,7 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import Plan, load_plan
+from tests.support.trials import connectors_in
 
 BARE = """
 mode: faults
@@ -22,12 +23,8 @@ NETWORK_KEYS = ["milliseconds", "how", "bytes_per_second", "seconds", "times", "
 
 
 def read(folder: Path, text: str) -> Plan:
-    for name in ("postgres/jdbc", "elasticsearch/camel-bulk"):
-        file = folder / "connectors" / f"{name}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{}")
     (folder / "mine.yaml").write_text(text.lstrip())
-    return load_plan(folder / "mine.yaml", folder / "connectors")
+    return load_plan(folder / "mine.yaml", connectors_in(folder, "postgres/jdbc", "elasticsearch/camel-bulk"))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import settable_of_sinks
 from sinkbench.suggest import did_you_mean, nearest
 from tests.support.counts import count
+from tests.support.trials import connectors_in
 
 PLANS = CHECKOUT / "plans"
 JDBC = "pipelines: [postgres/jdbc]\n"
@@ -26,12 +27,8 @@ LAUGHS = "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10
 
 @pytest.fixture(scope="session")
 def connectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("connectors")
-    for name in ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer"):
-        file = folder / f"{name}.json"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("{}")
-    return folder
+    names = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
+    return connectors_in(tmp_path_factory.mktemp("checkout"), *names)
 
 
 @pytest.fixture(scope="session")

@@ -88,8 +88,7 @@ def test_a_race_under_random_faults_ends_with_a_report(
     kept = load_run(folder.path)
     assert kept.summary == summary
     assert summary.complete
-    counted = Counter(trial.cell for trial in kept.trials if not trial.pilot)
-    assert set(counted.values()) == {6}
+    assert set(Counter(trial.cell for trial in kept.trials if not trial.pilot).values()) == {6}
     # What is not valid says why, and what is valid has lost nothing.
     for trial in kept.trials:
         assert trial.reasons or (trial.audit is not None and trial.audit.lost == 0), trial

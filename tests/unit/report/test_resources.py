@@ -14,8 +14,7 @@ def cell(label: str = "postgres/jdbc", **fields: object) -> CellSummary:
 def test_heaps_alone_are_a_table_without_a_chart() -> None:
     found = memory(run_summary(cell(peak_memory={"connect": Memory(heap_bytes=1.2e9)})))
     assert isinstance(found, Table)
-    assert found.headers == ("cell", "peak MB", "heap of connect")
-    assert found.rows == [("postgres/jdbc", "-", "1,200")]
+    assert (found.headers, found.rows) == (("cell", "peak MB", "heap of connect"), [("postgres/jdbc", "-", "1,200")])
 
 
 def test_only_cells_whose_memory_was_seen_have_a_bar() -> None:

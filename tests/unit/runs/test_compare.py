@@ -144,8 +144,7 @@ def test_what_stalls_can_explain_is_no_verdict() -> None:
     assert only(smooth, once).verdict == "slower"
     assert compare(smooth, once).differences == []
     # Of a run that did not look nothing is known, not 0.
-    unseen = kept({CELL: FAST}, window_seconds=20.0)
-    assert only(unseen, frozen).verdict == "slower"
+    assert only(kept({CELL: FAST}, window_seconds=20.0), frozen).verdict == "slower"
 
 
 def test_a_verdict_says_how_b_does_and_never_contradicts_its_interval() -> None:
@@ -183,8 +182,7 @@ def test_an_interval_that_alone_leaves_out_1_is_explained() -> None:
 @pytest.mark.parametrize(("taken", "said"), [([1000.0], "1 valid in run B"), (FAST[:4], "4 valid in run B")])
 def test_fewer_than_five_valid_trials_tell_nothing(taken: list[float | None], said: str) -> None:
     cell = only(kept({CELL: FAST}), kept({CELL: taken}))
-    assert (cell.verdict, cell.interval) == ("too few trials to tell", None)
-    assert cell.why == f"{said}, 5 are needed in each"
+    assert (cell.verdict, cell.interval, cell.why) == ("too few trials to tell", None, f"{said}, 5 are needed in each")
 
 
 def test_an_empty_run_is_not_comparable_and_says_that_no_trial_was_taken() -> None:
@@ -367,8 +365,7 @@ def test_the_gate_fails_only_beyond_its_share(percent: float, failures: list[str
 
 def test_the_gate_names_what_it_could_not_compare() -> None:
     found = gate(compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: FAST[:3]})), 5)
-    assert found.failures == []
-    assert found.remarks[-1] == "not compared, the table says why: elasticsearch/camel-bulk@3x1"
+    assert (found.failures, found.remarks[-1]) == ([], "not compared, the table says why: elasticsearch/camel-bulk@3x1")
 
 
 def costing(seconds: Sequence[float], rates: Sequence[float] = FAST, **also: float | None) -> StoredRun:
@@ -413,8 +410,7 @@ def test_memory_and_disk_have_verdicts_of_their_own() -> None:
 
 def test_what_one_run_did_not_measure_is_not_compared() -> None:
     (disk,) = compare(holding(CHEAP), holding(CHEAP, disk=None)).disk
-    assert (disk.verdict, disk.b) == ("not comparable", None)
-    assert disk.why == "the bytes on disk were not measured in run B"
+    assert (disk.verdict, disk.b, disk.why) == ("not comparable", None, "the bytes on disk were not measured in run B")
 
 
 def test_probes_cost_no_pipeline_anything_and_a_service_unseen_makes_the_cost_unknown() -> None:

@@ -47,8 +47,7 @@ def test_a_pooler_is_read_as_it_serves_the_database(version: str, setting: dict[
     config = [{"key": key, "value": value} for key, value in {**CONFIG, **setting}.items()]
     served = [{"name": "bench", "pool_mode": None, "pool_size": 7}]
     found = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": served, "POOLS": POOLS}, "bench")
-    assert (found.mode, found.pool, found.most_clients) == ("transaction", 7, 2_000)
-    assert (found.clients, found.servers) == (6, 5)
+    assert (found.mode, found.pool, found.most_clients, found.clients, found.servers) == ("transaction", 7, 2_000, 6, 5)
     assert found.prepared is prepared
     own = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": [{"name": "other"}], "POOLS": []}, "bench")
     assert (own.mode, own.pool, own.clients) == ("transaction", 10, 0)

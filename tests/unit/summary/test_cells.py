@@ -49,15 +49,13 @@ def test_a_cell_without_trials_is_invalid_and_has_no_numbers() -> None:
 def test_an_invalid_trial_is_left_out_of_the_numbers_and_named_in_a_note() -> None:
     cell = cell_of(trial(1000.0), trial(9.0, invalid=["elasticsearch was killed"]), trial(3000.0))
     assert present(cell.records_per_second).values == [1000.0, 3000.0]
-    assert (cell.invalid, cell.passed) == ([], True)
-    assert cell.notes == ["1 of 3 trials invalid: elasticsearch was killed"]
+    assert (cell.invalid, cell.passed, cell.notes) == ([], True, ["1 of 3 trials invalid: elasticsearch was killed"])
 
 
 def test_a_cell_of_invalid_trials_alone_gives_each_reason_once() -> None:
     cell = cell_of(trial(1.0, invalid=["a"]), trial(2.0, invalid=["a", "b"]), trial(None))
     assert cell.records_per_second is None
-    assert cell.invalid == ["a", "b", "no rate could be measured"]
-    assert (cell.verdict, cell.passed) == ("invalid: a", False)
+    assert (cell.invalid, cell.verdict, cell.passed) == (["a", "b", "no rate could be measured"], "invalid: a", False)
 
 
 def test_a_loss_is_not_hidden_by_the_invalid_trial_it_happened_in() -> None:
@@ -248,8 +246,7 @@ def test_the_cpu_time_of_all_services_has_an_interval_as_a_rate_has() -> None:
     assert (cost.median, cost.low, cost.high) == (pytest.approx(43.4), pytest.approx(43.2), pytest.approx(43.9))
     assert cost.interval is not None
     assert 43.2 <= cost.interval.low <= 43.4 <= cost.interval.high <= 43.9
-    few = present(cell_of(*costing(43.3, 43.4)).total_cpu_seconds_per_million)
-    assert few.interval is None
+    assert present(cell_of(*costing(43.3, 43.4)).total_cpu_seconds_per_million).interval is None
 
 
 def test_a_service_that_was_not_seen_makes_the_sum_unknown() -> None:

@@ -29,8 +29,7 @@ def test_what_is_as_usual_has_a_table_in_the_report_only() -> None:
     assert "stored on" not in render(summary)
     assert durability_table(summary) is None
     assert durability_table(summary, always=True) is not None
-    old = run_summary(bulk(None), jdbc(None))
-    assert durability_table(old, always=True) is None
+    assert durability_table(run_summary(bulk(None), jdbc(None)), always=True) is None
 
 
 @pytest.mark.parametrize(

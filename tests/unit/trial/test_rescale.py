@@ -91,8 +91,7 @@ def test_a_step_is_compared_with_the_cold_start_at_as_many_tasks_and_has_a_table
     summary, taken = run(twice=7)
     cold, live = summary.cells
     assert cold.rescale is None
-    assert live.rescale.to_cold.to == COLD.key
-    assert live.rescale.to_cold.estimate == pytest.approx(0.9)
+    assert (live.rescale.to_cold.to, live.rescale.to_cold.estimate) == (COLD.key, pytest.approx(0.9))
     assert (live.rescale.rebalance_seconds, live.rescale.standstill_seconds) == (1.5, 2.0)
     # At-least-once delivery: what is written twice is a figure here, and no fault.
     assert live.verdict == "ok"

@@ -24,8 +24,7 @@ def test_a_rest_waits_as_long_as_kafka_keeps_the_partitions_of_a_dead_consumer()
     watch = RestWatch(REST)
     assert watch.see(sample(0, 500, uncommitted=100)) is None
     assert watch.see(sample(75, 500, uncommitted=100)) is None
-    end = watch.see(sample(76, 500, uncommitted=100))
-    assert end.reason.code == ReasonCode.NO_PROGRESS
+    assert watch.see(sample(76, 500, uncommitted=100)).reason.code == ReasonCode.NO_PROGRESS
     late = RestWatch(REST)
     ends = [late.see(sample(second, second, uncommitted=1_000 - second)) for second in range(302)]
     assert [place for place, each in enumerate(ends) if each is not None] == [301]

@@ -80,8 +80,7 @@ def test_what_the_services_use_becomes_signs_by_service() -> None:
         troubles={"kafka": "became unhealthy"},
         machine=MachineCpu(7.0, 1.0, 2),
     )
-    sources = Sources(sink=lambda: READ, in_topic=lambda: 0, usage=lambda: used)
-    reading = Sampler(sources, 60.0)
+    reading = Sampler(Sources(sink=lambda: READ, in_topic=lambda: 0, usage=lambda: used), 60.0)
     reading.start()
     (sample,) = reading.wait(0, 30.0)
     reading.stop()

@@ -15,6 +15,7 @@ from sinkbench.errors import ServiceError
 from sinkbench.plan.queries import load_queries
 from sinkbench.settings import CHECKOUT
 from sinkbench.trial.queries import SentRecords, asked
+from tests.support.present import present
 
 COUNT, KEYS = 4_000, 900
 
@@ -30,9 +31,7 @@ def records() -> list[Any]:
 
 def ask(**keys: Any) -> Answer:
     with SentRecords(COUNT, KEYS) as sent:
-        found = sent.answer(Query.model_validate({"name": "x", "asks": "?", **keys}))
-    assert found is not None
-    return found
+        return present(sent.answer(Query.model_validate({"name": "x", "asks": "?", **keys})))
 
 
 def test_the_columns_are_those_of_the_records(records: list[Any]) -> None:

@@ -67,8 +67,7 @@ def test_an_index_that_stays_yellow_ends_the_trial_before_its_connector(monkeypa
     cluster = FakeCluster(PLAN, helds=[YELLOW] * 50)
     record = drain(cluster)
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
-    assert record.reasons[0].text == "the index is yellow; add a node"
-    assert record.reasons[0].figures == {"missing": 3}
+    assert (record.reasons[0].text, record.reasons[0].figures) == ("the index is yellow; add a node", {"missing": 3})
     assert cluster.calls == ["check", "load"]
     (cell,) = summarize(expand(PLAN, 3), [record])
     assert cell.verdict == "invalid: the index is yellow; add a node"
@@ -113,8 +112,7 @@ def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
     sink.capabilities = replace(sink.capabilities, replication=None)
     cluster.sink = lambda name: sink  # type: ignore[method-assign]
     record = drain(cluster)
-    assert record.reasons == []
-    assert record.notes == ["not checked what must hold in postgres: this sink does not tell"]
+    assert (record.reasons, record.notes) == ([], ["not checked what must hold in postgres: this sink does not tell"])
 
 
 def test_what_may_not_be_seen_is_not_checked_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
