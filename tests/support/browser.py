@@ -1,7 +1,5 @@
 """A headless Chromium that is told what to do over two pipes, in its DevTools protocol."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -56,7 +54,7 @@ class Browser:
         for domain in ("Page", "Log", "Runtime", "Network"):
             self.call(f"{domain}.enable")
 
-    def __enter__(self) -> Browser:
+    def __enter__(self) -> "Browser":
         return self
 
     def __exit__(self, *exc: object) -> None:

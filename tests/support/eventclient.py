@@ -1,7 +1,5 @@
 """A browser as far as a live page's server can tell."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -22,7 +20,7 @@ class Client:
         self._lines = self.response.iter_lines()
         self.retry: int | None = None
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> "Client":
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -1,7 +1,5 @@
 """A cluster without services: it stores its topic at a stated rate, by its own clock, and fails where told to."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,7 +57,7 @@ class Quiet:
         self.steps: list[Any] = []
         self.records: list[Any] = []
 
-    def __enter__(self) -> Quiet:
+    def __enter__(self) -> "Quiet":
         return self
 
     def __exit__(self, *ended: object) -> None:
@@ -100,7 +98,7 @@ def loaded(run: str) -> list[Any]:
 class FakeSink:
     """Counts, and has what the cluster says that it stored. It is its own capabilities."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(self, cluster: "FakeCluster") -> None:
         self._cluster = cluster
         self.capabilities: Any = Capabilities(
             times=self, others=self, replication=self, changes=self, documents=self, service_settings=self
@@ -181,7 +179,7 @@ class FakeSink:
 class FakeWatch(AbstractContextManager["FakeWatch"]):
     """Tells what the cluster says of arrivals."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(self, cluster: "FakeCluster") -> None:
         self._cluster = cluster
 
     def __exit__(self, *ended: object) -> None:
@@ -196,7 +194,7 @@ class FakeWatch(AbstractContextManager["FakeWatch"]):
 class FakeSampler:
     """Samples as fast as they are asked for."""
 
-    def __init__(self, cluster: FakeCluster, sources: Sources) -> None:
+    def __init__(self, cluster: "FakeCluster", sources: Sources) -> None:
         self._cluster, self._in_topic = cluster, sources.in_topic
         self.samples: list[Sample] = []
 
@@ -412,7 +410,7 @@ class FakeCluster:
     def close(self) -> None:
         return
 
-    def for_probes(self) -> FakeCluster:
+    def for_probes(self) -> "FakeCluster":
         return self
 
     def revive(self) -> None:

@@ -1,7 +1,5 @@
 """Measurements that are taken again where the machine stood still, whatever came of them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

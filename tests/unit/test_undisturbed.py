@@ -1,7 +1,5 @@
 """Measurements are taken again by what the machine did, never by what came of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -72,5 +72,4 @@ def test_a_record_is_found_in_what_its_form_has_around_it() -> None:
         json.dumps(each).encode() for each in ({"schema": {}, "payload": event}, {"payload": {"after": None}}, row)
     ]
     assert documents_of(values, "r", "row-debezium-schema") == {7: row}
-    assert documents_of(values, "r", "row") == {7: row}
-    assert documents_of(values, "r") == {}
+    assert (documents_of(values, "r", "row"), documents_of(values, "r")) == ({7: row}, {})

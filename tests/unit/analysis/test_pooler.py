@@ -10,11 +10,9 @@ from sinkbench.analysis.samples import OTHER_POOL_CLIENTS, Sample
 from sinkbench.results import Pool
 from tests.support.present import present
 
-BARE = Sample(0.0, 0, 0, 12, 15, 10, 3, 0)
-
 
 def sample(clients: int | None = 15, **signs: float) -> Sample:
-    return replace(BARE, pool_clients=clients, signs=signs)
+    return replace(Sample(0.0, 0, 0, 12, 15, 10, 3, 0), pool_clients=clients, signs=signs)
 
 
 def counted(seconds: float, queries: float, transactions: float) -> dict[str, float]:

@@ -83,13 +83,10 @@ def test_lists_that_do_not_belong_together_are_refused() -> None:
 
 
 def test_several_values_come_to_their_median_lowest_and_highest() -> None:
-    assert median_low_high([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0)
-    assert median_low_high([1.0, 2.0]) == (1.5, 1.0, 2.0)
+    assert (median_low_high([3.0, 1.0, 2.0]), median_low_high([1.0, 2.0])) == ((2.0, 1.0, 3.0), (1.5, 1.0, 2.0))
     assert median_low_high([]) is None
 
 
 def test_ratios_are_to_the_slowest_that_has_a_rate() -> None:
-    assert ratio_to_slowest([200.0, None, 100.0]) == [2.0, None, 1.0]
-    assert ratio_to_slowest([None]) == [None]
-    assert ratio_to_slowest([0.0, 5.0]) == [None, None]
-    assert ratio_to_slowest([]) == []
+    assert (ratio_to_slowest([200.0, None, 100.0]), ratio_to_slowest([None])) == ([2.0, None, 1.0], [None])
+    assert (ratio_to_slowest([0.0, 5.0]), ratio_to_slowest([])) == ([None, None], [])

@@ -13,7 +13,6 @@ from tests.support.present import present
 from tests.support.rates import NORMAL, SKEWED, STALLS, Draw
 
 RATES = st.lists(st.floats(1, 1e6), min_size=5, max_size=9)
-P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 DATA_SETS = count(150, 40)
 # Three standard errors of a share of 0.95 among so many data sets.
 CHANCE = 3 * math.sqrt(0.95 * 0.05 / DATA_SETS)
@@ -84,7 +83,7 @@ def test_the_exact_test_goes_over_into_the_approximation() -> None:
     assert p_value([*a, 0.3], b) == pytest.approx(p_value(a, b), rel=0.25)
 
 
-@given(P_VALUES)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_correcting_for_many_cells_never_lowers_a_p_value_and_keeps_their_order(values: list[float]) -> None:
     corrected = holm(values)
     assert all(value <= more <= 1 for value, more in zip(values, corrected, strict=True))
@@ -94,8 +93,7 @@ def test_correcting_for_many_cells_never_lowers_a_p_value_and_keeps_their_order(
 
 
 def test_holm_goes_from_the_smallest_p_up() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([]) == []
+    assert (holm([0.01, 0.04, 0.03]), holm([])) == (pytest.approx([0.03, 0.06, 0.06]), [])
 
 
 @settings(max_examples=count(20, 4))

@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.versions import VersionAudit
 
-KEYS = ["a", "b", "c", "d"]
 # "a" and "b" are there, "c" was deleted, and no record had "d".
 LAST, THERE = np.array([7, 8, 9, -1]), np.array([True, True, False, False])
 
 
 def audit(*rows: tuple[str, int]) -> VersionAudit:
-    found = VersionAudit(10, KEYS, LAST, THERE)
+    found = VersionAudit(10, ["a", "b", "c", "d"], LAST, THERE)
     found.add([key for key, _ in rows], np.array([seq for _, seq in rows], dtype=np.int64))
     return found
 

@@ -194,12 +194,11 @@ def test_of_several_waits_the_longest_counts() -> None:
     assert [each.split(":")[0] for each in found.also] == ["pool waits", "waits for the sink"]
 
 
-SHARES = [name for name in HEALTHY.levels if name.endswith("_share")]
 COUNTS = [name for name in HEALTHY.levels if not name.endswith("_share")]
 
 
 @given(
-    st.dictionaries(st.sampled_from(SHARES), st.floats(0, 1)),
+    st.dictionaries(st.sampled_from([name for name in HEALTHY.levels if name.endswith("_share")]), st.floats(0, 1)),
     st.dictionaries(st.sampled_from(COUNTS), st.floats(0, 1e6)),
     st.floats(0, 1) | st.none(),
 )

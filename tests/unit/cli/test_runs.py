@@ -20,7 +20,6 @@ from sinkbench.summary.cells import summarize
 from sinkbench.tables.export import COLUMNS
 from tests.support.trials import connectors_in, run_summary, trial
 
-ROOT = Path(__file__).parents[3]
 MACHINE = {"cpu_model": "Xeon", "cpu_count": 2}
 FAST = [1030.0, 1000.0, 1010.0, 1020.0, 1015.0, 1005.0]
 
@@ -218,5 +217,5 @@ def test_an_export_or_a_comparison_that_cannot_be_made_is_one_line(
 
 
 def test_every_column_of_the_csv_is_documented() -> None:
-    documented = (ROOT / "docs" / "format.md").read_text()
+    documented = (Path(__file__).parents[3] / "docs" / "format.md").read_text()
     assert [column for column in COLUMNS if f"`{column}`" not in documented] == []

@@ -24,8 +24,6 @@ from sinkbench.live.terminal import Drawing
 from sinkbench.live.views import Views, choose_ui
 from tests.support.liverun import CELLS, Clock, began, drained, record
 
-SIZES = [(80, 24), (40, 10), (200, 60)]
-
 
 @pytest.fixture
 def now() -> Snapshot:
@@ -43,7 +41,7 @@ def shown(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> l
     return [row.plain for row in rows(now, columns, view_height(height), plain=plain)]
 
 
-@pytest.mark.parametrize(("columns", "height"), SIZES)
+@pytest.mark.parametrize(("columns", "height"), [(80, 24), (40, 10), (200, 60)])
 def test_it_fits_and_shows_what_goes_on(now: Snapshot, columns: int, height: int) -> None:
     found = shown(now, columns, height)
     assert len(found) < height
@@ -100,8 +98,7 @@ def test_a_spark_has_a_bar_for_each_of_the_last_values(values: list[float | None
 
 
 def test_the_highest_value_has_the_full_bar() -> None:
-    assert spark([0, 1, 4, 8, None, 8], 8) == "  ▁▂▅█ █"
-    assert spark([0, 8], 2, PLAIN_BLOCKS) == ".#"
+    assert (spark([0, 1, 4, 8, None, 8], 8), spark([0, 8], 2, PLAIN_BLOCKS)) == ("  ▁▂▅█ █", ".#")
     assert spark([0, 0], 2) == "▁▁"
 
 

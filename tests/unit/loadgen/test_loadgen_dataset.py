@@ -25,7 +25,6 @@ JSON = st.recursive(
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(st.text().filter(lambda name: name != "bench"), JSON, max_size=5)
-BLANKS = st.text(alphabet=" \t", max_size=3)
 # What a program would write in another way.
 UNUSUAL = [
     b'{"a": 1.0, "b": 1e5, "a": 2, "u": "\\u00e9\\/", "z":1}',
@@ -41,7 +40,7 @@ def spliced(text: bytes) -> bytes:
     return closed(opening(text), b'{"seq": 7}')
 
 
-@given(OBJECTS, BLANKS, st.booleans())
+@given(OBJECTS, st.text(alphabet=" \t", max_size=3), st.booleans())
 def test_only_bench_is_added_to_a_record(value: dict[str, Any], blanks: str, ascii_only: bool) -> None:
     text = blanks + json.dumps(value, ensure_ascii=ascii_only) + blanks
     try:

@@ -116,5 +116,4 @@ def test_a_record_does_not_depend_on_the_batch_that_it_is_made_in() -> None:
 
 
 def test_a_batch_does_not_cross_a_change_of_digits() -> None:
-    assert maker().longest_batch(9_990) == 10
-    assert maker().longest_batch(10_000) == LARGEST_BATCH
+    assert (maker().longest_batch(9_990), maker().longest_batch(10_000)) == (10, LARGEST_BATCH)

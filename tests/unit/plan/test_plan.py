@@ -18,7 +18,6 @@ from sinkbench.suggest import did_you_mean, nearest
 from tests.support.counts import count
 from tests.support.trials import connectors_in
 
-PLANS = CHECKOUT / "plans"
 JDBC = "pipelines: [postgres/jdbc]\n"
 SUSTAIN, CAPACITY = f"mode: sustain\n{JDBC}", f"mode: capacity\n{JDBC}"
 # Each line holds the one before ten times.
@@ -54,8 +53,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
     entry = f"{{pipeline: postgres/jdbc, multiples: [2, 4], overrides: {overrides}, label: jdbc-2000}}"
     plan = read(folder, connectors, f"multiples: [1]\npipelines:\n- postgres/jdbc\n- {entry}\n")
     first, second = plan.pipelines
-    assert plan.multiples_of(first) == (1,)
-    assert plan.multiples_of(second) == (2, 4)
+    assert (plan.multiples_of(first), plan.multiples_of(second)) == ((1,), (2, 4))
     assert second.overrides == {"batch.size": "2000", "flag": "true", "ratio": "0.5", "text": "a b"}
     assert second.shown_name == "jdbc-2000"
 
@@ -208,7 +206,7 @@ def test_no_text_whatsoever_ends_in_anything_but_a_plan_or_a_plan_error(
         read(folder, connectors, text)
 
 
-@pytest.mark.parametrize("path", sorted(PLANS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((CHECKOUT / "plans").glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_plans_that_come_with_sinkbench_are_plans(path: Path) -> None:
     plan = load_plan(path, CHECKOUT / "connectors")
     assert expand(plan, 3)
@@ -227,8 +225,7 @@ def test_rates_make_cells_of_their_own(folder: Path, connectors: Path) -> None:
 
 def test_the_nearest_name_is_the_one_spelled_most_alike_or_else_the_one_that_contains_it() -> None:
     known = ["postgres/jdbc", "postgres/jdbc-pgbouncer"]
-    assert nearest("POSTGRES/JDCB", known) == "postgres/jdbc"
-    assert nearest("jdbc", known) == "postgres/jdbc"
+    assert (nearest("POSTGRES/JDCB", known), nearest("jdbc", known)) == ("postgres/jdbc", "postgres/jdbc")
     assert nearest("mongo", known) is None
     assert nearest("", known) is None
     assert nearest("x", []) is None

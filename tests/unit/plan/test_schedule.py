@@ -48,10 +48,6 @@ def go_on(
     return trials
 
 
-def names(trials: Sequence[TrialRecord]) -> list[tuple[int, str]]:
-    return [(each.block, each.cell) for each in trials if not each.pilot]
-
-
 @given(
     pipelines=st.integers(1, 3),
     multiples=st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
@@ -143,7 +139,8 @@ def test_a_block_that_has_begun_is_ended_however_sure_the_run_is() -> None:
     assert cells_left(plan, cells, sure) == []
     begun = [*sure, taken(cells[0], 6)]
     assert cells_left(plan, cells, begun) != []
-    assert names(go_on(plan, cells, begun, taken))[len(sure) :] == [(6, cells[0].key), (6, cells[1].key)]
+    names = [(each.block, each.cell) for each in go_on(plan, cells, begun, taken) if not each.pilot]
+    assert names[len(sure) :] == [(6, cells[0].key), (6, cells[1].key)]
 
 
 GENERATOR_LIMIT = Limit(sink=GENERATOR, way="loadgen", records_per_second=50_000.0)

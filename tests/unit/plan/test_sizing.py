@@ -9,8 +9,7 @@ from sinkbench.plan.sizing import MAXIMUM_RECORDS, MINIMUM_RECORDS, least_record
 
 
 def test_the_number_of_records_stays_within_its_bounds() -> None:
-    assert records_for(0, 15) == MINIMUM_RECORDS
-    assert records_for(1e12, 15) == MAXIMUM_RECORDS
+    assert (records_for(0, 15), records_for(1e12, 15)) == (MINIMUM_RECORDS, MAXIMUM_RECORDS)
 
 
 @pytest.mark.parametrize("rate", [-1.0, float("nan"), float("inf")])

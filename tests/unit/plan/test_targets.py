@@ -12,8 +12,6 @@ from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.runs.store import RunFolder
 from tests.support.trials import connectors_in
 
-ENDINGS = {"postgres": ".sql", "elasticsearch": ".json", "tiny": None}
-
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
@@ -74,7 +72,7 @@ def test_a_target_that_is_not_there_and_two_of_one_name_are_refused(checkout: Pa
 def test_a_sink_that_cannot_take_a_target_says_so(pipeline: str, said: str, checkout: Path) -> None:
     plan = read(checkout, f"{{pipeline: {pipeline}, target: postgres/indexed.sql}}")
     with pytest.raises(PlanError, match=rf"plan\.yaml:2: .*{said}"):
-        check_targets(plan, ENDINGS)
+        check_targets(plan, {"postgres": ".sql", "elasticsearch": ".json", "tiny": None})
 
 
 def test_a_run_keeps_the_target_and_its_hash(checkout: Path, tmp_path: Path) -> None:

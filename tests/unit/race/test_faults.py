@@ -15,11 +15,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack import ProxyTarget
 from sinkbench.topology import Topology, load_topology
 
-HOST_AND_PORT = {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"}
-ENTRANCES = {"postgres": ProxyTarget("127.0.0.1", 5432, HOST_AND_PORT)}
-
-
-PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
+ENTRANCES = {"postgres": ProxyTarget("127.0.0.1", 5432, {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"})}
 
 
 def can(**capabilities: object) -> SimpleNamespace:
@@ -28,19 +24,17 @@ def can(**capabilities: object) -> SimpleNamespace:
     return SimpleNamespace(**{**none, **capabilities})
 
 
-PROXIES = SimpleNamespace(targets=ENTRANCES, check=lambda: None)
 THEIRS = SimpleNamespace(name="external", layout=None, faults=None)
 IN_CONTAINERS = SimpleNamespace(name="compose", layout=None, faults=can(isolation=object()))
 OURS = SimpleNamespace(
     name="local",
-    layout=PUBLISHED,
+    layout=load_topology("published", CHECKOUT, CHECKOUT),
     faults=can(
-        proxies=PROXIES,
+        proxies=SimpleNamespace(targets=ENTRANCES, check=lambda: None),
         small_disks=lambda sink: SimpleNamespace(check=lambda: None),
         promotion=lambda sink: SimpleNamespace(),
     ),
 )
-OF_NETWORK = [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]
 
 
 def check(
@@ -92,7 +86,7 @@ def test_a_replica_is_promoted_where_there_is_one() -> None:
             check(stack, fault)
 
 
-@pytest.mark.parametrize("fault", OF_NETWORK)
+@pytest.mark.parametrize("fault", [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}])
 def test_a_proxy_stands_only_where_there_is_a_way_in_for_it(fault: dict[str, object]) -> None:
     check(OURS, fault)
     for stack in (THEIRS, IN_CONTAINERS):

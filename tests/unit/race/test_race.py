@@ -20,8 +20,6 @@ from sinkbench.sinks import SinkSettings
 from sinkbench.trial.resources import Observer
 from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
 
-CONNECTORS = CHECKOUT / "connectors"
-
 
 def plan(**keys: object) -> Plan:
     whole = {"name": "p", "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "trials": 2, "seed": 1, **keys}
@@ -29,7 +27,7 @@ def plan(**keys: object) -> Plan:
 
 
 def race(cluster: FakeCluster, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:
-    folder = RunFolder.create(results, cluster.plan, CONNECTORS)
+    folder = RunFolder.create(results, cluster.plan, CHECKOUT / "connectors")
     ui = Quiet()
     journal = Journal(folder, cluster.plan, expand(cluster.plan, 3), {}, earlier)
     return Race(cluster, journal, ui).run(), ui, folder

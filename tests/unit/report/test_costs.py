@@ -7,7 +7,6 @@ from tests.support.present import present
 from tests.support.trials import cell_summary, run_summary, with_limits
 
 LOST = Reason(code=ReasonCode.LOST, text="3 records LOST")
-FAULTY = {"passed": False, "verdict": LOST.text, "faults": [LOST]}
 
 
 def cell(label: str = "postgres/jdbc", **fields: object) -> CellSummary:
@@ -30,7 +29,7 @@ def shares(*cells: CellSummary, blocks: int = 0) -> RunSummary:
 
 
 def test_an_efficiency_of_a_cell_that_did_not_pass_is_named_so() -> None:
-    figure = present(efficiency(shares(cell(**FAULTY))))
+    figure = present(efficiency(shares(cell(**{"passed": False, "verdict": LOST.text, "faults": [LOST]}))))
     assert [row[0] for row in figure.table.rows] == ["postgres/jdbc (LOST)"]
     assert "postgres/jdbc (LOST) 50 %" in figure.charts[0].label
 

@@ -22,8 +22,8 @@ from sinkbench.stack.engine import Container
 from sinkbench.stack.security import OF_CONTAINERS, Security
 from sinkbench.stack.spec import Place
 from sinkbench.topology import Topology, load_topology
+from tests.support.present import present
 
-HERE = Path("/a b/checkout")
 BASE, PUBLISHED_FILE, SECURE_FILE = (f"docker-compose.{name}yml" for name in ("", "published.", "secure."))
 VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 SECURITY = Security(Path("/kept"), {name: f"password of {name}" for name in OF_CONTAINERS})
@@ -324,7 +324,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
         engine = Engine(found, errors)
         monkeypatch.setattr(compose, "DockerEngine", lambda project: engine)
         monkeypatch.setattr(compose, "ComposeCli", lambda *_: Cli(config, engine, left or []))
-        return ComposeStack(Settings(**settings).with_layout(layout), HERE)
+        return ComposeStack(Settings(**settings).with_layout(layout), Path("/a b/checkout"))
 
     return made
 
@@ -406,8 +406,7 @@ def test_the_container_is_named_because_of_which_the_others_wait(
 
 
 def test_a_proxy_before_a_secured_sink_is_refused(opened: Opened) -> None:
-    proxies = opened([container("kafka", secured=True)]).faults.proxies
-    assert proxies is not None
+    proxies = present(opened([container("kafka", secured=True)]).faults.proxies)
     with pytest.raises(StackError, match="the containers are secured: no proxy can stand before a sink"):
         proxies.check()
 

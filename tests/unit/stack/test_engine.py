@@ -8,11 +8,11 @@ import pytest
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.composecli import LEAST_COMPOSE
 from sinkbench.stack.engine import LEAST_ENGINE, refusal, too_old, used_by
+from tests.support.present import present
 
 
 def test_an_engine_that_is_too_old_is_named_with_its_version_and_the_reason() -> None:
-    said = too_old({"Version": "20.10.24", "ApiVersion": "1.41"})
-    assert said is not None
+    said = present(too_old({"Version": "20.10.24", "ApiVersion": "1.41"}))
     for part in ("20.10.24", LEAST_ENGINE, "start_interval", "upgrade"):
         assert part in said
     assert too_old({"Version": "25.0.0", "ApiVersion": "1.44"}) is None
@@ -33,14 +33,13 @@ STATS = {
     "cpu_stats": {"cpu_usage": {"total_usage": 2_500_000_000}},
     "memory_stats": {"usage": 900, "stats": {"anon": 500, "file": 300, "file_mapped": 40, "inactive_file": 200}},
 }
-OLDER = {"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}}
 
 
 @pytest.mark.parametrize(
     ("stats", "used"),
     [
         (STATS, (2.5, 540.0)),
-        (OLDER, (None, 540.0)),
+        ({"memory_stats": {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}}, (None, 540.0)),
         ({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}, (None, None)),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 
 from sinkbench.errors import StackError
 from sinkbench.stack.processes import SERVICES_OF, CpuClock, check_ports_free, is_suspended, resume, suspend
+from tests.support.present import present
 
 LISTEN = """
 import socket, time
@@ -27,8 +28,7 @@ def listening(**environment: str) -> Iterator[int]:
     """A process that listens on a port; yields the port."""
     command = [sys.executable, "-c", LISTEN]
     with subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield int(process.stdout.readline())
+        yield int(present(process.stdout).readline())
         process.kill()
 
 
@@ -84,8 +84,7 @@ def test_a_child_that_began_a_moment_ago_is_counted_at_the_next_reading() -> Non
         try:
             parent, clock = psutil.Process(process.pid), CpuClock(process.pid)
             assert clock.seconds() is not None
-            assert process.stdin is not None
-            process.stdin.write(b"\n")
+            present(process.stdin).write(b"\n")
             process.stdin.flush()
             wait_until(lambda: len(parent.children()) == 1)
             children = parent.children()

@@ -24,10 +24,6 @@ def summary(*cells: CellSummary, **fields: object) -> RunSummary:
     return run_summary(*cells, **{**bare, **fields})
 
 
-def line_of(text: str, start: str) -> list[str]:
-    return next(line for line in text.splitlines() if line.startswith(start)).split()
-
-
 def test_reasons_that_differ_only_in_their_numbers_are_said_once() -> None:
     stalls = [because(f"no progress for {seconds} s", ReasonCode.NO_PROGRESS) for seconds in (30, 31, 32)]
     reasons = [because("connect-1 died"), *stalls, because("it slept", ReasonCode.UNKNOWN)]
@@ -39,7 +35,7 @@ def test_lost_and_duplicated_records_are_loud() -> None:
     lossy = Audit(produced=5000, stored=3770, lost=1234, duplicates=4)
     faults = [because("LOST 1,234", ReasonCode.LOST), because("DUPLICATED 4", ReasonCode.DUPLICATED)]
     text = render(summary(cell("a/b", 5, audit=lossy, passed=False, faults=faults, verdict="LOST 1,234; DUPLICATED 4")))
-    assert line_of(text, "a/b")[-3:] == ["1,234", "4", "LOST"]
+    assert next(line for line in text.splitlines() if line.startswith("a/b")).split()[-3:] == ["1,234", "4", "LOST"]
     assert " DUPLICATED\n" in text
     assert "a/b: LOST 1,234; DUPLICATED 4\n" in text
 
@@ -82,12 +78,10 @@ def test_the_table_fits_its_width_and_no_number_is_cut(width: int) -> None:
     ]
     text = render(summary(*cells), width)
     assert max(map(len, text.split("\n\n")[1].splitlines())) <= width
-    assert text.count("201,000") == 3
-    assert text.count("198,000-207,000") == 3
+    assert (text.count("201,000"), text.count("198,000-207,000")) == (3, 3)
     assert text.count("connect:118") == (3 if width >= 100 else 0)
     assert ("CPU seconds are shown from 100 columns" in text) == (width < 100)
-    assert text.count(" ok\n") == 3
-    assert text.count(" verdict\n") == 1
+    assert (text.count(" ok\n"), text.count(" verdict\n")) == (3, 1)
 
 
 def test_text_that_looks_like_markup_is_printed_as_it_is() -> None:

@@ -45,7 +45,6 @@ class Writer:
 
 
 AROUND = json.dumps({"schema": {}, "payload": json.loads(record(2))}).encode()
-ROW = json.dumps({"bench_run": NAMES.trial, "bench_seq": 2}).encode()
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ ROW = json.dumps({"bench_run": NAMES.trial, "bench_seq": 2}).encode()
         (Refused("no"), [record(1)], "document", None, None),
         # The document is written without what is around it; a row is not written by a client of documents.
         (Refused("no"), [AROUND], "document-schema", "no", 2),
-        (Refused("no"), [ROW], "row", None, None),
+        (Refused("no"), [json.dumps({"bench_run": NAMES.trial, "bench_seq": 2}).encode()], "row", None, None),
     ],
 )
 def test_a_lost_record_is_written_and_the_sink_says_why_not(
