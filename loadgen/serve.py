@@ -24,15 +24,9 @@ MOST_CONNECTIONS = 64
 """With more open connections a request gets 503."""
 
 
-def serve(
-    listen: str, app: Starlette, service: LoadService, *, tls: dict[str, Any] | None = None, lacks: Sequence[str] = ()
-) -> int:
-    """Serves `app` until SIGTERM or Ctrl-C, then stops a running load; returns the exit code.
-
-    Raises OptionsError if the address cannot be bound, or is not loopback though `lacks` names missing options.
-    """
-    listener = _listen(listen, lacks)
-    config = uvicorn.Config(
+def quiet_config(app: Starlette, grace_seconds: int, **more: Any) -> uvicorn.Config:
+    """A server that logs errors only, and ends requests that take longer than `grace_seconds` after its stop."""
+    return uvicorn.Config(
         app,
         log_config=None,
         log_level="error",
@@ -42,10 +36,21 @@ def serve(
         server_header=False,
         # There is no proxy.
         proxy_headers=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=grace_seconds,
         limit_concurrency=MOST_CONNECTIONS,
-        **(tls or {}),
+        **more,
     )
+
+
+def serve(
+    listen: str, app: Starlette, service: LoadService, *, tls: dict[str, Any] | None = None, lacks: Sequence[str] = ()
+) -> int:
+    """Serves `app` until SIGTERM or Ctrl-C, then stops a running load; returns the exit code.
+
+    Raises OptionsError if the address cannot be bound, or is not loopback though `lacks` names missing options.
+    """
+    listener = _listen(listen, lacks)
+    config = quiet_config(app, GRACE_SECONDS, **(tls or {}))
     host, port = listener.getsockname()[:2]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print(f"loadgen: listening on {'http' if tls is None else 'https'}://{address}", flush=True)

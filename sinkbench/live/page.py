@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from loadgen.serve import quiet_config
 from sinkbench.errors import SettingsError
 from sinkbench.live.state import LiveRun
 
@@ -37,7 +38,6 @@ PING_SECONDS = 5
 RETRY_MS = 1000
 # Time for the last event to reach every browser.
 GRACE_SECONDS = 2
-MOST_CONNECTIONS = 64
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -117,19 +117,7 @@ class LivePage:
         self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
         # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                make_app(live),
-                log_config=None,
-                log_level="error",
-                access_log=False,
-                lifespan="off",
-                ws="none",
-                server_header=False,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-                limit_concurrency=MOST_CONNECTIONS,
-            )
-        )
+        self._server = uvicorn.Server(quiet_config(make_app(live), GRACE_SECONDS))
         self._listener = listener
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
 

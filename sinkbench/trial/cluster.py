@@ -25,7 +25,7 @@ from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
-from sinkbench.trial.sampler import BackgroundSampler, Sampler, Sources
+from sinkbench.trial.sampler import BackgroundSampler, Sampler
 from sinkbench.trial.values import Loaded, TopicLoad
 
 # A worker that takes longer to answer is broken; the next one is asked.
@@ -38,6 +38,9 @@ VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
 
 class Cluster:
     """Clients and plan of one stack. `records` are your own records, if the plan loads these."""
+
+    sampler = Sampler
+    background_sampler = BackgroundSampler
 
     def __init__(
         self,
@@ -238,14 +241,6 @@ class Cluster:
         self.connect.wait_until_gone(name)
         self.kafka.wait_until_empty(group_of(name))
         return status
-
-    def sampler(self, sources: Sources, interval_seconds: float) -> Sampler:
-        return Sampler(sources, interval_seconds)
-
-    def background_sampler(
-        self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Callable[[], None]
-    ) -> Sampler:
-        return BackgroundSampler(sources, interval_seconds, slow_seconds, close)
 
 
 def filled_in(value: str, variables: Mapping[str, str]) -> str:

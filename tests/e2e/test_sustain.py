@@ -24,6 +24,7 @@ from sinkbench.tables.cells import render
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.workloads.drain import Pilot
 from tests.e2e.races import left_behind
+from tests.support.undisturbed import undisturbed
 
 PILOT = "drain: {compiling_percent: 100, pilot_seconds: 1, warm_up_seconds: 4, timeout_seconds: 60}\ntrials: 1\n"
 KEPT_UP_WITH = """
@@ -71,7 +72,6 @@ def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: st
     cells = expand(loaded, stack.workers)
     with closing(Cluster(stack, loaded, checkout)) as bench, choose_ui(Console(soft_wrap=True)) as ui:
         summary = Race(bench, Journal(results, loaded, cells, {}), ui).run()
-    # No assertions, since a test that measures a rate runs again after one: these are faults whatever the rate is.
     if left := left_behind(stack):
         pytest.fail(f"left behind: {left}")
     for cell in summary.cells:
@@ -81,11 +81,10 @@ def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: st
 
 
 @pytest.mark.long
-@pytest.mark.measures_a_rate(reason="a busy machine may keep up with a small load later than within the load's time")
 def test_a_load_that_is_kept_up_with_has_the_rate_that_is_offered_and_a_latency_for_each_record(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    summary = race(stack, tmp_path, KEPT_UP_WITH)
+    summary = undisturbed(lambda folder: race(stack, folder, KEPT_UP_WITH), tmp_path)
     jdbc, bulk = summary.cells
     for cell in (jdbc, bulk):
         assert cell.lag is not None
@@ -124,11 +123,10 @@ def test_a_load_that_is_kept_up_with_has_the_rate_that_is_offered_and_a_latency_
 
 
 @pytest.mark.long
-@pytest.mark.measures_a_rate(reason="one of 72 records that is sent 10 ms late is more than may be sent late")
 def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
-    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 12}\n"
+    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 36}\n"
     # So few that hardly any two go in one batch, which the driver would insert by several statements.
-    (cell,) = race(stack, tmp_path, plan, DELAYED).cells
+    (cell,) = undisturbed(lambda folder: race(stack, folder, plan, DELAYED), tmp_path).cells
     assert cell.invalid == [], cell
     latency = cell.latency_ms
     assert latency is not None
@@ -148,16 +146,17 @@ def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: Lo
 
 
 @pytest.mark.long
-@pytest.mark.measures_a_rate(reason="the capacity that a search finds is a rate, to within 12 % of the throttle's")
 def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: Path) -> None:
     plan = "mode: capacity\npipelines: [postgres/jdbc]\ncapacity: {precision_percent: 10}\nsustain: {seconds: 14}\n"
-    summary = race(stack, tmp_path, plan, THROTTLED)
+    summary, trials = undisturbed(
+        lambda folder: (race(stack, folder, plan, THROTTLED), read_trials(next(folder.glob("results/*/trials.jsonl")))),
+        tmp_path,
+    )
     (cell,) = summary.cells
     assert cell.passed, cell
     assert cell.offered_records_per_second == pytest.approx(RATE, rel=0.12)
     assert {step.outcome for step in cell.search} >= {BOUNDED, GROWING}
     assert cell.search[-1].confirms
-    trials = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))
     assert len(trials) == len(cell.search)
     for trial in trials:
         offered, lag = trial.offered_records_per_second, trial.lag
@@ -190,16 +189,14 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
 
 
 @pytest.mark.long
-@pytest.mark.measures_a_rate(reason="a stall of the machine at the load's end sends less than is asked for")
 def test_queries_beside_a_load_have_latencies_idle_and_loaded(stack: LocalStack, tmp_path: Path) -> None:
-    shutil.copytree(CHECKOUT / "queries", tmp_path / "queries")
-    plan = """
+    plan = f"""
 mode: sustain
-queries: queries
+queries: {CHECKOUT / "queries"}
 pipelines: [postgres/jdbc]
-sustain: {records_per_second: 500, reads_per_second: [20], seconds: 10}
+sustain: {{records_per_second: 500, reads_per_second: [20], seconds: 10}}
 """
-    (beside,) = race(stack, tmp_path, plan).cells
+    (beside,) = undisturbed(lambda folder: race(stack, folder, plan), tmp_path).cells
     assert beside.reads_per_second == 20
     assert beside.reads is not None
     assert (beside.reads.failed, beside.reads.problem) == (0, "")

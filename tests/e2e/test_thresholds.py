@@ -21,7 +21,6 @@ LESS = {
 
 
 @pytest.mark.long
-@pytest.mark.measures_a_rate(reason="one that others disturb may rise from trial to trial, and then has no ratio")
 def test_what_the_shipped_thresholds_ask_holds(
     stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,8 +38,4 @@ def test_what_the_shipped_thresholds_ask_holds(
         check=False,
         timeout=900,
     )
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    # Only a ratio may be tried again: losses, doubled records and connections depend on no machine.
-    if any(": ratio to " not in line for line in failed):
-        pytest.fail(done.stdout + done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr
