@@ -26,20 +26,20 @@ class _Part(Section):
 class Near(_Part):
     """A circle on the earth."""
 
-    lat: Annotated[float, Field(ge=-90, le=90, strict=False)] = Field(description="latitude of the place, in degrees")
-    lon: Annotated[float, Field(ge=-180, le=180, strict=False)] = Field(description="its longitude, in degrees")
-    km: Annotated[float, Field(gt=0, le=5_000, strict=False)] = Field(description="how far from it, in kilometres")
+    lat: Annotated[float, Field(ge=-90, le=90, strict=False)] = Field(description="latitude in degrees")
+    lon: Annotated[float, Field(ge=-180, le=180, strict=False)] = Field(description="longitude in degrees")
+    km: Annotated[float, Field(gt=0, le=5_000, strict=False)] = Field(description="maximum distance in kilometres")
 
 
 class Condition(_Part):
     """A condition on a field: one value, a range, near a place, or a text that contains all of some words."""
 
-    field: str = Field(min_length=1, description="path of a member; a number in it is a place in a list: data.0.t")
+    field: str = Field(min_length=1, description="path of a member; numbers are list positions: data.0.t")
     equals: Value | None = Field(default=None, alias="is", description="its value")
-    start: Value | None = Field(default=None, alias="from", description="the least value; text is compared as text")
-    before: Value | None = Field(default=None, description="what every value is less than")
-    near: Near | None = Field(default=None, description='a place "LAT,LON" not further away than this')
-    words: str | None = Field(default=None, min_length=1, description="words that the text holds, in any order")
+    start: Value | None = Field(default=None, alias="from", description="minimum; text is compared as text")
+    before: Value | None = Field(default=None, description="exclusive maximum")
+    near: Near | None = Field(default=None, description='the field is a place "LAT,LON" within this distance')
+    words: str | None = Field(default=None, min_length=1, description="words that the text contains, in any order")
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -61,25 +61,25 @@ class Condition(_Part):
 class Newest(_Part):
     """Which of the matching records are returned."""
 
-    by: str = Field(min_length=1, description="the field that says how new a record is, compared as text")
-    most: Annotated[int, Field(gt=0, le=1_000)] = Field(default=20, description="how many are returned")
+    by: str = Field(min_length=1, description="field that orders records by age, compared as text")
+    most: Annotated[int, Field(gt=0, le=1_000)] = Field(default=20, description="maximum number of returned records")
 
 
 class Groups(_Part):
     """What is counted and averaged over matching records: a row for each key and hour."""
 
-    by: str = Field(min_length=1, description="the field whose values are keys")
-    hour: str = Field(min_length=1, description='the field with a time, "YYYY-MM-DD HH:MM"')
-    measure: str = Field(min_length=1, description="the number whose least, greatest and mean value is returned")
+    by: str = Field(min_length=1, description="field whose values are keys")
+    hour: str = Field(min_length=1, description='field with a time, "YYYY-MM-DD HH:MM"')
+    measure: str = Field(min_length=1, description="number whose minimum, maximum and mean are returned")
 
 
 class Query(_Part):
     """A question that both sinks must answer alike. Without `newest` and `groups` matching records are only counted."""
 
     name: str = Field(description="its name, which is that of its file")
-    asks: str = Field(min_length=1, description="the question, for a person")
-    where: tuple[Condition, ...] = Field(default=(), strict=False, description="conditions that all hold")
-    member: dict[str, Any] | None = Field(default=None, description="what the document contains, as a part of it")
+    asks: str = Field(min_length=1, description="the question, in words")
+    where: tuple[Condition, ...] = Field(default=(), strict=False, description="conditions; all must hold")
+    member: dict[str, Any] | None = Field(default=None, description="a part that the document contains")
     newest: Newest | None = Field(default=None, description="return the newest records")
     groups: Groups | None = Field(default=None, description="return groups instead of records")
 

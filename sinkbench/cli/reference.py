@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
-from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -21,6 +20,7 @@ from sinkbench.settings import CHECKOUT, PREFIX, Settings
 from sinkbench.tables.markdown import markdown_table
 
 _DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
+_FIRST_SENTENCE = re.compile(r".+?[.](?=\s|$)", re.DOTALL)
 _TEXT_OR_NUMBER = "text or number"
 _TYPES = {
     "integer": "whole number",
@@ -30,12 +30,10 @@ _TYPES = {
     _TEXT_OR_NUMBER: _TEXT_OR_NUMBER,
 }
 
-_HEADERS = ("key", "type", "default", "allowed", "what it is")
-
 _HEAD = """# Reference
 
-`scripts/reference` makes this page from the code, and a test fails where it is stale. [format.md](format.md) describes
-what a run leaves behind, [pipelines.md](pipelines.md) the connector files, [external.md](external.md) the stack files.
+`scripts/reference` writes this page. See also the [files of a run](format.md), the
+[connector files](pipelines.md) and the [stack files](external.md).
 
 - [Commands](#commands)
 - [Keys of a plan](#keys-of-a-plan)
@@ -43,24 +41,37 @@ what a run leaves behind, [pipelines.md](pipelines.md) the connector files, [ext
 - [Settings](#settings)
 """
 
+_COMMANDS = """## Commands
+
+`--help` of a command prints its arguments and options.
+"""
+
+_PLAN = """## Keys of a plan
+
+A plan is a YAML file of at most 256 KiB. `sinkbench race --show FILE` prints a plan with every key of its mode.
+If only some modes have a key, its description begins with them. `target` and `queries` are relative to the plan or the
+checkout. [faults.md](faults.md#what-each-fault-does) describes the faults.
+"""
+
+_QUERY = """## Keys of a query
+
+A query is a file `NAME.yaml` in the folder of the plan's `queries`. See [Equal jobs](methods.md#equal-jobs).
+"""
+
+_SETTINGS = """## Settings
+
+[.env.example](../.env.example) lists every setting with its default. Copy it to `.env` in the checkout, or set
+environment variables, which take precedence. `sinkbench settings` prints the settings in force.
+"""
+
 _ENV = """\
 # Settings of `docker compose` and of sinkbench: copy this file to `.env` and remove the # of a line. Values are the
 # defaults. The environment wins over `.env`; `sinkbench settings` prints what is in force.
-# Made by `scripts/reference`; docs/reference.md has the same list.
+# Made by `scripts/reference`.
 
 # Read by docker-compose.yml alone: the engine's socket, which gives the controller's container CPU times and states.
 #DOCKER_SOCKET=/var/run/docker.sock
 """
-
-
-_MOVED = """\
-A checkout that was moved or copied has a `.venv` whose programs are those of the old folder: run `scripts/setup`, which
-makes it anew. Files that you write must be UTF-8 text of at most a megabyte (YAML 256 KiB), or come through a pipe.
-"""
-
-
-# What every command's help says, too: its usage, and the heads of its lists.
-_COMMON = re.compile(r"\*\*Usage\*\*:\n\n```console\n.*?\n```\n\n|\*\*\w+\*\*:\n\n|\* `--help`: .*\n", re.DOTALL)
 
 
 class Key:
@@ -68,7 +79,7 @@ class Key:
 
     Attributes:
         name: the dotted key; `[]` stands for each item of a list.
-        row: type, default, what is allowed, and what it is.
+        row: type with what is allowed, default, and what it is.
         modes: the modes of a plan that have it.
     """
 
@@ -79,31 +90,22 @@ class Key:
         default = said[1] if said else "required" if required else _default(schema)
         self.name = name
         self.modes: list[str] = []
-        self.row = (_type(schema), default, _allowed(schema), _DEFAULT.sub("", described))
+        self.row = (_type(schema), default, _DEFAULT.sub("", described))
 
 
 def reference() -> str:
-    codes = markdown_table(("exit code", "meaning"), [(str(code), text) for code, text in EXIT_CODES.items()], [0])
+    commands = [*_commands(get_command(sinkbench), "sinkbench"), *_commands(get_command(loadgen), "loadgen")]
+    codes = [(str(code), text) for code, text in EXIT_CODES.items()]
     parts = [
         _HEAD,
-        "## Commands\n",
-        "`--help` of a command prints what is here. Each ends with one of these exit codes, with 1 where it says so.\n",
-        "\n".join(codes) + "\n",
-        _MOVED,
-        *_commands(get_command(sinkbench), "sinkbench"),
-        *_commands(get_command(loadgen), "loadgen"),
-        "## Keys of a plan\n",
-        "A plan is YAML. `sinkbench race --show FILE` prints one with every key that its mode has; other keys are"
-        " refused. A key without modes is for all of them.\n",
-        _plan_table(plan_keys()),
-        "## Keys of a query\n",
-        "A file `NAME.yaml` in the folder that a plan's `queries` names;"
-        " [methods.md](methods.md#equal-jobs) says what is made of it.\n",
-        _table([key for key in keys_of(Query) if key.name != "name"]),
-        "## Settings\n",
-        "Variables of the environment, or lines of a file `.env` in the checkout; the environment wins.\n"
-        "`sinkbench settings` prints those in force, and [.env.example](../.env.example) groups them.\n",
-        _table(keys_of(Settings), prefix=PREFIX),
+        _COMMANDS,
+        _table(("command", "what it does"), commands, codes=[0]),
+        _table(("exit code", "meaning"), codes, numbers=[0]),
+        _PLAN,
+        _key_table(_with_modes(plan_keys())),
+        _QUERY,
+        _key_table([(key.name, *key.row) for key in keys_of(Query) if key.name != "name"]),
+        _SETTINGS,
     ]
     return "\n".join(parts)
 
@@ -164,18 +166,21 @@ def _without_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _type(schema: Mapping[str, Any]) -> str:
     if schema.get("type") == "array":
-        return f"list of {_plural(_type(schema['items']))}"
+        return f"list of {_plural(schema['items'])}"
     if "$ref" in schema:
         return "mapping"
     if schema.get("type") == "object":
         values = schema["additionalProperties"]
         known = isinstance(values, dict) and "type" in values
         return f"mapping to {_type(values)}" if known else "mapping"
-    return "path" if schema.get("format") == "path" else _TYPES[schema["type"]]
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    return " ".join(filter(None, (_TYPES[schema["type"]], _range(schema))))
 
 
-def _plural(name: str) -> str:
-    return name if name == "text" else f"{name}s"
+def _plural(schema: Mapping[str, Any]) -> str:
+    name = _type(schema)
+    return name if name == "text" else re.sub("(mapping|number)", r"\1s", name, count=1)
 
 
 def _default(schema: Mapping[str, Any]) -> str:
@@ -186,15 +191,7 @@ def _default(schema: Mapping[str, Any]) -> str:
     return default if isinstance(default, str) else json.dumps(default)
 
 
-def _allowed(schema: Mapping[str, Any]) -> str:
-    if schema.get("type") == "array":
-        return ", each ".join(filter(None, ["at least one", _allowed(schema["items"])]))
-    if "enum" in schema:
-        return ", ".join(map(str, schema["enum"]))
-    if "examples" in schema:
-        return f"such as {' or '.join(map(str, schema['examples']))}"
-    if "maxLength" in schema:
-        return f"at most {schema['maxLength']} characters"
+def _range(schema: Mapping[str, Any]) -> str:
     low, above, high = (schema.get(each) for each in ("minimum", "exclusiveMinimum", "maximum"))
     if above is not None and schema.get("type") == "integer":
         low, above = above + 1, None
@@ -202,23 +199,33 @@ def _allowed(schema: Mapping[str, Any]) -> str:
     return " ".join(filter(None, [*found, "" if high is None else f"to {high}"]))
 
 
-def _table(keys: Sequence[Key], prefix: str = "") -> str:
-    rows = [(f"{prefix}{key.name.upper()}" if prefix else key.name, *key.row) for key in keys]
-    headers = ("variable", *_HEADERS[1:]) if prefix else _HEADERS
-    return "\n".join(markdown_table(headers, rows, codes=[0])) + "\n"
+def _with_modes(keys: Sequence[Key]) -> Iterator[tuple[str, ...]]:
+    """The rows of a plan's keys. A key names its modes if the section that it is in has others."""
+    modes = {key.name: key.modes for key in keys}
+    for key in keys:
+        *others, what = key.row
+        if key.modes != modes.get(key.name.rpartition(".")[0].removesuffix("[]"), list(MODES)):
+            what = f"{'Modes' if len(key.modes) > 1 else 'Mode'} {', '.join(key.modes)}: {what}"
+        yield (key.name, *others, what)
 
 
-def _plan_table(keys: Sequence[Key]) -> str:
-    rows = [(key.name, "" if len(key.modes) == len(MODES) else ", ".join(key.modes), *key.row) for key in keys]
-    return "\n".join(markdown_table((_HEADERS[0], "modes", *_HEADERS[1:]), rows, codes=[0])) + "\n"
+def _key_table(rows: Iterable[Sequence[str]]) -> str:
+    return _table(("key", "type", "default", "what it is"), rows, codes=[0])
 
 
-def _commands(command: Any, name: str) -> Iterator[str]:
-    context = command.context_class(command, info_name=name)
+def _table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), codes: Iterable[int] = ()
+) -> str:
+    return "\n".join(markdown_table(headers, rows, numbers, codes)) + "\n"
+
+
+def _commands(command: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Each command with the first sentence of its help."""
     if not isinstance(command, TyperGroup):
-        yield _COMMON.sub("", get_docs_for_click(obj=command, ctx=context, indent=2, name=name)).rstrip() + "\n"
+        sentence = _FIRST_SENTENCE.match(command.help)
+        yield name, sentence[0] if sentence else command.help
         return
-    yield f"### `{name}`\n\n{command.help}\n"
+    context = command.context_class(command, info_name=name)
     for each in command.list_commands(context):
         found = command.get_command(context, each)
         if found is not None:

@@ -32,7 +32,7 @@ _FEWEST_SAMPLES_A_WINDOW = 10
 PIPELINES = Field(
     strict=False,
     min_length=1,
-    description="the pipelines to measure: names, or mappings with the keys of a pipeline",
+    description="the pipelines to measure: names or mappings",
 )
 LOAD = Field(description="the records and how they are produced")
 
@@ -54,38 +54,35 @@ class Mode(Section):
 class Plan(Section):
     """A plan with every default: the keys of all modes. `load_plan` and `model_validate` select the model by `mode`."""
 
-    name: str = Field(max_length=60, description="the plan's name, part of its runs' names (default: its file's name)")
+    name: str = Field(max_length=60, description="part of the names of its runs (default: its file's name)")
     pipelines: Annotated[tuple[PipelineEntry, ...], PIPELINES]
     mode: ModeName = Field(
         default="drain",
-        description="drain: how fast a full topic empties; sustain: whether a constant rate is kept up with, and the"
-        " latency; capacity: the highest rate that is kept up with; rescale: what it costs to give a running connector"
-        " another number of tasks; faults: what happens to a load while a fault is injected",
+        description="drain: how fast a full topic empties; sustain: whether a constant rate is sustained, and its"
+        " latency; capacity: the highest sustained rate; rescale: the cost of changing the number of tasks;"
+        " faults: the effects of faults",
     )
-    multiples: Multiples = Field(default=(1,), description="how many tasks a worker gets: tasks = multiple x workers")
+    multiples: Multiples = Field(default=(1,), description="tasks per worker: tasks = multiple x workers")
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
-        default=3, description="trials of each cell, one in each block; with 'until' the fewest"
+        default=3, description="trials of each cell, one in each block; with 'until' the minimum"
     )
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
-        default=None, description="seed of the order of trials; null: drawn at random and recorded"
+        default=None, description="seed of the order of trials; null: random, and recorded"
     )
     load: Annotated[PlanLoad, LOAD] = PlanLoad()
-    drain: PlanDrain = Field(default=PlanDrain(), description="how long a drain trial takes")
+    drain: PlanDrain = Field(default=PlanDrain(), description="warm-up and length of drain trials")
     limits: bool = Field(
         default=False,
-        description="whether the limits of Kafka, Connect and the sinks are measured, those of sinks in each block",
+        description="whether to measure the limits of Kafka, Connect and, in each block, the sinks",
     )
     queries: str | None = Field(
         default=None,
         min_length=1,
-        description="folder of queries that run against every index and table after a trial; next to the plan or in the"
-        " checkout; null: none",
+        description="folder of queries that run against every index and table after a trial",
     )
-    prices: Prices | None = Field(
-        default=None, description="prices of cores, memory and disk; null: records have no cost"
-    )
+    prices: Prices | None = Field(default=None, description="prices of resources; null: no costs")
     probe_interval_ms: Annotated[int, Field(gt=0, le=60_000)] = Field(
-        250, description="time between two readings of the services, in milliseconds"
+        250, description="time between two readings of the services"
     )
 
     _source: YamlFile | None = PrivateAttr(default=None)
@@ -239,7 +236,7 @@ class BlocksPlan(Plan):
     """A plan whose trials are taken in blocks, of which there may be more than `trials`."""
 
     until: Until | None = Field(
-        default=None, description="take more trials until the intervals are narrow; null: take as many as 'trials' says"
+        default=None, description="take more trials until the intervals are narrow; null: no more than 'trials'"
     )
 
     @model_validator(mode="after")

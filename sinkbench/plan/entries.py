@@ -84,31 +84,28 @@ def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool])
 class PipelineEntry(Section):
     """One pipeline to measure. A name stands for a mapping with only `pipeline`."""
 
-    pipeline: str = Field(description="name of the pipeline: connectors/<sink>/<name>.json without folder and ending")
-    multiples: Multiples | None = Field(default=None, description="multiples for this pipeline, instead of the plan's")
+    pipeline: str = Field(description="<sink>/<name> of connectors/<sink>/<name>.json")
+    multiples: Multiples | None = Field(default=None, description="replaces the plan's multiples")
     overrides: dict[str, Text] = Field(
-        default_factory=dict, description="keys of the connector's configuration to change, with their values"
+        default_factory=dict, description="changed keys of the connector's configuration"
     )
     target: str | None = Field(
         default=None,
         min_length=1,
-        description="file that defines the index or table: an index body, or SQL that creates the table `tides`; next"
-        " to the plan or in the checkout (default: the sink's own)",
+        description="file that defines the index (its body) or the table `tides` (SQL) (default: the sink's own)",
     )
-    form: Form | None = Field(default=None, description="form of the records of this pipeline, instead of the load's")
-    acks: Acks | None = Field(
-        default=None, description="replicas that must acknowledge a record of this pipeline, instead of the load's"
-    )
+    form: Form | None = Field(default=None, description="replaces the load's form")
+    acks: Acks | None = Field(default=None, description="replaces the load's acks")
     settings: dict[str, dict[str, Text]] = Field(
         default_factory=dict,
-        description="settings of the sink's services during a trial, by service: of postgres synchronous_commit, of"
-        " pgbouncer its mode and pools, of elasticsearch the index's settings",
+        description="settings of the sink's services during a trial, by service: synchronous_commit of postgres; mode"
+        " and pools of pgbouncer; index settings of elasticsearch",
     )
     label: str | None = Field(
         default=None,
         pattern=r"^[^\x00-\x1f\x7f]+$",
         max_length=60,
-        description="name shown in tables (default: the pipeline's); needed where a pipeline is listed twice",
+        description="name in tables (default: the pipeline's); required if a pipeline is listed twice",
     )
 
     @property
@@ -159,22 +156,18 @@ class DrainEntry(PipelineEntry):
     )
     probes: bool = Field(
         default=True,
-        description="false: a trial reads nothing but the sink, every 2 s, to see whether all is stored; its rate comes"
-        " from the times that the sink stores with the records",
+        description="false: a trial only polls the sink every 2 s for completion; the rate comes from the times stored"
+        " with the records",
     )
 
 
 class RatedEntry(PipelineEntry):
     """A pipeline under `mode: sustain`."""
 
-    records_per_second: Rates | None = Field(
-        default=None, description="rates offered to this pipeline, instead of those under 'sustain'"
-    )
+    records_per_second: Rates | None = Field(default=None, description="replaces the rates of 'sustain'")
 
 
 class FaultsEntry(RatedEntry):
     """A pipeline under `mode: faults`."""
 
-    backlog_records: Backlog | None = Field(
-        default=None, description="backlog of this pipeline, instead of that under 'sustain'"
-    )
+    backlog_records: Backlog | None = Field(default=None, description="replaces the backlog of 'sustain'")

@@ -80,82 +80,70 @@ class PlanFault(Section):
 
     renamed: ClassVar = {"whom": "target"}
 
-    what: What = Field(
-        description="none: nothing, for comparison; kill: SIGKILL, then started again; stop: stopped as usual, then"
-        " started again; freeze: SIGSTOP, so that it answers nothing; isolate: a container"
-        " without its network; refuse: the sink takes no record; fill: its"
-        " disk is full; promote: its primary is killed, and a replica takes its place; delay, cut,"
-        " throttle: of the network between the workers and the sink; poison: bad records come into the topic; restart,"
-        " pause, rename: of the connector; join: a second connector joins, and leaves; command: whatever a command of"
-        " your own breaks"
-    )
+    what: What = Field(description="the fault")
     target: str | None = Field(
         default=None,
-        description="worker: one that runs a task; workers: all, one after the other; kafka; sink; pgbouncer; topic;"
-        " connector; or a node, such as kafka-2: of kafka and sink it is the first one (default: what 'what' can hit,"
-        " if that is one)",
+        description="worker: one that runs a task; workers: all, one after another; kafka; sink; pgbouncer; topic;"
+        " connector; or a node, such as kafka-2. kafka and sink: the first node (default: what the fault can"
+        " hit, if only one)",
     )
     at_seconds: Seconds | None = Field(
-        default=None, description="how long after the first record was stored, in seconds; instead of at_share"
+        default=None, description="begin after the first stored record; instead of at_share"
     )
     at_share: Share | None = Field(
         default=None,
-        description="after which share of the records, of a backlog of those that are stored (default: 0.3, without"
-        " at_seconds)",
+        description="begin, as a share of all records, or of a backlog stored (default: 0.3, without at_seconds)",
     )
     seconds: Seconds | None = Field(
         default=5,
-        description="how long it lasts, in seconds: of each worker, if it is all of them; between two restarts; null,"
-        " of delay and throttle: until all is stored",
+        description="duration, for workers of each; of restart: time between two restarts; of delay and throttle also"
+        " null: until all is stored",
     )
-    times: Annotated[Count, Field(le=1_000)] = Field(default=1, description="how often, of restart")
+    times: Annotated[Count, Field(le=1_000)] = Field(default=1, description="of restart: how often")
     share: Annotated[float, Field(gt=0, le=0.5)] | None = Field(
-        default=None, description="bad records for each good one (default: 0.01), of poison"
+        default=None, description="of poison: bad records per good record (default: 0.01)"
     )
     records: Poison | None = Field(
         default=None,
-        description="of poison: not json: cut off in the middle; nul: JSON with a NUL, which JSONB refuses; wrong type:"
-        " texts where the index has dates and numbers; too large: a text longer than an index takes as one word"
-        " (default: not json)",
+        description="of poison; not json: truncated; nul: JSON with a NUL; wrong type: text instead of dates and"
+        " numbers; too large: text too long to index (default: not json)",
     )
     milliseconds: Annotated[float, Field(ge=0, le=10_000, multiple_of=0.5)] | None = Field(
         default=None,
-        description="by which all that goes over the network comes later, each way, in steps of 0.5 (default: 10), of"
-        " delay; 0: a proxy that changes nothing",
+        description="of delay: one-way delay, in steps of 0.5; 0: a proxy without effect (default: 10)",
     )
     how: Cut | None = Field(
         default=None,
-        description="of cut: reject: connections are closed, and new ones refused; drop: connections stay open, and"
-        " nothing gets through (default: reject)",
+        description="of cut; reject: connections are closed and refused; drop: connections stay open without data"
+        " (default: reject)",
     )
     why: Why | None = Field(
         default=None,
-        description="of refuse: read only: every write fails as in a transaction, or an index, that is read-only; no"
-        " right: as if the user might not write to the table; no connection: all connections of the server are taken,"
-        " and those of connectors closed (default: read only)",
+        description="of refuse; read only: transactions or index are read-only; no right: no permission to write; no"
+        " connection: all are taken, and those of connectors closed (default: read only)",
     )
     bytes_per_second: Annotated[int, Field(ge=1_000, le=10**9, multiple_of=1_000)] | None = Field(
         default=None,
-        description="what each connection carries at most, each way, in steps of 1,000 (default: 100,000), of throttle",
+        description="of throttle: limit per connection and direction, in steps of 1,000 (default: 100,000)",
     )
     command: Annotated[str, Field(min_length=1, max_length=4_000)] | None = Field(
         default=None,
-        description="what breaks it, of command: a line for the shell, which runs where sinkbench does and ends within"
-        " 60 s; it has the trial's names in SINKBENCH_TOPIC, SINKBENCH_CONNECTOR and SINKBENCH_TARGET",
+        description="of command: a shell line for the machine of sinkbench, at most 60 s; SINKBENCH_TOPIC,"
+        " SINKBENCH_CONNECTOR and SINKBENCH_TARGET name what the trial uses",
     )
     undo: Annotated[str, Field(min_length=1, max_length=4_000)] | None = Field(
-        default=None, description="what undoes that, likewise; it runs in any case"
+        default=None, description="of command: a shell line that undoes it; always runs"
     )
     patience_seconds: Seconds = Field(
         default=10,
-        description="how long a task stays FAILED after the fault before a person would restart it, in seconds; of a"
-        " pipeline that stands still and calls itself RUNNING 45 s longer",
+        description="time before a FAILED task is restarted after the fault; 45 s more for a pipeline that is RUNNING"
+        " without progress",
     )
     pipelines: tuple[str, ...] | None = Field(
-        default=None, strict=False, min_length=1, description="labels of the pipelines that get it; null: all"
+        default=None, strict=False, min_length=1, description="labels of affected pipelines; null: all"
     )
     label: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=40)] | None = Field(
-        default=None, description="name shown in tables (default: what and target)"
+        default=None, description="name in tables (default: what and target)"
     )
 
     @model_validator(mode="after")

@@ -130,7 +130,7 @@ class CapacityPlan(ConstantLoadPlan):
 
     mode: Literal["capacity"]
     load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
-    capacity: CapacitySection = Field(default=CapacitySection(), description="the search for a capacity")
+    capacity: CapacitySection = Field(default=CapacitySection(), description="the capacity search")
 
 
 class _RatedPlan(ConstantLoadPlan, BlocksPlan):
@@ -185,7 +185,7 @@ class FaultsPlan(_RatedPlan):
     pipelines: Annotated[tuple[FaultsEntry, ...], PIPELINES]
     sustain: Annotated[FaultsSustain, _SUSTAIN] = FaultsSustain()
     faults: Annotated[tuple[PlanFault, ...], Field(strict=False, min_length=1)] = Field(
-        description="the faults to inject; each makes a cell of every pipeline"
+        description="the faults; each makes a cell of every pipeline"
     )
 
     @model_validator(mode="after")

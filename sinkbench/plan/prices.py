@@ -28,11 +28,11 @@ Price = Annotated[float, BeforeValidator(_more_than_nothing)]
 class Prices(Section):
     """Prices of cores, memory and disk. Costs leave out what has no price."""
 
-    currency: str = Field(description="what the prices are in, such as EUR")
-    core_hour: Price | None = Field(default=None, description="price of one core that is busy for an hour")
+    currency: str = Field(description="such as EUR")
+    core_hour: Price | None = Field(default=None, description="price of one busy core for an hour")
     memory_gb_hour: Price | None = Field(default=None, description="price of 10^9 bytes of memory for an hour")
-    disk_gb_month: Price | None = Field(default=None, description="price of 10^9 bytes on a disk for a month")
-    kept_months: Price = Field(default=1.0, description="how long a record is kept on the disk, in months")
+    disk_gb_month: Price | None = Field(default=None, description="price of 10^9 bytes on disk for a month")
+    kept_months: Price = Field(default=1.0, description="how long a record stays on disk")
 
     @field_validator("currency")
     @classmethod

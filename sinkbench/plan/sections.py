@@ -38,17 +38,15 @@ _OF_OWN = ("key", "pace", "cluster")
 class PlanChanges(Section):
     """Changes of keys, instead of added records only."""
 
-    inserts: Share = Field(description="share of the records that insert a key which is not there")
-    updates: Share = Field(description="share of the records that update a key which is there")
-    deletes: Share = Field(
-        default=0.0, description="share of the records that delete a key: tombstones, which have no value"
-    )
+    inserts: Share = Field(description="share of records that insert a new key")
+    updates: Share = Field(description="share of records that update an existing key")
+    deletes: Share = Field(default=0.0, description="share of records that delete a key (tombstones)")
     skew: Literal["uniform", "zipf"] = Field(
-        default="uniform", description="which keys are updated: uniform: all alike; zipf: few of them mostly"
+        default="uniform", description="which keys are updated; uniform: all equally often; zipf: mostly a few"
     )
-    exponent: Annotated[float, Field(gt=0, le=5)] = Field(default=1.0, description="of Zipf's law")
+    exponent: Annotated[float, Field(gt=0, le=5)] = Field(default=1.0, description="exponent of Zipf's law")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(
-        default=0, description="seed of the draws: the same changes in every trial, and every run"
+        default=0, description="seed of the draws, which are the same in every trial and run"
     )
 
     @model_validator(mode="after")
@@ -61,43 +59,42 @@ class PlanChanges(Section):
 class PlanLoad(Section):
     """The records of a trial's topic, and how they are produced."""
 
-    partitions: Count = Field(default=24, description="partitions of the topic; no pipeline can use more tasks")
+    partitions: Count = Field(default=24, description="partitions of the topic, the maximum of useful tasks")
     replication: Annotated[int, Field(gt=0, le=100)] | None = Field(
-        default=None, description="replicas of each partition; null: the topology's, and 1 on external clusters"
+        default=None, description="replicas of each partition; null: the topology's, or 1 on external clusters"
     )
     keys: Annotated[int, Field(gt=0, le=1_000_000)] = Field(
         default=10_000, description="distinct record keys; too few leave partitions empty"
     )
     record_bytes: Annotated[int, Field(ge=LEAST_RECORD_BYTES, le=1_000_000)] = Field(
-        default=512, description="size of a record as a document, in bytes, whatever its form adds to that"
+        default=512, description="size of a record as a document, without the overhead of its form"
     )
     form: Form = Field(
         default=DOCUMENT,
-        description="what the value of a record is: a document, or a row of columns; either in the envelope of"
-        " Debezium's change events (-debezium), and with Kafka Connect's schema in each (-schema)",
+        description="form of the value: document or row of columns; -debezium: in a change event envelope; -schema:"
+        " with its Kafka Connect schema",
     )
     records: Annotated[str, Field(min_length=1)] = Field(
         default=NOAA,
-        description="what is loaded: noaa; your own file (newline-delimited JSON, a JSON array, CSV or Parquet,"
-        " also compressed by gzip or zstd), relative to the current folder; or kafka://HOST:PORT/TOPIC",
+        description="noaa; your file (JSON lines or array, CSV or Parquet; also gzip or zstd), relative to the current"
+        " folder; or kafka://HOST:PORT/TOPIC",
     )
     key: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="path in a record of your own to its key, such as customer.id; null: a topic's own"
+        default=None, description="path of the key in your records, such as customer.id; null: a topic's own"
     )
     cluster: dict[str, bool | int | str | dict[str, str]] | None = Field(
         default=None,
-        description="librdkafka's settings for the cluster of the topic in 'records', as kafka.settings of a stack"
-        " file; null: those of the stack, if the topic is on its Kafka",
+        description="librdkafka settings for the topic in 'records'; null: the stack's, if the topic is on its Kafka",
     )
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
-        default="none", description="the producer's codec"
+        default="none", description="the producer's compression codec"
     )
-    acks: Acks = Field(default="all", description="replicas that must acknowledge a record before it counts as sent")
+    acks: Acks = Field(default="all", description="replicas that must acknowledge a record")
     linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
-        default=5, description="how long the producer waits for a batch to fill, in milliseconds"
+        default=5, description="how long the producer waits to fill a batch"
     )
     batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(
-        default=262_144, description="most bytes in one batch of the producer"
+        default=262_144, description="maximum size of a producer's batch"
     )
 
     @property
@@ -131,9 +128,7 @@ class PlanLoad(Section):
 class DrainLoad(PlanLoad):
     """The load under `mode: drain`."""
 
-    changes: PlanChanges | None = Field(
-        default=None, description="shares of inserts, updates and deletes of these keys; null: inserts only"
-    )
+    changes: PlanChanges | None = Field(default=None, description="changes of keys; null: inserts only")
 
 
 class OfferedLoad(PlanLoad):
@@ -141,8 +136,7 @@ class OfferedLoad(PlanLoad):
 
     pace: Literal["even", "recorded"] = Field(
         default="even",
-        description="recorded: in the rhythm in which the topic in 'records' was written, on average at the offered"
-        " rate; without one, at its own",
+        description="recorded: follows the timing of the topic in 'records', scaled to the offered rate, if any",
     )
 
 
@@ -151,22 +145,21 @@ class PlanDrain(Section):
 
     pilot_seconds: Seconds = Field(
         default=5,
-        description="a pilot, which warms a cell up and sizes its first trial, ends when its rate has stopped rising"
-        " from one such interval to the next and JIT activity has settled, or after nine intervals",
+        description="interval of a pilot; it ends once throughput has stopped rising between intervals and JIT activity"
+        " has settled, or after nine intervals",
     )
     warm_up_seconds: Seconds = Field(
         default=60,
-        description="pilots go round the cells until all are warm, or until N seconds for each cell are spent",
+        description="warm-up budget for each cell: pilots alternate between cells until all are warm or the total is"
+        " spent",
     )
     compiling_percent: Annotated[float, Field(gt=0, le=100)] = Field(
         default=10,
-        description="a trial is warm if no more of the services' CPU time than this went into compiling, in percent",
+        description="maximum share of the services' CPU time for compilation in a warm trial",
     )
-    window_seconds: Seconds = Field(
-        default=15, description="how long a trial's drain should take, from its first record to its last, in seconds"
-    )
-    stall_seconds: Seconds = Field(default=30, description="a trial ends after this many seconds without progress")
-    timeout_seconds: Seconds = Field(default=300, description="longest trial, in seconds")
+    window_seconds: Seconds = Field(default=15, description="intended time of a drain, from first record to last")
+    stall_seconds: Seconds = Field(default=30, description="a trial without progress ends after this time")
+    timeout_seconds: Seconds = Field(default=300, description="maximum time of a trial")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -179,13 +172,13 @@ class PlanDrain(Section):
 class PlanSustain(Section):
     """The constant load of a trial."""
 
-    seconds: Seconds = Field(default=30, description="how long a rate is offered, in seconds")
+    seconds: Seconds = Field(default=30, description="how long a rate is offered")
     arrival_interval_ms: Annotated[int, Field(gt=0, le=10_000)] = Field(
         default=50,
-        description="time between two readings of the progress of a sink that stores no times, in milliseconds",
+        description="time between two progress readings of a sink that stores no times",
     )
     latency_records: Annotated[int, Field(gt=0, le=10_000_000)] = Field(
-        default=100_000, description="latency is measured on about this many records of a trial, at most"
+        default=100_000, description="approximate maximum number of records whose latency a trial measures"
     )
 
 
@@ -193,7 +186,7 @@ class OfferedSustain(PlanSustain):
     """A constant load whose rate the plan states."""
 
     records_per_second: Rates | None = Field(
-        default=None, description="rates to offer, open loop: one, or a list; each makes cells of its own"
+        default=None, description="offered rates (open loop), one or a list; each makes its own cells"
     )
 
 
@@ -202,8 +195,8 @@ class ReadsSustain(OfferedSustain):
 
     reads_per_second: Reads = Field(
         default=(),
-        description="rates at which the plan's queries run at the same time, open loop: one, or a list; each makes"
-        " cells of its own; 0: no queries",
+        description="rates of the plan's queries during the load (open loop), one or a list; each makes its own cells;"
+        " 0: no queries",
     )
 
 
@@ -212,8 +205,8 @@ class FaultsSustain(OfferedSustain):
 
     backlog_records: Backlog | None = Field(
         default=None,
-        description="instead of a rate: N records are in the topic before the connector starts, and no more come, so"
-        " that the fault hits tasks that read as fast as they can",
+        description="instead of a rate: all N records are in the topic before the connector starts, so that the fault"
+        " occurs at full read speed",
     )
 
 
@@ -221,7 +214,7 @@ class CapacitySection(Section):
     """The search for the highest sustained rate under `mode: capacity`; `trials` trials confirm it."""
 
     precision_percent: Annotated[float, Field(ge=0.1, le=100)] = Field(
-        default=5, description="largest final gap between a rate that is sustained and one that is not, in percent"
+        default=5, description="maximum final gap between a sustained rate and one that is not"
     )
 
 
@@ -229,6 +222,6 @@ class Until(Section):
     """When a run has enough trials: it takes further blocks until either bound is reached."""
 
     interval_percent: Annotated[float, Field(gt=0, le=100)] = Field(
-        description="widest 95 % interval of a cell's rate, in percent of its median"
+        description="widest 95 % interval of a cell's rate, relative to its median"
     )
-    trials: Annotated[int, Field(gt=0, le=10_000)] = Field(description="most trials of a cell")
+    trials: Annotated[int, Field(gt=0, le=10_000)] = Field(description="maximum number of trials of a cell")

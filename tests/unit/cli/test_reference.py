@@ -1,7 +1,7 @@
-"""The reference of commands, plan keys and settings: complete, and as the code is now."""
+"""The reference of commands and plan keys, and the example of settings: complete, and as the code is now."""
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -17,15 +17,14 @@ class Inner(BaseModel):
 
 
 class Outer(BaseModel):
-    """A model with what the plan's and the settings' models have, one of each."""
+    """A model with what the plan's models have, one of each."""
 
     name: str = Field(max_length=9, description="its name (default: the file's)")
     mode: Literal["a", "b"] = Field(default="a", description="how")
-    counts: list[int] | None = Field(default=None, min_length=1, description="how many")
+    counts: list[Annotated[int, Field(gt=0, le=9)]] | None = Field(default=None, min_length=1, description="how many")
     inner: Inner = Field(default=Inner(share=1), description="the inner one")
     many: list[Inner] = Field(min_length=1, description="several")
     texts: dict[str, str] = Field(default_factory=dict, description="by name")
-    size: str = Field(default="1g", pattern="x", examples=["1g", "2m"], description="how large")
     on: bool = Field(default=True, description="whether")
 
 
@@ -37,16 +36,15 @@ def test_the_page_and_the_example_of_settings_are_those_of_the_code() -> None:
 
 def test_a_key_is_told_with_its_type_default_and_what_is_allowed() -> None:
     assert [(key.name, *key.row) for key in keys_of(Outer)] == [
-        ("name", "text", "the file's", "at most 9 characters", "its name"),
-        ("mode", "text", "a", "a, b", "how"),
-        ("counts", "list of whole numbers", "null", "at least one", "how many"),
-        ("inner", "mapping", "", "", "the inner one"),
-        ("inner.share", "number", "required", "above 0 to 1", "a share"),
-        ("many", "list of mappings", "required", "at least one", "several"),
-        ("many[].share", "number", "required", "above 0 to 1", "a share"),
-        ("texts", "mapping to text", "{}", "", "by name"),
-        ("size", "text", "1g", "such as 1g or 2m", "how large"),
-        ("on", "true or false", "true", "", "whether"),
+        ("name", "text", "the file's", "its name"),
+        ("mode", "a, b", "a", "how"),
+        ("counts", "list of whole numbers from 1 to 9", "null", "how many"),
+        ("inner", "mapping", "", "the inner one"),
+        ("inner.share", "number above 0 to 1", "required", "a share"),
+        ("many", "list of mappings", "required", "several"),
+        ("many[].share", "number above 0 to 1", "required", "a share"),
+        ("texts", "mapping to text", "{}", "by name"),
+        ("on", "true or false", "true", "whether"),
     ]
 
 
@@ -71,16 +69,23 @@ def test_every_key_and_every_setting_is_there_and_described() -> None:
     assert {name for name, key in keys.items() if "drain" in key.modes} == dotted(plan.whole(), "")
     assert {name for name, key in keys.items() if "faults" in key.modes} == dotted(faults.whole(), "")
     assert keys["sustain.seconds"].modes == ["sustain", "capacity", "faults"]
-    settings = {key.name: key for key in keys_of(Settings)}
-    assert settings.keys() == Settings.model_fields.keys()
-    assert [key.name for key in (*keys.values(), *settings.values()) if not key.row[-1]] == []
+    assert [key.name for key in keys.values() if not key.row[-1]] == []
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
-def test_every_command_is_there_with_its_options() -> None:
+def test_a_key_names_its_modes_where_its_section_has_others() -> None:
+    text = reference()
+    assert "| `sustain` | mapping |  | Modes sustain, capacity, faults: " in text
+    assert "| `sustain.seconds` | number above 0 to 86400 | 30 | how long" in text
+    assert re.search(r"\| `sustain\.backlog_records` \| [^|]+ \| null \| Mode faults: ", text)
+
+
+def test_every_command_is_there_with_the_first_sentence_of_its_help() -> None:
     text = reference()
     for name in MODULES:
-        assert f"### `sinkbench {name}`" in text
-    for part in ("sinkbench selftest noise", "loadgen serve", "--fail-if-slower", "| 130 | interrupted"):
+        assert f"\n| `sinkbench {name}" in text
+    down = "| `sinkbench down` | Stops the stack, whatever state it is in. |"
+    for part in (down, "| `sinkbench selftest noise` |", "| `loadgen serve` |", "| 130 | interrupted"):
         assert part in text
     # Names in angle brackets would be HTML but for code.
     assert re.findall(r"(?<![\\`\w ])<\w+>", re.sub(r"`[^`]*`", "", text)) == []
