@@ -17,7 +17,6 @@ from sinkbench.cli.main import app as sinkbench
 from sinkbench.errors import EXIT_CODES
 from sinkbench.plan.plan import MODES, Plan
 from sinkbench.settings import CHECKOUT, PREFIX, Settings
-from sinkbench.tables.markdown import markdown_table
 
 _DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
 _FIRST_SENTENCE = re.compile(r".+?[.](?=\s|$)", re.DOTALL)
@@ -35,10 +34,6 @@ _HEAD = """# Reference
 `scripts/reference` writes this page. See also the [files of a run](format.md), the
 [connector files](pipelines.md) and the [stack files](external.md).
 
-- [Commands](#commands)
-- [Keys of a plan](#keys-of-a-plan)
-- [Keys of a query](#keys-of-a-query)
-- [Settings](#settings)
 """
 
 _COMMANDS = """## Commands
@@ -95,16 +90,15 @@ class Key:
 
 def reference() -> str:
     commands = [*_commands(get_command(sinkbench), "sinkbench"), *_commands(get_command(loadgen), "loadgen")]
-    codes = [(str(code), text) for code, text in EXIT_CODES.items()]
     parts = [
         _HEAD,
         _COMMANDS,
-        _table(("command", "what it does"), commands, codes=[0]),
-        _table(("exit code", "meaning"), codes, numbers=[0]),
+        "\n".join(f"- `{name}`: {what}" for name, what in commands) + "\n",
+        "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + ".\n",
         _PLAN,
-        _key_table(_with_modes(plan_keys())),
+        _key_list(_with_modes(plan_keys())),
         _QUERY,
-        _key_table([(key.name, *key.row) for key in keys_of(Query) if key.name != "name"]),
+        _key_list([(key.name, *key.row) for key in keys_of(Query) if key.name != "name"]),
         _SETTINGS,
     ]
     return "\n".join(parts)
@@ -196,6 +190,8 @@ def _range(schema: Mapping[str, Any]) -> str:
     if above is not None and schema.get("type") == "integer":
         low, above = above + 1, None
     found = [f"from {low}" if low is not None else "", f"above {above}" if above is not None else ""]
+    # The largest numbers of 32 and 64 bits say nothing.
+    high = None if high is not None and high >= 2**31 - 1 else high
     return " ".join(filter(None, [*found, "" if high is None else f"to {high}"]))
 
 
@@ -209,14 +205,12 @@ def _with_modes(keys: Sequence[Key]) -> Iterator[tuple[str, ...]]:
         yield (key.name, *others, what)
 
 
-def _key_table(rows: Iterable[Sequence[str]]) -> str:
-    return _table(("key", "type", "default", "what it is"), rows, codes=[0])
-
-
-def _table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), codes: Iterable[int] = ()
-) -> str:
-    return "\n".join(markdown_table(headers, rows, numbers, codes)) + "\n"
+def _key_list(rows: Iterable[Sequence[str]]) -> str:
+    lines = []
+    for name, kind, default, what in rows:
+        given = f"default {default}" if default not in ("", "required") else default
+        lines.append(f"- `{name}` ({', '.join(filter(None, (kind, given)))}): {what}".replace("<", r"\<"))
+    return "\n".join(lines) + "\n"
 
 
 def _commands(command: Any, name: str) -> Iterator[tuple[str, str]]:

@@ -124,7 +124,7 @@ def test_every_column_of_the_terminals_tables_has_its_heading() -> None:
 
 
 def test_every_figure_of_an_export_leads_to_its_heading() -> None:
-    rows = re.findall(r"^\| (`.+?) \| (.*) \|$", (CHECKOUT / "docs" / "format.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^- (`.+?): (.*)$", (CHECKOUT / "docs" / "format.md").read_text(), re.MULTILINE)
     described = {name: text for names, text in rows for name in re.findall(r"`([\w.<>]+)`", names)}
     names = [*EXPORTED, *(f"{name}.<service>" for name in BY_SERVICE)]
     assert [name for name in names if name not in described] == []
