@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sinkbench.report.tables import bounds
+from sinkbench.tables.bounds import bound_lines, bound_rows
 
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.bound import Bound, bound_of, cpu_bound
-from sinkbench.report.tables import bounds
 from sinkbench.results import CellSummary, Limit, Reason, RunSummary
-from sinkbench.tables.bounds import bound_lines, bound_rows
 from sinkbench.tables.cells import render
 from tests.support.present import present
 from tests.support.trials import cell_summary, run_summary, with_limits
