@@ -10,7 +10,7 @@ from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
 from sinkbench.sinks.capabilities import Capabilities, FullDisk, needed
 from sinkbench.sinks.kind import GUARDED, SMALL_DISK, Created, Sink, SinkKind
-from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
+from sinkbench.sinks.reading import PoolReading, SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
 from sinkbench.sinks.state import Checkup, Database, DataNode, Pooler, SearchCluster, SinkState, Target
 from sinkbench.sinks.writing import Destination, Refused, Writer
 from sinkbench.stack import Endpoints
@@ -28,6 +28,7 @@ __all__ = [
     "Database",
     "Destination",
     "FullDisk",
+    "PoolReading",
     "Pooler",
     "Refused",
     "SearchCluster",

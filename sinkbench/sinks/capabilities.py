@@ -15,7 +15,7 @@ from sinkbench.analysis.replication import ReplicationState
 from sinkbench.analysis.settable import Given
 from sinkbench.errors import StackError
 from sinkbench.sinks.arrivals import ArrivalWatch
-from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling
+from sinkbench.sinks.reading import PoolReading, SinkBloat, SinkOthers, SinkPooling
 from sinkbench.stack.smalldisk import SmallDisk
 
 T = TypeVar("T")
@@ -120,6 +120,9 @@ class Pooler(Protocol):
 
     def read(self) -> SinkPooling:
         """The pooler's settings."""
+
+    def connections(self) -> PoolReading:
+        """Its connections now, and how long clients wait. Called in another thread than the sink's other methods."""
 
 
 class Refusing(Protocol):
