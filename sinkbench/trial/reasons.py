@@ -71,9 +71,9 @@ def check_stopped(found: Measured, notes: Notes) -> None:
     tasks, workers, placed = found.cell.tasks, found.cell.workers, dict(found.timeline.placement or {})
     if failed := found.timeline.failed_tasks:
         code = ReasonCode.OUT_OF_MEMORY if found.timeline.out_of_memory else ReasonCode.TASKS_FAILED
-        text, figures = f"{failed} of {tasks} tasks FAILED: {failure_of(found)}", {"failed": failed, "tasks": tasks}
+        text = f"{failed} of {tasks} tasks FAILED: {failure_of(found)}"
         # The other reasons follow from it.
-        notes.first(Reason(code=code, text=text, figures=figures))
+        notes.first(Reason(code=code, text=text, figures={"failed": failed, "tasks": tasks}))
     elif sum(placed.values()) != tasks:
         text = f"{tasks} tasks were asked for, but not all of them started"
         notes.add(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
