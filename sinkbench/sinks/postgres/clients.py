@@ -1,4 +1,4 @@
-"""The clients of a database, and of the PgBouncer before it."""
+"""The clients of a database and of the PgBouncer before it, and the bottlenecks that they show."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from psycopg.rows import DictRow, dict_row
 
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
+from sinkbench.analysis.words import percent
+from sinkbench.bottleneck.evidence import Evidence
+from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.postgres.configuring import pooling
-from sinkbench.sinks.postgres.session import APPLICATION, Connection
-from sinkbench.sinks.reading import PoolReading, SinkOthers, SinkPooling, SinkReading
+from sinkbench.sinks.postgres.session import APPLICATION, Connection, pooling
+from sinkbench.sinks.values import PoolReading, SinkOthers, SinkPooling, SinkReading
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
 CLOSING_SECONDS = 15.0
@@ -56,6 +58,9 @@ WRITTEN = """
 """
 # Without this right a role does not see the kind and name of others' connections.
 SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+# Shares of the tasks' time from which on a wait limits.
+WAITING = 0.3
+CLIENT_WAITING = 0.5
 
 
 def open_console(address: str) -> psycopg.Connection[DictRow]:
@@ -145,3 +150,57 @@ class Clients:
     def diverted(self, target: str) -> str | None:
         # The connectors name the table itself.
         return None
+
+
+def lock_waits(seen: Evidence) -> Finding | None:
+    """Backends of 30 % of the tasks, on average, wait for another transaction's lock."""
+    share = share_of_tasks(seen, "pg_wait_lock")
+    if share is None or share < WAITING:
+        return None
+    text = f"{percent(share)} of the tasks' time their inserts wait for a lock"
+    return Finding("postgres", "lock waits", text, share)
+
+
+def wal_waits(seen: Evidence) -> Finding | None:
+    """30 % of the tasks' time is spent in PostgreSQL's write-ahead log: its locks, writes and syncs."""
+    share = share_of_tasks(seen, "pg_wait_wal")
+    if share is None or share < WAITING or not may_be_sink(seen):
+        return None
+    return Finding("postgres", "WAL", f"{percent(share)} of the tasks' time PostgreSQL waits for its WAL", share)
+
+
+def waits_for_disk(seen: Evidence) -> Finding | None:
+    """30 % of the tasks' time PostgreSQL reads or writes files of tables, or waits for processes that do."""
+    shares = [share_of_tasks(seen, sign) for sign in ("pg_wait_io", "pg_wait_lwlock")]
+    if any(share is None for share in shares):
+        return None
+    disk, latches = (share or 0.0 for share in shares)
+    if disk + latches < WAITING or not may_be_sink(seen):
+        return None
+    text = f"{percent(disk)} of the tasks' time PostgreSQL waits for its files, {percent(latches)} for its own latches"
+    return Finding("postgres", "PostgreSQL I/O", text, min(disk + latches, 1.0))
+
+
+def waits_for_client(seen: Evidence) -> Finding | None:
+    """Half of the tasks' time their backends wait in an open transaction for the connector. More such backends than
+    tasks belong to other clients, and say nothing about the connector.
+    """
+    share = share_of_tasks(seen, "pg_wait_client")
+    if share is None or share < CLIENT_WAITING or seen.levels["pg_wait_client"] > seen.around.tasks:
+        return None
+    text = f"{percent(share)} of the tasks' time PostgreSQL waits for the connector within a transaction"
+    return Finding("connect", "PostgreSQL waits for Connect", text, share)
+
+
+def pool_waits(seen: Evidence) -> Finding | None:
+    """Clients of 30 % of the tasks, on average, wait for a free connection of PgBouncer's pool."""
+    share = share_of_tasks(seen, "pool_waiting")
+    if share is None or share < WAITING:
+        return None
+    text = f"{seen.levels['pool_waiting']:.1f} clients wait for a connection of the pool"
+    if "pool_max_wait_seconds" in seen.levels:
+        text += f", the longest {seen.levels['pool_max_wait_seconds']:.2g} s on average"
+    return Finding("pgbouncer", "pool waits", text, share)
+
+
+RULES: tuple[Rule, ...] = (lock_waits, pool_waits, wal_waits, waits_for_disk, waits_for_client)
