@@ -1,0 +1,166 @@
+"""What the audit and queries read of a trial's index, and the index's size on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from elasticsearch.helpers import ScanError, scan
+
+from elasticsearch import ApiError, Elasticsearch, TransportError
+from sinkbench.analysis.query import Answer, Condition, Query, members
+from sinkbench.errors import StackError
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, buckets_of, contents, value_at
+from sinkbench.sinks.kind import ASK_SECONDS
+from sinkbench.sinks.values import SinkBloat
+from sinkbench.stack import Endpoint
+
+STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
+# The most that a search returns at once, unless an index sets another limit.
+DOCUMENTS_AT_ONCE = 10_000
+# Groups of a query that are returned at once.
+GROUPS_AT_ONCE = 1_000
+
+
+def sequences(client: Elasticsearch, index: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+    """`bench.seq` of every document of `run`, in chunks. Raises StackError if a shard fails."""
+    for buckets in buckets_of(client, index, run, ("bench.seq",), f"all shards of {index} for the audit"):
+        keys = np.array([bucket["key"]["bench.seq"] for bucket in buckets], dtype=np.int64)
+        yield np.repeat(keys, [bucket["doc_count"] for bucket in buckets])
+
+
+def disk_bytes(client: Elasticsearch, index: str) -> int | None:
+    """Bytes of an index's primary shards; None if the cluster does not show them."""
+    try:
+        # Before a flush, the newest documents are in memory and in the translog.
+        client.indices.flush(index=index, wait_if_ongoing=True)
+        # The size in `_stats` is up to ten seconds old, and 0 for a younger index.
+        return stored_bytes(client.indices.segments(index=index, filter_path=STORED).body)
+    except ApiError as error:
+        if error.status_code not in NOT_SHOWN:
+            raise
+        return None
+
+
+def stored_bytes(answer: Any) -> int | None:
+    """Bytes of an index's primary shards in an answer of `_segments`; None if one failed, or none has a size."""
+    indices = answer.get("indices", {}).values()
+    copies = [copy for index in indices for shard in index["shards"].values() for copy in shard]
+    sizes = [
+        int(segment["size_in_bytes"])
+        for copy in copies
+        if copy.get("routing", {}).get("primary")
+        for segment in copy.get("segments", {}).values()
+    ]
+    return None if not sizes or value_at(answer, "_shards.failed") else sum(sizes)
+
+
+@maps_exceptions(ApiError, TransportError)
+class Stored:
+    """The documents of an index, and queries of them. It may keep them without their `bench`, or in another shape."""
+
+    def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
+        self._client = client
+        self._endpoint = endpoint
+
+    def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
+        wanted = {"bool": {"filter": [{"term": {"bench.run": run}}, {"terms": {"bench.seq": list(seqs)}}]}}
+        # Some may be stored twice.
+        found = self._client.search(
+            index=target, query=wanted, size=2 * len(seqs), source=True, docvalue_fields=[{"field": "bench.seq"}]
+        )["hits"]["hits"]
+        return {int(hit["fields"]["bench.seq"][0]): hit["_source"] for hit in found if "_source" in hit}
+
+    def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        yield from contents(self._endpoint, target, run, one_in, at_once)
+
+    def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
+        # Aggregations by documents' ids are disabled by default.
+        query = {"query": {"term": {"bench.run": run}}, "docvalue_fields": ["bench.seq"], "_source": False}
+        try:
+            hits = scan(self._client, query=query, index=target, size=DOCUMENTS_AT_ONCE)
+            while chunk := list(islice(hits, DOCUMENTS_AT_ONCE)):
+                seqs = [hit["fields"]["bench.seq"][0] for hit in chunk]
+                yield [str(hit["_id"]) for hit in chunk], np.array(seqs, dtype=np.int64)
+        except ScanError as error:
+            raise StackError(f"Elasticsearch could not read all shards of {target} for the audit: {error}") from None
+
+    def bloat(self, target: str) -> SinkBloat:
+        # First, since it flushes: documents in memory are in no segment yet, where deletions are counted.
+        size = disk_bytes(self._client, target)
+        stats: Any = self._client.indices.stats(index=target, metric="docs")
+        # Elasticsearch has no transactions.
+        return SinkBloat(int(stats["_all"]["primaries"]["docs"]["deleted"]), None, None, size)
+
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
+        """Raises StackError if a shard did not answer. What is not indexed is not found: a correct answer came from an
+        index.
+        """
+        client = self._client.options(request_timeout=ASK_SECONDS)
+        if query.groups is None:
+            answer = _search(client, target, body_of(query))
+            found = answer["hits"]["total"]["value"]
+            return Answer(int(found), [(int(hit["sort"][-1]),) for hit in answer["hits"]["hits"]], by_index=True)
+        rows: list[tuple[str | float | None, ...]] = []
+        body = body_of(query)
+        while True:
+            groups = _search(client, target, body)["aggregations"]["groups"]
+            rows += [_row(each) for each in groups["buckets"]]
+            if "after_key" not in groups:
+                break
+            body["aggs"]["groups"]["composite"]["after"] = groups["after_key"]
+        total = sum(int(row[2] or 0) for row in rows)
+        return Answer(total, sorted(rows, key=lambda row: (row[0], row[1])), by_index=True)
+
+
+def body_of(query: Query) -> dict[str, Any]:
+    conditions = [_condition(each) for each in query.where]
+    conditions += [{"term": {field: value}} for field, value in members(query.member or {})]
+    body: dict[str, Any] = {"query": {"bool": {"filter": conditions}}, "track_total_hits": True, "size": 0}
+    if query.newest is not None:
+        newest: list[dict[str, str]] = [{_field(query.newest.by): "desc"}, {"bench.seq": "desc"}]
+        return {**body, "size": query.newest.most, "sort": newest, "_source": False}
+    if query.groups is not None:
+        key, measure = {"field": _field(query.groups.by)}, {"field": _field(query.groups.measure)}
+        hour = {"field": _field(query.groups.hour), "calendar_interval": "hour", "format": "yyyy-MM-dd HH"}
+        sources = [{"key": {"terms": key}}, {"hour": {"date_histogram": hour}}]
+        figures = {name: {name: measure} for name in ("min", "max", "avg")}
+        return {
+            **body,
+            "aggs": {"groups": {"composite": {"size": GROUPS_AT_ONCE, "sources": sources}, "aggs": figures}},
+        }
+    return body
+
+
+def _search(client: Elasticsearch, index: str, body: dict[str, Any]) -> Any:
+    answer: Any = client.search(index=index, body=body)
+    if answer["_shards"]["failed"] or answer["timed_out"]:
+        raise StackError(f"not all shards of {index} answered a query")
+    return answer
+
+
+def _row(bucket: Any) -> tuple[str | float | None, ...]:
+    figures = (bucket[name]["value"] for name in ("min", "max", "avg"))
+    return (str(bucket["key"]["key"]), str(bucket["key"]["hour"]), int(bucket["doc_count"]), *figures)
+
+
+def _condition(asked: Condition) -> dict[str, Any]:
+    field = _field(asked.field)
+    if asked.near is not None:
+        place = {"lat": asked.near.lat, "lon": asked.near.lon}
+        return {"geo_distance": {"distance": f"{asked.near.km!r}km", field: place}}
+    if asked.words is not None:
+        return {"match": {field: {"query": asked.words, "operator": "and"}}}
+    if asked.equals is not None:
+        return {"term": {field: asked.equals}}
+    bounds = {"gte": asked.start, "lt": asked.before}
+    return {"range": {field: {sign: value for sign, value in bounds.items() if value is not None}}}
+
+
+def _field(path: str) -> str:
+    """The field of a member, without positions in lists, which Elasticsearch does not know."""
+    return ".".join(part for part in path.split(".") if not part.isdigit())

@@ -1,0 +1,247 @@
+"""What the audit reads of a trial's table: records as documents or in columns, and when they arrived."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import sql
+
+from loadgen.checksum import parse
+from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
+from sinkbench.errors import StackError, TargetError
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.session import Connection, connect, set_session
+from sinkbench.sinks.values import Arrivals, ArrivalWatch, SinkBloat
+
+COLUMNS = """
+    SELECT attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = %s AND relname = %s AND attnum > 0 AND NOT attisdropped
+"""
+KEYED = """
+    SELECT attrelid FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = 'key'
+        AND NOT attisdropped
+"""
+# A partitioned table itself has no pages.
+SIZE = """
+    WITH RECURSIVE parts(oid) AS (
+        SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
+    ) SELECT sum(pg_total_relation_size(oid)) FROM parts
+"""
+BLOAT = """
+    SELECT pg_stat_get_dead_tuples(to_regclass(quote_ident(%s))), deadlocks, xact_rollback
+    FROM pg_stat_database WHERE datname = current_database()
+"""
+ROWS_AT_ONCE = 50_000
+CLOCK_QUESTIONS = 9
+CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+# COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
+COPY_HEADER_BYTES = 19
+COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
+COPY_TRAILER = b"\xff\xff"
+
+
+@dataclass(frozen=True)
+class Audited:
+    """SQL for what is audited of a row, each as text, and for the record as JSON; the table's alias is `held`."""
+
+    run: sql.SQL
+    seq: sql.SQL
+    due_us: sql.SQL
+    document: sql.SQL
+
+
+DOCUMENT = Audited(
+    sql.SQL("payload #>> '{bench,run}'"),
+    sql.SQL("payload #>> '{bench,seq}'"),
+    sql.SQL("payload #>> '{bench,due_us}'"),
+    sql.SQL("payload"),
+)
+"""For a table that keeps records as documents, in the column `payload`."""
+ROW = Audited(
+    sql.SQL("bench_run"), sql.SQL("bench_seq::text"), sql.SQL("bench_due_us::text"), sql.SQL("to_jsonb(held)")
+)
+"""For a table with a column for each member of a record, as `loadgen.forms` names them."""
+
+
+def columns_of(connection: Connection, table: str, schema: str = "public") -> frozenset[str]:
+    """The names of a table's columns; empty if there is no such table."""
+    return frozenset(str(name) for (name,) in connection.execute(COLUMNS, [schema, table]).fetchall())
+
+
+def audited_in(connection: Connection, table: str, schema: str = "public") -> Audited:
+    """How to read a table; one that has neither form is read as documents."""
+    columns = columns_of(connection, table, schema)
+    return ROW if "payload" not in columns and {"bench_run", "bench_seq"} <= columns else DOCUMENT
+
+
+def sequences(connection: Connection, table: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+    """`bench.seq` of every row of `run`, in chunks, in any order. Raises StackError if PostgreSQL's data breaks off."""
+    of = audited_in(connection, table)
+    query = sql.SQL(
+        "COPY (SELECT ({seq})::bigint FROM {table} WHERE {run} = {name} AND {seq} IS NOT NULL) "
+        "TO STDOUT (FORMAT binary)"
+    ).format(seq=of.seq, table=sql.Identifier(table), run=of.run, name=sql.Literal(run))
+    rest, header = b"", COPY_HEADER_BYTES
+    with connection.cursor() as cursor, cursor.copy(query) as copy:
+        blocks = iter(copy)
+        while some := list(islice(blocks, ROWS_AT_ONCE)):
+            rest, header = (rest + b"".join(some))[header:], 0
+            whole = len(rest) // COPY_ROW.itemsize
+            rows = np.frombuffer(rest, dtype=COPY_ROW, count=whole)
+            rest = rest[whole * COPY_ROW.itemsize :]
+            yield rows["value"].astype(np.int64)
+    if rest != COPY_TRAILER:
+        raise StackError(f"PostgreSQL's copy of {table} for the audit ended in the middle of a row")
+
+
+def key_table(connection: Connection, table: str) -> int:
+    """The OID of a table that has a column `key`; 0 if it has none or does not exist."""
+    return next((int(found) for (found,) in connection.execute(KEYED, [table])), 0)
+
+
+def disk_bytes(connection: Connection, table: str) -> int | None:
+    """Bytes of a table's files, which include all of its pages, also those that are not written yet."""
+    ((size,),) = connection.execute(SIZE, [table]).fetchall()
+    return None if size is None else int(size)
+
+
+@maps_exceptions(psycopg.Error)
+class Stored:
+    """The rows of a table: their documents, versions of keys, and times."""
+
+    def __init__(self, connection: Connection, dsn: str) -> None:
+        self._connection = connection
+        self._dsn = dsn
+
+    def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
+        of = audited_in(self._connection, target)
+        query = sql.SQL("SELECT {seq}, {document} FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)").format(
+            seq=of.seq, document=of.document, table=sql.Identifier(target), run=of.run
+        )
+        rows = self._connection.execute(query, [run, [str(seq) for seq in seqs]]).fetchall()
+        return {int(seq): document for seq, document in rows}
+
+    def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
+        of = audited_in(self._connection, target)
+        if of is ROW:
+            return
+        chosen = sql.SQL("AND ({})::bigint % {} = 0").format(of.seq, sql.Literal(one_in)) if one_in > 1 else sql.SQL("")
+        query = sql.SQL(
+            "COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)"
+        ).format(document=of.document, table=sql.Identifier(target), run=of.run, name=sql.Literal(run), chosen=chosen)
+        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+            copy.set_types(["text"])
+            rows = copy.rows()
+            while chunk := list(islice(rows, at_once)):
+                yield [_parsed(text) for (text,) in chunk]
+
+    def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
+        query = sql.SQL(
+            "COPY (SELECT key::text, (payload #>> '{{bench,seq}}')::bigint FROM {} "
+            "WHERE payload #>> '{{bench,run}}' = {} AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT"
+        ).format(sql.Identifier(target), sql.Literal(run))
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+                copy.set_types(["text", "int8"])
+                rows = copy.rows()
+                while chunk := list(islice(rows, ROWS_AT_ONCE)):
+                    keys, seqs = zip(*chunk, strict=True)
+                    yield list(keys), np.array(seqs, dtype=np.int64)
+        except psycopg.errors.UndefinedColumn:
+            raise TargetError(
+                'the table has no column "key", by which changes are audited; give the pipeline such a table, as by'
+                " target: postgres/keyed.sql"
+            ) from None
+
+    def bloat(self, target: str) -> SinkBloat:
+        ((dead, deadlocks, rollbacks),) = self._connection.execute(BLOAT, [target]).fetchall()
+        return SinkBloat(int(dead), int(deadlocks), int(rollbacks), disk_bytes(self._connection, target))
+
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        # It connects when it is read: this connection may be lost until then, but a restarted server has the times.
+        return nullcontext(_Stamps(self._dsn, target))
+
+    def rate(self, target: str, records: int) -> float | None:
+        if key_table(self._connection, target):
+            # An update keeps the time of the row's insertion.
+            return None
+        # Rows are numbered as they are inserted, so two of them suffice, whatever the size of the table.
+        first, last = max(1, round(LOW_SHARE * records)), round(HIGH_SHARE * records)
+        query = sql.SQL("SELECT extract(epoch FROM stored)::float8 FROM {} WHERE id IN (%s, %s) ORDER BY id")
+        try:
+            rows = self._connection.execute(query.format(sql.Identifier(target)), [first, last]).fetchall()
+        except psycopg.errors.UndefinedColumn:
+            return None
+        found = [float(stored) for (stored,) in rows]
+        if len(found) < 2 or found[1] <= found[0]:
+            return None
+        return (last - first) / (found[1] - found[0])
+
+
+def _parsed(text: str) -> Any:
+    """The value of PostgreSQL's JSON; None if its numbers or depth are beyond what Python reads."""
+    try:
+        return parse(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+@maps_exceptions(psycopg.Error)
+@dataclass(frozen=True)
+class _Stamps(AbstractContextManager["_Stamps"]):
+    """An `ArrivalWatch` of one table."""
+
+    dsn: str
+    target: str
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def read(self, run: str, one_in: int) -> Arrivals:
+        """Raises StackError if the table has no column "stored" with the time of insertion."""
+        with closing(connect(self.dsn)) as connection:
+            set_session(connection)
+            return _stamps(connection, self.target, run, one_in)
+
+
+def _stamps(connection: Connection, target: str, run: str, one_in: int) -> Arrivals:
+    of = audited_in(connection, target)
+    query = sql.SQL(
+        "SELECT ({due})::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {table} "
+        "WHERE {run} = %s AND ({seq})::bigint %% %s = 0"
+    ).format(due=of.due_us, table=sql.Identifier(target), run=of.run, seq=of.seq)
+    try:
+        rows = np.array(connection.execute(query, [run, one_in]).fetchall(), dtype=np.float64).reshape(-1, 2)
+    except psycopg.errors.UndefinedColumn as error:
+        lacks = str(error).strip().splitlines()[0]
+        raise StackError(
+            f'the latency needs a column "stored" with the insertion time, and when a record was due: {lacks}'
+        ) from None
+    offset_us, resolution_us = clock_offset([_ask_clock(connection) for _ in range(CLOCK_QUESTIONS)])
+    return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
+
+
+def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """How far a server's clock is ahead of this machine's, and the resolution of the corrected time, in microseconds.
+    Each entry of `asked` is this machine's time, the server's, and this machine's again; the quickest one counts (F.
+    Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989). A difference within its round trip
+    is 0, with the resolution of a clock, 1 microsecond.
+    """
+    reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
+    return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)
+
+
+def _ask_clock(connection: Connection) -> tuple[float, float, float]:
+    """Microseconds since the epoch: by this machine's clock, by the server's, and by this machine's again."""
+    before = time.time_ns() / 1000
+    ((theirs,),) = connection.execute(CLOCK).fetchall()
+    return before, float(theirs), time.time_ns() / 1000
