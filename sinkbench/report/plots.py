@@ -111,7 +111,9 @@ def lines(
 
 def points(key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str, mark: Mark | None = None) -> str:
     """Rows below the headings of their groups: a dot for each trial, a line for the value, a colour a series."""
-    rows: list[Point | str] = [row for title, each in groups for row in (*([title] if title else []), *each)]
+    rows: list[Point | str] = []
+    for title, each in groups:
+        rows += [*([title] if title else []), *each]
     found = [row for row in rows if isinstance(row, Point)]
     shown = looks([row.series for row in found])
     known = [value for row in found for value in (row.value, *(trial for trial, _ in row.trials))]

@@ -52,7 +52,7 @@ class Section:
 
 def sections(summary: RunSummary, width: int = WIDTH, trials: Sequence[TrialRecord] = ()) -> list[Section]:
     """All that has data, with tables of at most `width` columns."""
-    found = [
+    found: list[tuple[str, str, Sequence[str | Table | None]]] = [
         ("cells", "Cells", _cells(summary, width)),
         ("queries", "Queries", [query_table(summary), cell_table(READS, summary), *query_lines(summary)]),
         ("bottlenecks", "Bottlenecks and limits", _bottlenecks(summary)),

@@ -35,13 +35,13 @@ Part = str | tuple[Sequence[str], Sequence[Sequence[str]]]
 def compared(comparison: Comparison) -> list[list[Part]]:
     """A comparison of two runs in blocks: the runs, what differs, a table for each figure, and remarks."""
     found = [(each.what, each.a, each.b) for each in comparison.differences]
-    sides = (("A", comparison.a), ("B", comparison.b))
-    return [
-        [f"{side}: {_run(run.summary)}" for side, run in sides],
+    blocks: list[list[Part]] = [
+        [f"{side}: {_run(run.summary)}" for side, run in (("A", comparison.a), ("B", comparison.b))],
         [(("differs", "A", "B"), found) if found else SAME],
-        *([(headers(figure), [_row(cell) for cell in cells])] for figure, cells in comparison.by.items()),
-        [*remarks(comparison)],
     ]
+    for figure, cells in comparison.by.items():
+        blocks.append([(headers(figure), [_row(cell) for cell in cells])])
+    return [*blocks, [*remarks(comparison)]]
 
 
 def side_by_side(runs: Sequence[StoredRun]) -> list[list[Part]]:

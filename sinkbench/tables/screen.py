@@ -54,12 +54,16 @@ def screen(kept: StoredRun, width: int = WIDTH, run: str = "") -> str:
         said += [f"No answer: no trial of this run has ended. Take its trials: sinkbench resume {summary.run}"]
         return "\n".join(line for each in said for line in _wrapped(each, width, "")) + "\n"
     tables, notes = result(summary, width)
-    text = plain_text(tables, width).rstrip("\n").split("\n")
-    said += [*text, ""]
+    for part in tables:
+        wide = isinstance(part, str) and cell_len(part) > width
+        said += _wrapped(str(part), width, "") if wide else plain_text([part], width).rstrip("\n").split("\n")
+        said += [""] if isinstance(part, Table) else []
+    said += [""] if said[-1] else []
     if shown := conclusions(kept):
         said += ["What this run shows", *(line for each in shown for line in _wrapped(each, width))]
     said += [line for each in notes for line in _wrapped(each, width, "")]
-    said += ["", *(line for each in _ending(kept, width, run) for line in _wrapped(each, width, ""))]
+    said += [""] if said[-1] else []
+    said += [*(line for each in _ending(kept, width, run) for line in _wrapped(each, width, ""))]
     return "\n".join(said) + "\n"
 
 
@@ -197,17 +201,21 @@ def result(summary: RunSummary, width: int = WIDTH) -> tuple[list[str | Table], 
         return [part for part in main_tables(summary, width) if part is not None], failed
     groups, notes = rows(summary)
     lines: list[str | Table] = [*_aligned(groups, width)]
-    return [*lines, *(part for part in main_tables(summary, width)[1:] if part is not None)], notes
+    return [*lines, "", *(part for part in main_tables(summary, width)[1:] if part is not None)], notes
 
 
 def _aligned(groups: Sequence[tuple[str, Sequence[Sequence[str]]]], width: int) -> Iterator[str]:
-    """The groups below heads, without columns that no cell has a value for; the last column wraps."""
+    """The groups below heads, without columns that no cell has a value for, and without connections where names are long;
+    the last column wraps."""
     every = [row for _, each in groups for row in each]
     kept = [place for place in range(len(HEADS)) if place < 2 or any(row[place] not in _EMPTY for row in every)]
     heads = [["", *head.split("\n")][-2:] for head in HEADS]
     sizes = [max(map(cell_len, column)) for column in zip(*every, *zip(*heads, strict=True), strict=True)]
     indent = 2 if any(title for title, _ in groups) else 0
     before = sum(sizes[place] + 2 for place in kept if place != _LAST)
+    if width - indent - before < _LEAST_LAST and _LAST - 1 in kept:
+        kept.remove(_LAST - 1)
+        before -= sizes[_LAST - 1] + 2
     sizes[_LAST] = max(min(sizes[_LAST], width - indent - before), _LEAST_LAST)
 
     def line(texts: Sequence[str]) -> str:
