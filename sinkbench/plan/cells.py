@@ -111,9 +111,9 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
             cell = _cell(plan, entry, multiple, workers)
             if cell.tasks > plan.load.partitions:
                 own = entry.multiples is not None or "multiples" not in plan.model_fields_set
-                at = ["pipelines", index] if own else ["multiples", place]
+                at = plan.where("pipelines", index) if own else plan.where("multiples", place)
                 raise PlanError(
-                    f"{plan.where(*at)}: multiple {multiple} on {workers} workers makes {cell.tasks} tasks of"
+                    f"{at}: multiple {multiple} on {workers} workers makes {cell.tasks} tasks of"
                     f" {cell.label}, but the topic has {plan.load.partitions} partitions; raise load.partitions to"
                     f" {cell.tasks} or lower the multiple"
                 )

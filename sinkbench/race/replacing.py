@@ -15,8 +15,6 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left
 from sinkbench.results import Limit, TrialRecord
 
-# A rate over a longer standstill is that of the standstill.
-STALLED_SHARE = 0.1
 # Per cell: what is not warm by then does not become warm in this run.
 MOST_REPLACEMENTS = 5
 
@@ -38,14 +36,16 @@ def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord
     """
     if not plan.drains:
         return []
-    found, needed = [], []
+    found: list[Replacement] = []
+    needed: list[Replacement] = []
     for cell in cells:
         if sum(trial.cell == cell.key and trial.replaces is not None for trial in trials) >= MOST_REPLACEMENTS:
             continue
         taken = [trial for trial in trials if trial.cell == cell.key and not trial.pilot]
         early = at_least([trial for trial in taken if not trial.reasons])
         if (old := _worst(taken, None if early is None else early.code)) is not None:
-            (found if early is None else needed).append(Replacement(cell, old))
+            is_final = early is None and any(not trial.reasons for trial in taken)
+            (found if is_final else needed).append(Replacement(cell, old))
     wanted, left = [*needed, *found], plan.drain.warm_up_budget_seconds
     left -= sum(trial.seconds for trial in trials if trial.block > plan.most_blocks)
     if wanted and plan.trials >= FEWEST_BLOCKS:
@@ -69,27 +69,28 @@ def all_cells_left(
 
 
 def why_replaced(trial: TrialRecord) -> str:
-    """For a note: `stood still for 6.1 s of 17.0 s`."""
+    """As `was not warm`."""
     if is_stalled(trial):
-        return f"stood still for {trial.stalled_seconds:.1f} s of {trial.window_seconds:.1f} s"
+        return "stood still"
     return "was not warm" if trial.warm is False else "was still rising or not steady"
 
 
 def replacing(record: TrialRecord, replaced: TrialRecord) -> TrialRecord:
     """The record of a trial that replaces another one; a standstill of that one is in its notes."""
-    notes = [*record.notes, *([f"replaces a trial that {why_replaced(replaced)}"] if is_stalled(replaced) else [])]
+    why = [f"another trial was replaced: {text}" for text in replaced.invalid]
+    notes = [*record.notes, *why]
     return record.model_copy(update={"replaces": replaced.trial, "notes": notes})
 
 
 def is_stalled(trial: TrialRecord) -> bool:
-    """Whether a trial stood still for more than a tenth of its time."""
-    return (trial.stalled_seconds or 0.0) > STALLED_SHARE * (trial.window_seconds or 0.0)
+    """Whether nothing is wrong with a trial but that it stood still for more than a tenth of its time."""
+    return bool(trial.reasons) and all(each.code == ReasonCode.STALLED for each in trial.reasons)
 
 
 def _worst(taken: Sequence[TrialRecord], early: ReasonCode | None) -> TrialRecord | None:
     """The trial of a cell to replace first. A trial that lost records stays, whatever else it was."""
     clean = [trial for trial in taken if trial.audit is not None and trial.audit.clean]
-    stalled = [each for each in clean if is_stalled(each) and all(why.code == "stalled" for why in each.reasons)]
+    stalled = [trial for trial in clean if is_stalled(trial)]
     clean = [trial for trial in clean if not trial.reasons]
     cold = [trial for trial in clean if trial.warm is False]
     if early == ReasonCode.NOT_STEADY:
